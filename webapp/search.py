@@ -26,7 +26,8 @@ def search(request: HttpRequest) -> JsonResponse:
     """`{"items": [{"kind", "label", "note", "url"}]}`, newest first in each kind; without `q` the newest of all.
 
     Only rows of the current workspace. Annotators find only the projects they work in, because names of runs tell which models they
-    judge."""
+    judge.
+    """
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return JsonResponse({"items": []})

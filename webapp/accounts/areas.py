@@ -1,7 +1,8 @@
 """Areas of the API, and which of them a token opens: an area is closed unless the token names it.
 
 `OF` is the only table from addresses to areas. An address that it does not know is closed to every token until it gets a line; a test
-checks all operations. A GET needs the right to read, everything else the right to write; a token that may write may read."""
+checks all operations. A GET needs the right to read, everything else the right to write; a token that may write may read.
+"""
 
 import re
 from collections.abc import Mapping

@@ -138,7 +138,8 @@ def hash_secret(secret: str) -> str:
 class ApiToken(models.Model):
     """A script's key to one workspace. Only its hash is stored; `prefix` lets people recognise it.
 
-    `areas`: {area: "read" or "write"}, see `areas`. An area that it does not name is closed."""
+    `areas`: {area: "read" or "write"}, see `areas`. An area that it does not name is closed.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_tokens")
@@ -218,7 +219,8 @@ class AddressCheck(models.Model):
 class Invite(models.Model):
     """An invitation of one address into a workspace. The link carries the secret; the person must own or make the account of that address.
 
-    `mailed`: the link was sent to the address and shown to nobody, so opening it proves more than an owner's word."""
+    `mailed`: the link was sent to the address and shown to nobody, so opening it proves more than an owner's word.
+    """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invites")
     email = models.EmailField()

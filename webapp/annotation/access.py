@@ -1,7 +1,7 @@
-"""Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused.
+"""Permissions of annotation: each function returns a row of the caller's workspace, or answers 404. A role that is too low is refused.
 
-Annotators reach only their own assignments in projects they take part in, and never an example, an answer of somebody
-else, a label or the name of a model. Who annotates under which pseudonym is known to those who may let people in.
+Annotators reach only their own assignments, in projects they take part in. They never see an example, another person's answer, a label or
+the name of a model. Only people who may let others in know who annotates under which pseudonym.
 """
 
 from typing import TypeVar
@@ -28,20 +28,20 @@ def may_write(membership: Membership) -> Membership:
 
 
 def may_name(membership: Membership) -> bool:
-    """Whether they may know who the annotators are: who lets people in and pauses them does anyway. Reviewers judge
-    answers and see pseudonyms on every page, in every export and in the API."""
+    """Whether they may know who the annotators are. People who let others in and pause them know it anyway. Reviewers judge answers and see
+    pseudonyms on every page, in every export and in the API."""
     return membership.may(WRITER)
 
 
 def named(membership: Membership, wanted: bool) -> bool:
-    """`wanted`, refused where they may not know."""
+    """`wanted`. Refused if they may not know the names."""
     if wanted and not may_name(membership):
         raise PermissionDenied("Reviewers see annotators under pseudonyms.")
     return wanted
 
 
 def project_read(membership: Membership, project_id: int) -> Project:
-    """For reviewers and above: everything about it."""
+    """The project with everything about it, for reviewers and above."""
     return _project(may_read(membership), project_id)
 
 
@@ -50,7 +50,7 @@ def project_write(membership: Membership, project_id: int) -> Project:
 
 
 def project_work(membership: Membership, project_id: int) -> Project:
-    """For working in it. An annotator must have been let in; others may join what they can see."""
+    """The project, to work in it. An annotator must have been let in; others may join projects that they can see."""
     project = _project(membership, project_id)
     if not membership.may(READER) and not project.participants.filter(user=membership.user).exists():
         raise Http404("no such project")
@@ -58,7 +58,7 @@ def project_work(membership: Membership, project_id: int) -> Project:
 
 
 def publication_read(membership: Membership, project_id: int, publication_id: int) -> Publication:
-    """What was published from a project that they may read."""
+    """A publication of a project that they may read."""
     rows = Publication.objects.select_related("version__dataset", "project__version", "made_by")
     found = rows.filter(project=project_read(membership, project_id), pk=publication_id).first()
     if found is None:
@@ -72,7 +72,7 @@ def task_read(membership: Membership, task_id: int) -> Task:
 
 
 def participant(project: Project, user_id: int) -> User:
-    """Somebody who takes part in a project that the caller has fetched."""
+    """A person who takes part in a project that the caller has fetched."""
     row = project.participants.select_related("user").filter(user_id=user_id).first()
     return _found(row, "participant").user
 
@@ -83,7 +83,7 @@ def invite(project: Project, invite_id: int) -> ProjectInvite:
 
 
 def answered_read(membership: Membership, assignment_id: int) -> Assignment:
-    """Anybody's, for a reviewer."""
+    """The assignment of any person, for a reviewer."""
     rows = Assignment.objects.filter(project__workspace_id=may_read(membership).workspace_id, id=assignment_id)
     return _found(rows.select_related("project", "task").first(), "assignment")
 
@@ -94,7 +94,7 @@ def comment_read(membership: Membership, comment_id: int) -> Comment:
 
 
 def own_assignment(membership: Membership, assignment_id: int) -> Assignment:
-    """One's own, whatever the role: nobody works on somebody else's seat."""
+    """The person's own assignment, in any role: nobody works on another person's seat."""
     mine = Assignment.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
     rows = mine.select_related("project", "task__example", "guidelines").filter(id=assignment_id)
     return _found(rows.first(), "assignment")

@@ -6,7 +6,7 @@ class AnnotationConfig(AppConfig):
     label = "annotation"
 
     def ready(self) -> None:
-        """Tells the pages of datasets what this app knows of an example, and the workers what there is to do."""
+        """Registers this app's facts of examples for the pages of datasets, and its tasks for the workers."""
         from .agreement import matching  # noqa: F401  registers its jobs
         from .projects import example_facts  # noqa: F401  registers itself
         from .publishing import described  # noqa: F401  registers itself

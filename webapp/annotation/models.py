@@ -1,11 +1,10 @@
-"""Projects, tasks, who works on which, and what they answered.
+"""Projects, tasks, assignments and answers.
 
-A task holds a fixed number of seats (`overlap`). A claim takes a seat with a conditional update, so no more than that
-many people ever work on it; the assignment that results is unique per task and person. Answers are never changed:
-reopening makes the next revision.
+A task holds a fixed number of seats (`overlap`). A claim takes a seat with a conditional update, so no more than that many people ever work
+on it. The resulting assignment is unique per task and person. Answers are never changed: reopening makes the next revision.
 
-Counters that always equal the rows they count: `Task.taken` and `Task.done` (of tasks with seats; gold tasks have none
-and count nothing) and `Participant.submitted`. `tasks.seats` is the only writer of the first two.
+Some counters always equal the rows that they count: `Task.taken` and `Task.done` (of tasks with seats; gold tasks have none and count
+nothing) and `Participant.submitted`. Only `tasks.seats` writes the first two.
 """
 
 from django.db import models
@@ -17,7 +16,7 @@ MAX_OVERLAP = 50
 
 
 class Project(models.Model):
-    """What is asked about which version of a dataset, of how many people, and how. `settings` fits `kinds.Settings`."""
+    """A project: what people are asked about a version of a dataset, how many people, and how. `settings` fits `kinds.Settings`."""
 
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
@@ -40,7 +39,7 @@ class Project(models.Model):
     settings = models.JSONField(default=dict)
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
     tasks_total = models.PositiveIntegerField(default=0)  # written with the tasks; gold tasks not counted
-    tasks_made = models.BooleanField(default=False)  # a worker makes them: a version may have 100,000 examples
+    tasks_made = models.BooleanField(default=False)  # a worker makes them, because a version may have 100,000 examples
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -55,13 +54,13 @@ class Project(models.Model):
 
     @property
     def kind_title(self) -> str:
-        from .kinds import KINDS  # the kinds read what may not be loaded before the models are
+        from .kinds import KINDS  # the kinds import what may not be loaded before the models
 
         return KINDS[self.kind].title
 
 
 class Guidelines(models.Model):
-    """One version of a project's guidelines (Markdown); each answer names the version its author saw."""
+    """One version of a project's guidelines (Markdown). Each answer names the version that its author saw."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="guidelines")
     number = models.PositiveIntegerField()
@@ -77,8 +76,8 @@ class Guidelines(models.Model):
 
 
 class Participant(models.Model):
-    """One person in one project. `cursor` is the rank up to which they were served, so a claim never walks over what
-    they have done already; returned seats below it are found by a second, rarer query."""
+    """A person in a project. `cursor` is the rank up to which they were served, so a claim never reads tasks that they have done already. A
+    second, rarer query finds returned seats below it."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="participants")
     user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="participations")
@@ -97,10 +96,9 @@ class Participant(models.Model):
 
 
 class Task(models.Model):
-    """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id},
-    {"responses": [...]}, {"a": id, "b": id, "preference": index}, {"a": id, "b": id, "arm": name} (judged by the rubric of
-    that arm of a study; nobody sees both) or {}. `gold` holds the known answer in the subject's
-    frame; gold tasks have no seat limit."""
+    """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id}, {"responses": [...]}, {"a": id,
+    "b": id, "preference": index}, {"a": id, "b": id, "arm": name} (judged by the rubric of that arm of a study; nobody sees both) or {}.
+    `gold` holds the known answer in the subject's frame; gold tasks have no seat limit."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     example = models.ForeignKey("datasets.Example", on_delete=models.PROTECT, related_name="+")
@@ -109,7 +107,7 @@ class Task(models.Model):
     overlap = models.PositiveSmallIntegerField(null=True)  # None: everybody may answer it (gold)
     taken = models.PositiveIntegerField(default=0)  # claimed or submitted; not skipped or returned
     done = models.PositiveIntegerField(default=0)  # submitted
-    # a column of its own, not the index's condition: counting up then leaves the indexes alone until the last seat goes
+    # a separate column, not the index's condition: then counting up leaves the indexes alone until the last seat goes
     open = models.GeneratedField(
         expression=models.ExpressionWrapper(Q(taken__lt=F("overlap")), models.BooleanField()),
         output_field=models.BooleanField(null=True),
@@ -135,8 +133,8 @@ class Task(models.Model):
 
 
 class Assignment(models.Model):
-    """A seat: this person works, or has worked, on this task. `order` is how the sides or responses were arranged for
-    them (indices into the subject's own order); answers are stored in the subject's frame, never in the shown one."""
+    """A seat: this person works, or has worked, on this task. `order` is how the sides or responses were arranged for them (indices into
+    the subject's own order). Answers are stored in the subject's frame, never in the shown one."""
 
     class State(models.TextChoices):
         CLAIMED = "claimed", "Open"
@@ -155,11 +153,11 @@ class Assignment(models.Model):
     lease_until = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True, blank=True)  # while an answer stands, reopened or not
     draft = models.JSONField(null=True, blank=True)  # in the shown frame, as the page sent it
-    draft_revision = models.PositiveIntegerField(default=0)  # a save names the one it read: two tabs cannot overwrite
+    draft_revision = models.PositiveIntegerField(default=0)  # a save names the revision it read
     draft_at = models.DateTimeField(null=True, blank=True)
     skip_reason = models.CharField(max_length=500, blank=True)
-    sent_back = models.CharField(max_length=2000, blank=True)  # a reviewer's words when it was sent back
-    seconds = models.FloatField(default=0)  # spent looking at it, as the page measured (idle time left out)
+    sent_back = models.CharField(max_length=2000, blank=True)  # a reviewer's words when the answer was sent back
+    seconds = models.FloatField(default=0)  # time spent on it, as the page measured (idle time left out)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="one_seat_per_person")]
@@ -179,8 +177,8 @@ class Assignment(models.Model):
 
 
 class Answer(models.Model):
-    """One submission. `content` fits the `answer` of its kind, in the subject's frame. Reopened and submitted again, the
-    next revision stands and this one is kept."""
+    """One submission. `content` fits the `answer` of its kind, in the subject's frame. If it is reopened and submitted again, the next
+    revision stands and this one is kept."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="answers", db_index=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="answers", db_index=False)
@@ -209,7 +207,7 @@ class Answer(models.Model):
 
 
 class Resolution(models.Model):
-    """What stands for a task after consolidation, and where that comes from."""
+    """The result for a task after consolidation, and its source."""
 
     class Source(models.TextChoices):
         UNANIMOUS = "unanimous", "Unanimous"
@@ -221,7 +219,7 @@ class Resolution(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="resolutions")
     source = models.CharField(max_length=12, choices=Source.choices)
     content = models.JSONField(null=True)  # fits the `answer` of its kind; None while unresolved
-    trace = models.JSONField(default=list)  # which answers' parts were kept, merged, edited or dropped
+    trace = models.JSONField(default=list)  # the answers whose parts were kept, merged, edited or dropped
     decided_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     decided_at = models.DateTimeField(auto_now=True)
 
@@ -230,11 +228,10 @@ class Resolution(models.Model):
 
 
 class Publication(models.Model):
-    """A version made of a project's answers, and what became of every label: see `publishing.services`.
+    """A version made of a project's answers, and the fate of every label: see `publishing.services`.
 
-    `counts`: {fate: {reason: number}} of the labels of examples that were judged, `answers` of people behind the labels
-    that are in the version, and of the preferences of all other examples of the base how many are `untouched` and how many
-    `left_out`.
+    `counts` has {fate: {reason: number}} for the labels of judged examples; `answers`, the answers behind the labels in the version; and
+    `untouched` and `left_out`, the preferences of all other examples of the base.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="publications")
@@ -249,7 +246,7 @@ class Publication(models.Model):
 
 
 class PublishedCase(models.Model):
-    """One label of an example that was judged, and what became of it."""
+    """One label of a judged example, and its fate."""
 
     class Fate(models.TextChoices):
         KEPT = "kept", "In the version"
@@ -278,7 +275,7 @@ class PublishedCase(models.Model):
     task = models.ForeignKey(Task, null=True, on_delete=models.SET_NULL, related_name="+")
     whose = models.CharField(max_length=200)
     says = models.CharField(max_length=200)
-    answers = models.PositiveIntegerField(default=0)  # of people of the project, that it stands for
+    answers = models.PositiveIntegerField(default=0)  # the number of answers of the project that it represents
 
     class Meta:
         indexes = [models.Index(fields=["publication", "fate", "id"], name="published_listing")]
@@ -288,7 +285,7 @@ class PublishedCase(models.Model):
 
 
 class Comment(models.Model):
-    """A remark about a task, or a wish to change the guidelines, until somebody resolves it."""
+    """A remark about a task, or a request to change the guidelines, until somebody resolves it."""
 
     class Kind(models.TextChoices):
         REMARK = "remark", "Remark"
@@ -307,10 +304,10 @@ class Comment(models.Model):
 
 
 class ProjectInvite(models.Model):
-    """A link that lets whoever has it work in one project, as an annotator of the workspace.
+    """A link that lets its holder work in one project, as an annotator of the workspace.
 
-    With `email` it is for that address alone, once, and opening it shows that the address is theirs; `mailed`: it was sent
-    there and shown to nobody.
+    With `email` it is for that address alone, once, and opening it shows that the address is theirs. `mailed`: it was sent there and shown
+    to nobody.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invites")
@@ -334,10 +331,10 @@ class ProjectInvite(models.Model):
 
 
 class TaskReview(models.Model):
-    """What the answers to one task have in common, kept so that a list of 100,000 tasks can be ordered by it.
+    """What the answers to one task have in common, stored so that a list of 100,000 tasks can be ordered by it.
 
-    `answers` are those it was made from: where they are no longer the current ones, it is made anew. `groups` holds the
-    items of rubrics or reasons that say the same: [[[answer id, index], ...], ...].
+    `answers` are those behind it: if they are no longer the current ones, the review is made again. `groups` holds the items of rubrics or
+    reasons that say the same: [[[answer id, index], ...], ...].
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="review")
@@ -345,7 +342,7 @@ class TaskReview(models.Model):
     answers = models.JSONField(default=list)
     agreement = models.FloatField(null=True)  # 1: all the same, 0: as far apart as can be; None: fewer than two answers
     groups = models.JSONField(null=True)
-    matcher = models.CharField(max_length=80, blank=True)  # who matched: a model's name, "words", or "a reviewer"
+    matcher = models.CharField(max_length=80, blank=True)  # the matcher: a model's name, "words", or "a reviewer"
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -356,8 +353,7 @@ class TaskReview(models.Model):
 
 
 class AgreementReport(models.Model):
-    """A project's coefficients and its people's figures as of the answer `through`, and how far the tasks' reviews have
-    got."""
+    """A project's coefficients and its people's figures up to the answer `through`, and how far the tasks' reviews are."""
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE, related_name="agreement_report")
     through = models.BigIntegerField(default=0)  # the newest answer counted in `body`
@@ -365,7 +361,7 @@ class AgreementReport(models.Model):
     body = models.JSONField(null=True)
     people = models.JSONField(null=True)  # see `agreement.person_figures.measure`
     computed_at = models.DateTimeField(null=True)
-    started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
+    started_at = models.DateTimeField(null=True)  # a job works on it since then; None: no job
 
     def __str__(self) -> str:
         return f"agreement of project {self.project_id}"
@@ -374,7 +370,7 @@ class AgreementReport(models.Model):
 class Job(models.Model):
     """Work over a whole project that a worker does, at most one of a kind at a time: see `jobs.runner`.
 
-    Whatever it has done is in the database, so that it can be begun again at any point. The last of each kind is kept.
+    All finished work is in the database, so the job can be started again at any point. The last job of each kind is kept.
     """
 
     class Kind(models.TextChoices):
@@ -391,7 +387,7 @@ class Job(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="jobs")
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    # whoever asked for it; None: nobody in particular. Gone with the person: nothing is done in the name of who has left
+    # the person who asked for it; None: nobody in particular. Deleted with the person: nothing runs in the name of who has left
     membership = models.ForeignKey("accounts.Membership", null=True, on_delete=models.CASCADE, related_name="+")
     params = models.JSONField(default=dict)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
@@ -402,7 +398,7 @@ class Job(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(auto_now_add=True)  # the worker's last sign of life
     finished_at = models.DateTimeField(null=True, blank=True)
-    stopping = models.BooleanField(default=False)  # somebody wants it to end; kinds that cost money look at it
+    stopping = models.BooleanField(default=False)  # somebody wants it to end; kinds that cost money check it
 
     class Meta:
         constraints = [

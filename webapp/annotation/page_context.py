@@ -1,4 +1,4 @@
-"""What every page of a project shows above its tabs."""
+"""The part above the tabs that every page of a project shows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ class Tab:
 
 
 def context(membership: Membership, project: Project, tab: str) -> dict[str, Any]:
-    """For `annotation/project_base.html`: `tab` is one of the names in TABS."""
+    """The context of `annotation/project_base.html`: `tab` is one of the names in TABS."""
     far = queries.progress(project)
     return {
         "project": project,
@@ -56,12 +56,12 @@ def context(membership: Membership, project: Project, tab: str) -> dict[str, Any
 
 
 def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
-    """People on a page about answers: pseudonyms, unless somebody who may see their names asks for them."""
+    """How a page about answers shows people: by pseudonyms, unless a person who may see their names asks for them."""
     return faces(project, named=access.may_name(membership) and request.GET.get("names") == "1")
 
 
 def tabs(membership: Membership, project: Project) -> list[Tab]:
-    """The pages there are; settings only for those who may change them."""
+    """The tabs of a project; settings only for people who may change them."""
     found = []
     for name, label, view in TABS:
         if name == "settings" and not membership.may(Role.RESEARCHER):
@@ -70,6 +70,6 @@ def tabs(membership: Membership, project: Project) -> list[Tab]:
             continue
         try:
             found.append(Tab(name, label, reverse(view, args=[project.pk])))
-        except NoReverseMatch:  # a page that another part of the product brings
+        except NoReverseMatch:  # a page that another app adds
             continue
     return found

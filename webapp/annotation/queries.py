@@ -1,4 +1,4 @@
-"""Reads of projects: the list, how far each is, how fast it goes, and what needs the manager's eye."""
+"""Reads of projects: the list, progress, pace, and what needs the manager's attention."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from django.utils import timezone
 from .models import AgreementReport, Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
 
 RATE_WINDOW = timedelta(days=7)
-SHORTEST_WINDOW = timedelta(minutes=10)  # a rate from less than this says nothing
+SHORTEST_WINDOW = timedelta(minutes=10)  # too little for a rate
 CHART_DAYS = 30
 SUBMITTED = Assignment.State.SUBMITTED
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Tasks and their seats; gold tasks are not counted, since they are never complete."""
+    """Tasks and their seats. Gold tasks are not counted, because they are never complete."""
 
     tasks: int = 0
     complete: int = 0
@@ -34,13 +34,13 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """Share of the seats that are done; None before there are any."""
+        """The share of the seats that are done; None before there are any."""
         return self.seats_done / self.seats if self.seats else None
 
 
 @dataclass(frozen=True)
 class ProjectPace:
-    """Answers per day over the last week, and when at this pace the last seat is done; `reason` where it is unknown."""
+    """Answers per day over the last week, and when the last seat is done at this pace; `reason` if that is unknown."""
 
     per_day: float | None
     finish: datetime | None
@@ -49,8 +49,8 @@ class ProjectPace:
 
 @dataclass(frozen=True)
 class ProjectRow:
-    """A project in a list. `alpha` is Krippendorff's of its first field, as the agreement page last computed it; None
-    where it is not known or not defined."""
+    """A project in a list. `alpha` is Krippendorff's alpha of its first field, as the agreement page last computed it; None if it is
+    unknown or undefined."""
 
     project: Project
     progress: Progress
@@ -63,7 +63,7 @@ def projects(workspace_id: int) -> QuerySet[Project]:
 
 
 def rows(found: Iterable[Project]) -> list[ProjectRow]:
-    """Each project with its progress, people and agreement, in three queries however many there are."""
+    """Each project with its progress, people and agreement, in three queries for any number of projects."""
     listed = list(found)
     ids = [project.pk for project in listed]
     far = progress_of(ids)
@@ -81,7 +81,7 @@ def progress_of(project_ids: list[int]) -> dict[int, Progress]:
     counted = Q(overlap__isnull=False)
     found = (
         Task.objects.filter(project_id__in=project_ids)
-        .values_list("project_id")  # what follows stands in the order of the fields of Progress
+        .values_list("project_id")  # in the order of the fields of Progress
         .annotate(
             tasks=Count("id", filter=counted),
             complete=Count("id", filter=counted & Q(completed_at__isnull=False)),
@@ -100,7 +100,7 @@ def progress(project: Project) -> Progress:
 
 
 def pace(project: Project, far: Progress) -> ProjectPace:
-    """From the answers of the last week; gold answers fill no seat and so do not count."""
+    """The pace from the answers of the last week. Gold answers fill no seat and do not count."""
     now = timezone.now()
     recent = Assignment.objects.filter(
         project=project, state=SUBMITTED, submitted_at__gte=now - RATE_WINDOW, task__overlap__isnull=False
@@ -123,7 +123,7 @@ def pace(project: Project, far: Progress) -> ProjectPace:
 
 
 def throughput(project: Project) -> list[dict[str, Any]]:
-    """`[{"at", "count"}]`: answers per hour of a project's first two days, afterwards per day of the last month."""
+    """`[{"at", "count"}]`: answers per hour for a project's first two days, afterwards per day of the last month."""
     now = timezone.now()
     young = now - project.created_at < timedelta(days=2)
     step = timedelta(hours=1) if young else timedelta(days=1)
@@ -143,13 +143,13 @@ def throughput(project: Project) -> list[dict[str, Any]]:
     counts = dict(found)
     points = []
     while begin <= now:
-        points.append({"at": begin, "count": counts.get(begin, 0)})  # nothing submitted is a true zero
+        points.append({"at": begin, "count": counts.get(begin, 0)})  # no submission is a true zero
         begin += step
     return points
 
 
 def guidelines(project: Project) -> QuerySet[Guidelines]:
-    """All versions, newest first; each has `answers`, how many that stand were given under it."""
+    """All versions, newest first; each has `answers`, the number of standing answers given under it."""
     counted = Answer.objects.filter(project=project, guidelines=OuterRef("pk"), current=True).order_by()
     answers = counted.values("guidelines").annotate(count=Count("pk")).values("count")
     found = project.guidelines.select_related("created_by").annotate(answers=Coalesce(Subquery(answers), 0))
@@ -157,31 +157,31 @@ def guidelines(project: Project) -> QuerySet[Guidelines]:
 
 
 def guideline_remarks(project: Project) -> QuerySet[Comment]:
-    """Unresolved wishes to change the guidelines, newest first."""
+    """Unresolved requests to change the guidelines, newest first."""
     found = Comment.objects.filter(project=project, kind=Comment.Kind.GUIDELINES, resolved_at=None)
     return found.select_related("author", "task__example").order_by("-id")
 
 
 def invites(project: Project) -> QuerySet[ProjectInvite]:
-    """Links that still open something, newest first."""
+    """Links that are still open, newest first."""
     live = project.invites.filter(uses_left__gt=0, revoked_at=None, expires_at__gt=timezone.now())
     return live.select_related("created_by").order_by("-id")
 
 
 def open_comments(project: Project) -> dict[str, int]:
-    """How many remarks of each kind nobody has resolved."""
+    """The number of unresolved remarks of each kind."""
     found = Comment.objects.filter(project=project, resolved_at=None).values_list("kind")
     return dict(found.annotate(count=Count("id")).order_by())
 
 
 def held(project: Project) -> int:
-    """Seats that somebody has open right now."""
+    """The number of seats that people have open now."""
     return Assignment.objects.filter(
         project=project, state=Assignment.State.CLAIMED, lease_until__gt=timezone.now()
     ).count()
 
 
 def open_for(project: Project, user_id: int, most: int = 1000) -> int:
-    """How many tasks with a free seat this person has not had yet, counted no further than `most`."""
+    """The number of tasks with a free seat that this person has not had yet, counted up to `most`."""
     free = Task.objects.filter(project=project, taken__lt=F("overlap")).exclude(assignments__user_id=user_id)
     return free[:most].count()

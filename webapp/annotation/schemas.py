@@ -1,4 +1,4 @@
-"""What the API takes and gives for projects."""
+"""Input and output of the API for projects."""
 
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
@@ -35,7 +35,7 @@ class ProjectIn(Schema):
 
 
 class ProjectChange(Schema):
-    """What is left out stays; settings are merged over the present ones."""
+    """Absent fields stay as they are; settings are merged over the present ones."""
 
     name: str | None = Field(None, min_length=1, max_length=120)
     overlap: Overlap | None = None
@@ -60,7 +60,7 @@ class SizeOut(Schema):
 
 
 class ProjectProgressOut(Schema):
-    """Gold tasks are counted apart: everybody may answer them, so they are never complete."""
+    """Gold tasks are counted separately: everybody may answer them, so they are never complete."""
 
     tasks: int
     complete: int
@@ -270,7 +270,7 @@ class TaskAnswerOut(Schema):
 
 
 class SeatOut(Schema):
-    """`user` and `name` only where names were asked for."""
+    """`user` and `name` only if names were asked for."""
 
     rater: str
     user: int | None = None

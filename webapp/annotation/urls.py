@@ -1,4 +1,4 @@
-"""Pages of annotation. Those of the manager, the annotator and the reviewer are listed in their own modules."""
+"""Pages of annotation. The pages of the manager, the annotator and the reviewer are listed in their own modules."""
 
 from django.urls import URLPattern
 

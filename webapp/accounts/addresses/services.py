@@ -3,7 +3,8 @@
 A person who follows a project's open link types any address that they like. So an account records what has shown that the address is its
 person's (`User.proof`): nothing; an invitation bound to the address, which an owner passed on; a mail to the address; or a link from the
 person who runs the server. Invitations and other things bound to an address go only to accounts with a proof. An account loses its address
-to a person who shows a stronger proof: the account stays, with an address that nobody has."""
+to a person who shows a stronger proof: the account stays, with an address that nobody has.
+"""
 
 import secrets
 from datetime import timedelta
@@ -61,7 +62,8 @@ def placeholder(user: User) -> str:
 def take(email: str, proof: str) -> None:
     """Frees `email` for a person who shows `proof`. Raises Conflict if the account that has it has shown as much.
 
-    That account keeps its password, its memberships and its answers, and signs in with the address that its profile shows."""
+    That account keeps its password, its memberships and its answers, and signs in with the address that its profile shows.
+    """
     holder = User.objects.select_for_update().filter(email=email).first()
     if holder is None:
         return

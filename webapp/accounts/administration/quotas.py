@@ -1,7 +1,8 @@
 """How much a workspace may use: its own limits, and those of the installation if it has none.
 
 Code that enforces a limit counts under a lock, so that two requests at once do not both take the last place: runs under the lock of the
-line of runs, imports under the workspace's row."""
+line of runs, imports under the workspace's row.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -61,7 +62,8 @@ def of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> L
 def change(administrator: User, workspace: Workspace | None, limits: Limits) -> None:
     """Sets the limits of a workspace, or, if None, of all that have no limits of their own. Raises Invalid at the field.
 
-    The change is in the audit log of the workspace; a change for the installation is in those of the administrator's workspaces."""
+    The change is in the audit log of the workspace; a change for the installation is in those of the administrator's workspaces.
+    """
     values = asdict(limits)
     wrong = {
         name: "must be 0 or more" for name, value in values.items() if value is not None and not 0 <= value <= MOST

@@ -38,7 +38,8 @@ def make_administrator(user: User, yes: bool) -> None:
 def give_right(administrator: User, person: User, right: str, yes: bool) -> None:
     """Gives or takes the right `administrator` or `workspaces`. The audit logs of the administrator's workspaces record it.
 
-    Raises Invalid at `right`, Conflict for the last administrator."""
+    Raises Invalid at `right`, Conflict for the last administrator.
+    """
     if right not in ("administrator", "workspaces"):
         raise Invalid("Unknown right.", {"right": "must be administrator or workspaces"})
     (make_administrator if right == "administrator" else allow_workspaces)(person, yes)

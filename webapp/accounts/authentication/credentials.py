@@ -57,7 +57,8 @@ def _membership(row: ApiToken) -> Membership | None:
 def authenticate(request: HttpRequest, secret: str, check: Callable[[Mapping[str, str]], None]) -> Membership | None:
     """The membership that a live token opens, if `check` accepts its areas. Also sets it on the request, together with its person.
 
-    Raises TooMany, and what `check` raises."""
+    Raises TooMany, and what `check` raises.
+    """
     row = live_token(secret)
     if row is None:
         return None

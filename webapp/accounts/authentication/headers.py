@@ -18,7 +18,8 @@ from .credentials import live_token
 async def has_account(scope: Mapping[str, Any]) -> bool:
     """Whether the token or the session cookie in the headers belongs to an account. The views decide later what this person may do.
 
-    Closes its database connection at once, because there is no Django request yet whose end would close it."""
+    Closes its database connection at once, because there is no Django request yet whose end would close it.
+    """
     answer: bool = await database_sync_to_async(_has_account)(scope)
     return answer
 

@@ -21,7 +21,8 @@ class WorkspaceMiddleware:
     """Sets `request.membership`: the signed-in person's membership in the workspace chosen in the session, or None.
 
     Every view needs a signed-in person unless it is marked `login_not_required`. So a page without a mark is closed, not open. The API does
-    its own checks, with its own error format."""
+    its own checks, with its own error format.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -51,7 +52,8 @@ class WorkspaceMiddleware:
 def _signed_in(request: HttpRequest) -> list[Membership] | None:
     """The memberships of the session's person, who becomes `request.user`, in one query.
 
-    Only if the session is plainly good, by the same checks as `django.contrib.auth.get_user`; None leaves the decision to that function."""
+    Only if the session is plainly good, by the same checks as `django.contrib.auth.get_user`; None leaves the decision to that function.
+    """
     session = request.session
     user_id, signature = session.get(auth.SESSION_KEY), session.get(auth.HASH_SESSION_KEY)
     if not user_id or not signature or session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:

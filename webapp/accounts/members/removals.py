@@ -2,7 +2,8 @@
 
 Of an erased account only digests stay: of its verified address and of its identity at the company's sign-in, each under its own sealed key.
 They answer whether a person who comes is that person, and tell nobody's name. An unverified address leaves no digest, because it may be
-somebody else's."""
+somebody else's.
+"""
 
 import hmac
 import secrets

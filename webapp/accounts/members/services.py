@@ -22,7 +22,8 @@ def invite(membership: Membership, email: str, role: str) -> str:
     """Invites `email` and returns the secret of the invitation; empty if it was mailed there. The invitation is bound to that address, and
     never opens an account whose address is verified.
 
-    Raises Invalid at `role` or `email`, Conflict for a member with that address (unless it is not verified), NotSent."""
+    Raises Invalid at `role` or `email`, Conflict for a member with that address (unless it is not verified), NotSent.
+    """
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     email = email.strip().lower()
@@ -111,7 +112,8 @@ def sign_up_invited(email: str, proof: str, name: str, password: str | None) -> 
 def enter(workspace: Workspace, user: User, role: str) -> Membership:
     """Makes `user` a member with `role`. A person who is already a member keeps their role.
 
-    The caller has checked an invitation: this function asks for none. Raises Conflict if `user` was removed."""
+    The caller has checked an invitation: this function asks for none. Raises Conflict if `user` was removed.
+    """
     if removals.is_kept_out(workspace, user):
         raise Conflict("You were removed from this workspace. Ask one of its owners for an invitation.", code="removed")
     membership, created = Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
@@ -150,7 +152,8 @@ def remove_member(membership: Membership, other: Membership) -> None:
 def leave(membership: Membership, by: str) -> None:
     """Ends a membership because `by` (the company's directory) says so, and revokes its tokens.
 
-    Nobody removed the person, so they may come back. Raises Conflict for the last owner."""
+    Nobody removed the person, so they may come back. Raises Conflict for the last owner.
+    """
     _keep_an_owner(membership)
     ApiToken.objects.filter(workspace=membership.workspace, user=membership.user, revoked_at=None).update(
         revoked_at=timezone.now()

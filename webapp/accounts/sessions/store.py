@@ -1,8 +1,9 @@
 """Sessions in the database, read with a prepared statement, because every page and every request of a browser starts with that read.
 
 `SignedIn` holds when a session began and when it was last used. A session opens nothing once it has been idle for too long, or too long
-after it began, whatever happens in it: see `time_outs`. A request that a page sends by itself says so and does not count as use:
-`static/js/attention.js`."""
+after it began, even if it is used: see `time_outs`. A request that a page sends by itself says so and does not count as use:
+`static/js/attention.js`.
+"""
 
 from datetime import datetime
 from typing import Any

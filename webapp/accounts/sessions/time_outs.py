@@ -1,6 +1,7 @@
 """How long a session lasts: as long as the installation allows, or as the strictest workspace of the person asks.
 
-A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser."""
+A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -50,7 +51,8 @@ def of(user: User) -> TimeOuts:
 def change(membership: Membership, idle_minutes: int | None, session_minutes: int | None) -> Workspace:
     """Sets the time-outs of the workspace; None: no time-out of its own. The change holds at once, for all sessions of its people.
 
-    Raises Invalid at `idle_minutes` or `session_minutes`."""
+    Raises Invalid at `idle_minutes` or `session_minutes`.
+    """
     whole = installation()
     wrong = {
         name: why

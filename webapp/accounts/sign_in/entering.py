@@ -13,7 +13,8 @@ def let_in(request: HttpRequest, user: User, method: str, then: str) -> HttpResp
     """Signs `user` in, who has proven their identity by `method` ("password", "link"), and sends them to `then`.
 
     With a second factor the response leads to its page first; the session opens when that page accepts the factor. `then` is an address of
-    this site; the caller has checked that."""
+    this site; the caller has checked that.
+    """
     record_authentication(request, user, method)
     answer: HttpResponse = perform_login(request, Login(user=user, redirect_url=then))
     return answer

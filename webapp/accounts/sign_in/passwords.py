@@ -1,6 +1,7 @@
 """Rules for passwords: no common word with ornaments, no known fact about the person or the product, no simple sequence.
 
-The list of 20,000 common passwords is Django's. Names of validators: `settings.AUTH_PASSWORD_VALIDATORS`."""
+The list of 20,000 common passwords is Django's. Names of validators: `settings.AUTH_PASSWORD_VALIDATORS`.
+"""
 
 import re
 from collections.abc import Iterator

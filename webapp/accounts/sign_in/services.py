@@ -49,7 +49,8 @@ def create_sign_in_link(user: User) -> str:
 def claim_sign_in_link(secret: str) -> User | None:
     """Claims the link and returns its person; None for every later, late or wrong attempt.
 
-    The person who runs the server gave the link to the person of the address, so the link verifies that address."""
+    The person who runs the server gave the link to the person of the address, so the link verifies that address.
+    """
     now = timezone.now()
     link = SignInLink.objects.filter(digest=hash_secret(secret)).select_related("user").first()
     # the update claims the link, not the read: two browsers with the same link must not both get in

@@ -28,7 +28,8 @@ def create_token(
     """Makes a token for the membership's workspace, and returns it with its secret, which cannot be read again.
 
     `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after so many `days`; None: until somebody
-    revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`."""
+    revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
+    """
     given = areas.everywhere(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})

@@ -19,7 +19,8 @@ def may_create_workspaces(user: User) -> bool:
 def create_workspace(name: str, owner: User) -> Membership:
     """Makes a workspace with `owner` as its first member. The first owner of an installation becomes its administrator.
 
-    The caller has checked that `owner` may do this: see `may_create_workspaces`."""
+    The caller has checked that `owner` may do this: see `may_create_workspaces`.
+    """
     if not name.strip():
         raise Invalid("A workspace needs a name.", {"name": "must not be empty"})
     if not Workspace.objects.exists():

@@ -1,7 +1,7 @@
-"""Agreement of a project: per field, domain and pair of annotators, with the counts behind it.
+"""Agreement of a project by field, domain and pair of annotators, with the counts behind it.
 
-`measure` costs as much as there are answers and runs in a job (or at once, where they are few); what it returns is
-kept in `AgreementReport`.
+`measure` takes time in proportion to the answers. It runs in a job, or at once if they are few; its result is stored in
+`AgreementReport`.
 """
 
 from collections import Counter, defaultdict
@@ -27,12 +27,12 @@ NAMES = ("percent", "fleiss", "ac1", "alpha")
 MAX_DOMAINS = 30
 MAX_PAIRS = 300  # confusion matrices kept; the coefficients themselves use everything
 MAX_CRITERIA = 30
-SHARED_BY = 5  # a criterion has coefficients of its own once this many tasks share it
+SHARED_BY = 5  # a criterion gets its own coefficients once this many tasks share it
 TASKS_AT_A_TIME = 500
 
 
-# compared as a row, so that only the index of a project's answers has the order: where other projects are newer, the
-# planner may else walk back through all of theirs
+# Compared as a row, so that only the index of a project's answers has the order. Otherwise, if other projects are newer, the planner may
+# walk back through all of their answers
 _NEWEST = """
     SELECT project_id, id FROM annotation_answer WHERE current AND (project_id, id) <= (%s, %s)
     ORDER BY project_id DESC, id DESC LIMIT 1
@@ -40,7 +40,7 @@ _NEWEST = """
 
 
 def newest_answer(project: Project) -> int:
-    """The id of the newest current answer: what the report's freshness is told by. 0 without one."""
+    """The id of the newest current answer, which tells how fresh the report is. 0 if there is none."""
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [project.pk, 2**63 - 1])
         owner, answer = cursor.fetchone() or (None, 0)
@@ -48,12 +48,12 @@ def newest_answer(project: Project) -> int:
 
 
 def fresh(report: AgreementReport, project: Project) -> bool:
-    """Whether everything answered so far in the project, whose report this is, is counted in."""
+    """Whether the report counts every answer of its project so far."""
     return report.computed_at is not None and report.through == newest_answer(project)
 
 
 def measure(project: Project) -> dict[str, Any]:
-    """Everything the agreement page shows. Raters are user ids."""
+    """Everything that the agreement page shows. Raters are user ids."""
     standing = Q(current=True, assignment__state="submitted", assignment__task__overlap__isnull=False)
     answers = Answer.objects.filter(standing, project=project)
     counted = answers.aggregate(answers=Count("id"), raters=Count("assignment__user", distinct=True))
@@ -85,7 +85,7 @@ def _field(project: Project, field: Field) -> dict[str, Any]:
 
 
 def _key(value: Value) -> str:
-    """A value as the SQL of its field writes it."""
+    """A value in the form in which the SQL of its field writes it."""
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -113,8 +113,8 @@ def _coefficients(field: Field, given: RatingColumns, every_level: bool = False)
 
 
 def _criteria(project: Project, given: RatingColumns, field: Field) -> dict[str, Any]:
-    """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own. Two rubrics share
-    a criterion where its words are the same: an id says nothing outside of its rubric."""
+    """Coefficients of each criterion that many tasks share, such as those of one rubric for all. Criteria of two rubrics are the same if
+    their words are, because an id has no meaning outside its rubric."""
     texts, text_R = _texts(project, given)
     known_R = text_R >= 0
     together = np.unique(np.column_stack([text_R, given.tasks_R])[known_R], axis=0)
@@ -126,7 +126,7 @@ def _criteria(project: Project, given: RatingColumns, field: Field) -> dict[str,
 
 
 def _texts(project: Project, given: RatingColumns) -> tuple[list[str], Ints]:
-    """The words of criteria, and of each value the place of its criterion's among them, -1 where it is not there."""
+    """The words of criteria, and for each value the position of its criterion in them; -1 if it has none."""
     units_U, unit_R = np.unique(given.units_R, return_inverse=True)
     text_U = np.full(len(units_U), -1)
     texts: dict[str, int] = {}
@@ -153,7 +153,7 @@ def _worded(project: Project, given: RatingColumns) -> Iterator[tuple[Ints, list
 
 
 def _pairs(given: RatingColumns) -> dict[str, Any]:
-    """Every two raters who share a unit: percent, Cohen's kappa and the confusion matrix (rows: the first rater)."""
+    """For every two raters who share a unit: percent, Cohen's kappa and the confusion matrix (rows: the first rater)."""
     shared = _shared(given)
     ordered = sorted(shared, key=lambda pair: (-shared[pair].total(), pair))
     places = range(len(given.values))
@@ -174,7 +174,7 @@ def _pairs(given: RatingColumns) -> dict[str, Any]:
 
 
 def _shared(given: RatingColumns) -> dict[tuple[int, int], Counter[tuple[int, int]]]:
-    """How often each two raters, the one with the smaller id first, gave each two values to one unit."""
+    """For every two raters, the one with the smaller id first: how often they gave each pair of values to one unit."""
     order = np.lexsort((given.users_R, given.units_R))
     unit_R, user_R, value_R = given.units_R[order], given.users_R[order], given.values_R[order]
     found: dict[tuple[int, int], Counter[tuple[int, int]]] = defaultdict(Counter)

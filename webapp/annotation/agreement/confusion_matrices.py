@@ -1,4 +1,4 @@
-"""What the agreement page shows, drawn from the stored report: coefficients by pair of people, matrices with tints."""
+"""What the agreement page draws from the stored report: coefficients by pair of people, matrices with tints."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ GRID_UP_TO = 16  # people; more are a list
 
 
 def published(report: AgreementReport, people: Faces, newest: int) -> dict[str, Any]:
-    """The report as the API tells it: raters by their pseudonyms, and whether newer answers wait to be counted."""
+    """The report as the API returns it: raters by their pseudonyms, and whether newer answers are not counted yet."""
     body = report.body and {
         **report.body,
         "fields": [_renamed(field, people) for field in report.body["fields"]],
@@ -31,7 +31,7 @@ def _renamed(part: dict[str, Any], people: Faces) -> dict[str, Any]:
 
 
 def grid(pairs: list[dict[str, Any]], people: Faces, measure: str = "cohen") -> dict[str, Any] | None:
-    """Rows and columns of everybody with everybody; None for too many people to see at once."""
+    """A table of every person against every other person; None if there are too many people to show."""
     users = sorted({user for pair in pairs for user in pair["raters"]}, key=people.number)
     if not 2 <= len(users) <= GRID_UP_TO:
         return None
@@ -57,7 +57,7 @@ def _cell(pair: dict[str, Any] | None, people: Faces, measure: str) -> dict[str,
 
 
 def matrix(field: dict[str, Any], pair: dict[str, Any], people: Faces) -> dict[str, Any]:
-    """The confusion matrix of one pair: rows what the first said, columns what the second said."""
+    """The confusion matrix of one pair: rows are the first person's values, columns the second person's."""
     labels = [value["label"] for value in field["values"]]
     most = max((n for row in pair["matrix"] for n in row), default=0)
     rows = [

@@ -1,7 +1,7 @@
-"""Where independent answers to one task meet: how far apart they are, what all of them say, what most of them say.
+"""How far independent answers to one task agree: their distances, their common judgement, the judgement of most.
 
-Pure functions of answers as they are stored (the subject's frame). Nothing here invents a judgement: where no value has more
-than half of the answers behind it, there is no majority.
+Pure functions of answers as they are stored (the subject's frame). They never invent a judgement: if no value has more than half of the
+answers, there is no majority.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,13 @@ def items(kind: str, content: Content) -> list[Any]:
 def agreement(kind: str, contents: Sequence[Content], groups: Groups = ()) -> float | None:
     """Mean over pairs of answers of 1 - distance, in [0, 1]; None with fewer than two answers.
 
-    Tasks ordered by it stand as if ordered by a chance-corrected coefficient: the disagreement expected by chance is
-    one constant of the project.
+    It orders tasks as a chance-corrected coefficient would, because the disagreement expected by chance is one constant of the project.
     """
     return None if len(contents) < 2 else kinds.of(kind).agreement(contents, groups)
 
 
 def unanimous(kind: str, contents: Sequence[Content], groups: Groups = ()) -> dict[str, Any] | None:
-    """What two or more answers all say, or None. Reasons of all are kept, one for each meaning."""
+    """The judgement that two or more answers all give, or None. It has the reasons of all, one for each meaning."""
     asked = kinds.of(kind)
     if len(contents) < 2 or any(asked.judgement(each) != asked.judgement(contents[0]) for each in contents[1:]):
         return None
@@ -38,16 +37,16 @@ def unanimous(kind: str, contents: Sequence[Content], groups: Groups = ()) -> di
 
 
 def majority(kind: str, contents: Sequence[Content], groups: Groups = ()) -> dict[str, Any] | None:
-    """What more than half of the answers say, part by part; None where some part has no such majority.
+    """The judgement of more than half of the answers, part by part; None if some part has no such majority.
 
-    On ordered scales the majority is of the side (or of a value), its degree the median of those who took it.
+    On ordered scales the majority is that of a side (or a value), and its degree is the median of the people who chose that side.
     """
     found = kinds.of(kind).majority(contents, groups) if contents else None
     return _valid(kind, found) if found else None
 
 
 def _valid(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
-    """For instance a rubric of which only pitfalls found a majority is none."""
+    """The content, or None if it is not a valid answer, such as a rubric in which only pitfalls found a majority."""
     try:
         return kinds.of(kind).answer.model_validate(content).model_dump(mode="json")
     except ValidationError:

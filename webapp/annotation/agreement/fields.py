@@ -1,8 +1,8 @@
-"""What of an answer can be compared between people, and at which level of measurement.
+"""The parts of an answer that can be compared between people, each with its level of measurement.
 
-Each field is a piece of SQL that turns one answer into (item, value) rows, so that the coefficients and the list of
-tasks behind one cell of a confusion matrix read the very same values. `item` tells units within a task apart (a
-criterion, a pair of responses); a null value is a missing rating.
+Each field is a piece of SQL that turns one answer into (item, value) rows. So the coefficients and the list of tasks behind a cell of a
+confusion matrix read the same values. `item` tells units within a task apart (a criterion, a pair of responses); a null value is a missing
+rating.
 """
 
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ _ROWS = """
 
 
 def fields(project: Project) -> list[Field]:
-    """What answers of this project can be compared by; none for rubrics and reasons, whose items are matched."""
+    """The fields by which answers of this project can be compared; none for rubrics and reasons, whose items are matched."""
     return kinds.of(project.kind).fields(kinds.Settings.model_validate(project.settings))
 
 
 def rows(project: Project, field: Field) -> Iterator[Row]:
-    """Every value given so far: current answers that stand; not those to gold tasks, nor those sent back. The server keeps
-    what is not read yet."""
+    """Every value given so far: of current answers that stand; not of answers to gold tasks, nor of those sent back. A cursor of the server
+    keeps the rows that are not read yet."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(_ROWS.replace("{values}", field.sql), [*field.params, project.pk])
         while batch := cursor.fetchmany(5_000):
@@ -46,7 +46,7 @@ def rows(project: Project, field: Field) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class ConfusionCell:
-    """Of a confusion matrix: the first rater gave the first value, the second the second."""
+    """A cell of a confusion matrix: the first rater gave the first value, the second rater the second."""
 
     field: Field
     raters: tuple[int, int]
@@ -57,7 +57,7 @@ class ConfusionCell:
 
 
 def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str, str]) -> ConfusionCell | None:
-    """The cell of field `key` and the two people with the numbers in `pair` ("1-2"); None where there is no such one."""
+    """The cell of field `key` and of the two people with the numbers in `pair` ("1-2"); None if there is no such cell."""
     field = next((each for each in fields(project) if each.key == key), None)
     users = [people.user(n) for text in pair.split("-") if (n := whole(text, 8)) is not None]
     if field is None or len(users) != 2 or users[0] is None or users[1] is None:

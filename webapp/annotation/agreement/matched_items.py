@@ -17,9 +17,9 @@ TASKS_AT_A_TIME = 500
 
 
 def report(project: Project) -> dict[str, Any] | None:
-    """Share of items that two people have in common, overall and per pair, and how they rate the common ones.
+    """The share of items that two people have in common, overall and per pair, and how they rate the common ones.
 
-    None for kinds of task without items. Tasks nobody gave an item to say nothing and are left out.
+    None for kinds of task without items. Tasks without any item are left out.
     """
     name = of(project.kind).items_name
     if not name:
@@ -80,7 +80,7 @@ def _pair_shares(kind: str, review: TaskReview, answers: Answers) -> dict[tuple[
 
 
 def _rate(review: TaskReview, answers: Answers, ratings: dict[str, list[UnitRating]]) -> None:
-    """A matched criterion is a unit; whoever wrote it has rated it."""
+    """Adds ratings: a criterion that several people wrote is a unit, and each of them has rated it."""
     for place, group in enumerate(review.groups or []):
         if len(group) < 2:
             continue

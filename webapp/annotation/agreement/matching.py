@@ -1,7 +1,7 @@
-"""Matching items by what they mean: a process with the embedding model, since no web or worker process loads one.
+"""Matches items by meaning, in a process with the embedding model, because no web or worker process loads one.
 
-A worker starts it, as Ray starts a run, and stores each result as it comes: a worker that dies loses what its process
-was at, and the next one goes on behind it. Where it cannot be started the groups made from words stay, and pages say so.
+A worker starts it, as Ray starts a run, and stores each result as it comes. If a worker dies, only the task in progress is lost, and the
+next worker continues after it. If the process cannot be started, the groups made from words stay, and pages say so.
 """
 
 import json
@@ -28,9 +28,9 @@ from webapp.core.problems import Problem
 from ..jobs import runner
 from .refresh import bring_up_to_date, forget, placed
 
-TASKS_PER_PROCESS = 2_000  # loading the model takes seconds, so it is worth many tasks
+TASKS_PER_PROCESS = 2_000  # loading the model takes seconds, so it handles many tasks
 PATIENCE_S = 1_800
-AGAIN_AFTER = timedelta(hours=1)  # a matcher that was away may be there by then
+AGAIN_AFTER = timedelta(hours=1)  # a matcher that was missing may be available by then
 
 Groups = list[list[list[int]]]
 
@@ -40,7 +40,7 @@ class MatcherAway(Problem):
 
 
 def waiting(project: Project) -> bool:
-    """Whether some task's items were matched by words only, and nobody has found that the model is missing."""
+    """Whether some task's items were matched by words only, and the model was not found missing."""
     return bool(_unmatched(project).exists())
 
 
@@ -49,13 +49,13 @@ def _unmatched(project: Project) -> Any:
 
 
 def unmarked(project: Project) -> QuerySet[Answer]:
-    """Answers to gold tasks that nobody has held against the known one yet."""
+    """Answers to gold tasks that have not been compared with the known answer yet."""
     found = Answer.objects.filter(project=project, current=True, gold_right=None, assignment__task__overlap=None)
     return found if project.kind in gold_answers.MATCHED else found.none()
 
 
 def ask(project: Project, again: bool = False) -> bool:
-    """Queues the job if something waits for it and none is under way. Soon after a failure only when asked `again`."""
+    """Queues the job if something waits for it and none is under way. Soon after a failure only if `again`."""
     last = Job.objects.filter(project=project, kind=Job.Kind.MATCH).first()
     if last and (last.open or (last.state == Job.State.FAILED and not again and not _long_ago(last))):
         return False
@@ -69,7 +69,7 @@ def _long_ago(job: Job) -> bool:
 
 
 def ask_where_gold_waits() -> int:
-    """For beat: nobody opens a page for every answer to a gold task. Returns how many jobs that queued."""
+    """For beat, because not every answer to a gold task is followed by a page view. Returns the number of jobs it queued."""
     held = Answer.objects.filter(current=True, gold_right=None, assignment__task__overlap=None)
     projects = Project.objects.filter(kind__in=gold_answers.MATCHED, pk__in=held.values("project"))
     return sum(map(ask, projects))
@@ -77,7 +77,7 @@ def ask_where_gold_waits() -> int:
 
 @runner.does(Job.Kind.MATCH)
 def match(job: Job, report: runner.Report) -> None:
-    """Matches what waits. Raises MatcherAway; what was matched until then stays."""
+    """Matches everything that waits. Raises MatcherAway; what was matched until then stays."""
     project = job.project
     reviews, marks = 0, 0
     total = _unmatched(project).count() + unmarked(project).count()
@@ -107,7 +107,7 @@ def _batches(waiting: QuerySet[Any]) -> Iterator[list[Any]]:
 
 
 def _match(project: Project, reviews: Sequence[TaskReview]) -> Iterator[int]:
-    """Whether each review took its result: 1 or 0."""
+    """Yields for each review whether it took its result: 1 or 0."""
     ids = [answer for review in reviews for answer in review.answers]
     contents = dict(Answer.objects.filter(id__in=ids).values_list("id", "content"))
     whole = {review.pk: review for review in reviews if all(answer in contents for answer in review.answers)}
@@ -117,13 +117,13 @@ def _match(project: Project, reviews: Sequence[TaskReview]) -> Iterator[int]:
         ours = [[[review.answers[which], index] for which, index in members] for members in groups]
         given = [contents[answer] for answer in review.answers]
         agreement = consensus.agreement(project.kind, given, placed(ours, review.answers))
-        # an answer or a reviewer may have been faster: then this result is for nobody
+        # an answer or a reviewer may have been faster: then this result is not used
         same = TaskReview.objects.filter(pk=pk, matcher=WORDS, answers=review.answers)
         yield same.update(groups=ours, matcher=matcher, agreement=agreement, updated_at=timezone.now())
 
 
 def _mark(project: Project, answers: Sequence[Answer]) -> Iterator[int]:
-    """Holds each answer against the known one of its task; yields how many rows took the result."""
+    """Compares each answer with the known answer of its task; yields the number of rows that took the result."""
     known = {answer.pk: answer.assignment.task.gold or {} for answer in answers}
     content = {answer.pk: answer.content for answer in answers}
     lists = {pk: [_texts(project.kind, known[pk]), _texts(project.kind, content[pk])] for pk in known}
@@ -139,7 +139,7 @@ def _texts(kind: str, content: dict[str, Any]) -> list[str]:
 
 
 def run(kind: str, lists: dict[int, list[list[str]]]) -> Iterator[tuple[str, int, Groups]]:
-    """(name of the matcher, id, groups) of each id's lists of texts, as they are found. Raises MatcherAway."""
+    """(name of the matcher, id, groups) for each id's lists of texts, as they are found. Raises MatcherAway."""
     if not lists:
         return
     what = "items" if kind == "rubric" else "reasons"
@@ -147,10 +147,10 @@ def run(kind: str, lists: dict[int, list[list[str]]]) -> Iterator[tuple[str, int
     with _process() as (process, errors):
         assert process.stdin is not None and process.stdout is not None  # noqa: S101  both are pipes
         try:
-            process.stdin.write("".join(line + "\n" for line in lines))  # it reads all of it before it says anything
+            process.stdin.write("".join(line + "\n" for line in lines))  # it reads all of its input before it writes
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has ended; why is told below
+            pass  # it has ended; the error is raised below
         head: dict[str, Any] = {}
         found = 0
         for line in process.stdout:
@@ -168,7 +168,7 @@ def run(kind: str, lists: dict[int, list[list[str]]]) -> Iterator[tuple[str, int
 
 @contextmanager
 def _process() -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """The matcher, and what it complains of. It is over when the block is, however that ends."""
+    """The matcher process and its standard error. The process ends with the block, however that ends."""
     pipe = subprocess.PIPE
     with TemporaryFile("w+") as errors:
         try:

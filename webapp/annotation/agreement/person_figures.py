@@ -1,9 +1,8 @@
 """How each person of a project works: amount, speed, gold tasks, agreement with others, and how these drift.
 
-`measure` reads every answer that stands and runs where the coefficients are computed (`refresh`); pages read
-what it left in `AgreementReport.people`, warnings and drift with it, so that they cost the same whatever the number of
-answers. Agreement here is the plain share of equal answers among pairs of people on the same task; the agreement page has
-the coefficients that correct for chance.
+`measure` reads every answer that stands and runs where the coefficients are computed (`refresh`). Pages read its result from
+`AgreementReport.people`, with warnings and drift, so they take the same time for any number of answers. Agreement here is the plain share
+of equal answers among pairs of people on the same task; the agreement page has the coefficients that correct for chance.
 """
 
 from collections import defaultdict
@@ -20,7 +19,7 @@ from ..models import Project
 
 FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among so many
 LOW_GOLD = 0.7
-DRIFT_FROM = 20  # answers, or compared answers, in each half before a change is spoken of
+DRIFT_FROM = 20  # answers, or compared answers, in each half before a change is reported
 FASTER, LESS_AGREEING = 0.5, 0.15
 DAILY_UP_TO = timedelta(days=60)  # of work; beyond, a point is a week
 
@@ -47,7 +46,7 @@ AGREEMENT = """
 
 
 class Share(NamedTuple):
-    """`part` of `whole`; `value` is None where there is nothing to take a share of."""
+    """`part` of `whole`; `value` is None if the whole is 0."""
 
     part: int = 0
     whole: int = 0
@@ -59,7 +58,7 @@ class Share(NamedTuple):
 
 @dataclass
 class Figures:
-    """Of one person over some time. `median_seconds` leaves out answers whose time was not measured."""
+    """Figures of one person over some time. `median_seconds` leaves out answers whose time was not measured."""
 
     done: int = 0
     median_seconds: float | None = None
@@ -68,7 +67,7 @@ class Figures:
     agreement: Share = Share()
 
     def packed(self) -> list[Any]:
-        """As `AgreementReport.people` keeps it."""
+        """The figures as `AgreementReport.people` stores them."""
         shares = (self.fast, self.gold, self.agreement)
         return [self.done, self.median_seconds, *(part for share in shares for part in (share.part, share.whole))]
 
@@ -84,8 +83,8 @@ class FiguresAt(Figures):
 
 
 class FigureLine(NamedTuple):
-    """How a figure went over time: its first and its last value, and each as a percentage of the most there can be
-    ("agreement") or has been ("seconds")."""
+    """A figure over time: its first and its last value, and each value as a percentage of the highest possible ("agreement") or the highest
+    measured ("seconds")."""
 
     first: float
     last: float
@@ -93,8 +92,8 @@ class FigureLine(NamedTuple):
 
 
 def measure(project: Project) -> dict[str, Any]:
-    """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order, "warnings":
-    sentences, "drift": {name: `FigureLine`}}}, from every answer that stands; figures as `Figures.packed` has them."""
+    """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order, "warnings": sentences, "drift": {name:
+    `FigureLine`}}}, from every answer that stands; figures are as `Figures.packed` gives them."""
     step = "day" if timezone.now() - project.created_at <= DAILY_UP_TO else "week"
     values = {"project": project.pk, "step": step, "fast": project.settings.get("fast_seconds", 0)}
     compared = {(user_id, at): Share(same, of) for user_id, at, same, of in _agreements(project, values)}
@@ -120,7 +119,7 @@ def measure(project: Project) -> dict[str, Any]:
 
 
 def compares(project: Project) -> bool:
-    """Whether answers of this kind can be equal; texts are matched by meaning, on the agreement page."""
+    """Whether answers of this kind can be equal. Texts are matched by meaning, on the agreement page."""
     return bool(kinds.of(project.kind).units_sql)
 
 
@@ -129,7 +128,7 @@ def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...
 
 
 def warnings(total: Figures, points: Sequence[FiguresAt]) -> list[str]:
-    """What a manager should look into, in sentences."""
+    """Sentences about what a manager should look into."""
     told = []
     if total.fast.whole >= ENOUGH and (total.fast.value or 0) >= FAST_SHARE:
         told.append(f"{total.fast.value:.0%} of the answers came faster than a person can read.")
@@ -149,7 +148,7 @@ def warnings(total: Figures, points: Sequence[FiguresAt]) -> list[str]:
 
 
 def drift(points: Iterable[FiguresAt]) -> dict[str, FigureLine]:
-    """The lines of what has two values or more; where a figure is undefined, its point is left out."""
+    """The lines of figures with two values or more; a point whose figure is undefined is left out."""
     lines: dict[str, list[float]] = defaultdict(list)
     for point in points:
         if point.median_seconds is not None:
@@ -168,7 +167,7 @@ def _heights(values: Iterable[float], most: float) -> list[int]:
 
 
 def _halves(points: Sequence[FiguresAt]) -> tuple[Figures, Figures]:
-    """The first and the second half of a person's answers; a median of a half is the mean of its points' medians."""
+    """Figures of the first and of the second half of a person's answers. The median of a half is the mean of its points' medians."""
     total, passed = sum(point.done for point in points), 0
     parts: tuple[list[FiguresAt], list[FiguresAt]] = ([], [])
     for point in points:

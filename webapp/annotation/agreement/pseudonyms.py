@@ -1,4 +1,4 @@
-"""How people are shown to those who read their answers: under pseudonyms, and moments as days."""
+"""How people are shown to readers of their answers: under pseudonyms, with days instead of exact times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from .raters import Rater, raters
 
 
 def day(at: datetime) -> datetime:
-    """Its first moment."""
+    """The first moment of the day."""
     return timezone.localtime(at).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @dataclass(frozen=True)
 class Faces:
-    """How people are shown: under pseudonyms, or under their names where the reader `access.may_name` them and wants to."""
+    """How people are shown: under pseudonyms, or under their names if the reader `access.may_name` them and asks for names."""
 
     by_user: Mapping[int, Rater]
     named: bool = False
@@ -36,8 +36,8 @@ class Faces:
         return rater.pseudonym if rater else "annotator-0"
 
     def moment(self, at: datetime | None) -> datetime | None:
-        """When somebody did something, as exact as they are named: of a pseudonym the day. Who knows when a colleague sat at
-        work would know the colleague by the minute."""
+        """The time of a person's action, as exact as the person is named: for a pseudonym only the day. A person who knows when a colleague
+        worked could recognise the colleague by the minute."""
         return at if self.named or at is None else day(at)
 
     def number(self, user: int) -> int:
@@ -45,7 +45,7 @@ class Faces:
         return rater.number if rater else 0
 
     def author(self, user: User | None) -> str:
-        """Of a remark: whoever answers in the project under a pseudonym, others by their names."""
+        """The author of a remark: people who answer in the project under a pseudonym, others by their names."""
         if user is None:
             return "Somebody who left"
         return self.label(user.pk) if user.pk in self.by_user else str(user)
@@ -59,7 +59,7 @@ def faces(project: Project, named: bool = False) -> Faces:
 
 
 def comment(row: Comment, people: Faces) -> dict[str, Any]:
-    """A remark as the API and the reviewer's pages tell it."""
+    """A remark as the API and the reviewer's pages return it."""
     return {
         "id": row.pk,
         "task_id": row.task_id,
@@ -71,7 +71,7 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
 
 
 def remarked(row: Comment, people: Faces) -> dict[str, datetime | None]:
-    """When a remark was made and dealt with; that of somebody who answers in the project as exact as they are named."""
+    """When a remark was made and when it was dealt with. For people who answer in the project, the times are as exact as they are named."""
     hidden = row.author_id in people.by_user
     times = {"created_at": row.created_at, "resolved_at": row.resolved_at}
     return {name: people.moment(at) if hidden else at for name, at in times.items()}

@@ -1,4 +1,4 @@
-"""Who answered, under names that tell nobody who they are."""
+"""The people who answered, under names that do not identify them."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from webapp.annotation.models import Assignment, Participant, Project
 
 @dataclass(frozen=True)
 class Rater:
-    """`number` counts the people of one project in the order they came in, and never changes after that. `name` is the
-    address of somebody without one."""
+    """`number` counts the people of one project in the order in which they joined, and never changes after that. `name` is the email
+    address if the person has no name."""
 
     user: int
     number: int
@@ -31,8 +31,8 @@ def raters(project: Project | int) -> dict[int, Rater]:
     project_id = project if isinstance(project, int) else project.pk
     people = Participant.objects.filter(project_id=project_id).order_by("id")
     found = {user: name or email for user, name, email in people.values_list("user_id", "user__name", "user__email")}
-    # someone without a participation is rare (it was removed): they come after all others. Each other account is looked
-    # up in the index of submissions; to look through the seats would take as long as there are many
+    # Someone without a participation is rare (it was removed): they come after all others. Each other account is looked up
+    # in the index of submissions, because reading all seats would take time in proportion to them
     worked = Assignment.objects.filter(project_id=project_id, user=OuterRef("pk"), submitted_at__isnull=False)
     others = User.objects.exclude(pk__in=found).filter(Exists(worked)).order_by("pk")
     found |= {user: name or email for user, name, email in others.values_list("pk", "name", "email")}

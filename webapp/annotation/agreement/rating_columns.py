@@ -1,5 +1,5 @@
-"""What was given for one field as columns of whole numbers: of a million values as rows, every task, item and domain would
-be an object of its own, and they half a gigabyte."""
+"""The values of one field as columns of whole numbers. As rows, a million values would make an object of every task, item and domain, half
+a gigabyte in all."""
 
 from array import array
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ Value = str | float
 
 @dataclass(frozen=True)
 class RatingColumns:
-    """The values that are not `missing`, R of them: whose, of which task and item, in which domain. Items, values and
-    domains are places in the names beside them; of these, `values` ascend."""
+    """The values that are not `missing`, R of them, with their rater, task, item and domain. Items, values and domains are positions in the
+    lists of names beside them; `values` is ascending."""
 
     tasks_R: Ints
     users_R: Ints
@@ -38,11 +38,11 @@ class RatingColumns:
         return self.tasks_R * len(self.items) + self.items_R
 
     def unit(self, task: int, item: str) -> int:
-        """The number of one of its items."""
+        """The number of one item of a task."""
         return task * len(self.items) + self.items[item]
 
     def only(self, kept_R: NDArray[np.bool_]) -> "RatingColumns":
-        """Some of them, under the same names."""
+        """A selection of the values, under the same names."""
         return replace(
             self,
             tasks_R=self.tasks_R[kept_R],
@@ -53,7 +53,7 @@ class RatingColumns:
         )
 
     def by_domain(self) -> Iterator[tuple[str, "RatingColumns"]]:
-        """Those of each domain, the one with the most first."""
+        """The values of each domain, the domain with most values first."""
         counts = np.bincount(self.domains_R, minlength=len(self.domains))
         for place in sorted(range(len(counts)), key=lambda place: (-counts[place], self.domains[place])):
             yield self.domains[place], self.only(self.domains_R == place)
@@ -81,5 +81,5 @@ def read(project: Project, field: Field) -> RatingColumns:
 
 
 def _place(known: dict[str, int], name: str) -> int:
-    """Of a name among those that are known, in the order in which they came."""
+    """The position of a name in `known`, where a new name is appended."""
     return known.setdefault(name, len(known))

@@ -1,9 +1,7 @@
-"""How far the answers to each task agree, the project's coefficients and its people's figures: kept up to date as answers
-come in.
+"""Agreement of the answers to each task, the project's coefficients and its people's figures, kept up to date as answers come in.
 
-Pages and the API call `freshen`. Where little is new the work is done at once; where there is much, a job does it and
-readers see the last result with its time. Nothing here is a judgement of a person, except that tasks all of whose
-answers say the same are resolved as unanimous.
+Pages and the API call `freshen`. If little is new, the work is done at once. If much is new, a job does it and readers see the last result
+with its time. Nothing here judges a person. Only tasks whose answers are all equal are resolved, as unanimous.
 """
 
 from collections import defaultdict
@@ -25,17 +23,17 @@ from webapp.core.tasks import enqueue, silent
 
 from ..tasks.order import follows_disagreement, rank_anew
 
-AT_ONCE = 300  # answers a request may work through by itself
+AT_ONCE = 300  # answers a request may process by itself
 BATCH = 500
-LATE = 1_000  # an id is given before its commit: an answer may appear behind as many newer ones
+LATE = 1_000  # ids are given before the commit: an answer may appear after as many newer ones
 GIVEN_UP = timedelta(minutes=15)  # a job that began longer ago died
 STANDS = Q(current=True, assignment__state="submitted")
 
 
 def freshen(project: Project) -> AgreementReport:
-    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when).
+    """The project's report, up to date if that is quick; otherwise a job is queued (`started_at` says since when).
 
-    Most readers want neither of its large parts, so each is read when it is asked for.
+    Most readers want neither of its large parts, so each part is loaded when it is read.
     """
     report, _ = AgreementReport.objects.defer("body", "people").get_or_create(project=project)
     newest = newest_answer(project)
@@ -53,13 +51,13 @@ def freshen(project: Project) -> AgreementReport:
 
 
 def bring_up_to_date(project: Project) -> AgreementReport:
-    """Reviews what is new, then measures everything. Doing it twice at once is a waste, not a fault."""
-    # a mark that no other measuring has: where it is gone in the end, something changed that may not be counted in
+    """Reviews what is new, then measures everything. If two processes do it at once, that costs time but does no harm."""
+    # a mark that no other measurement has: if it is gone in the end, something changed that may not be counted
     mark = -2 - randbelow(2**60)
     AgreementReport.objects.update_or_create(project=project, defaults={"through": mark})
     mine = AgreementReport.objects.filter(project=project)
     newest = newest_answer(project)
-    # people's figures take a moment, all else much longer: who looks meanwhile has them
+    # people's figures take a moment, all else much longer: a reader has them meanwhile
     mine.update(people=person_figures.measure(project))
     review_new(project)
     counted = Case(When(through=mark, then=Value(newest)), default=F("through"), output_field=BigIntegerField())
@@ -70,18 +68,19 @@ def bring_up_to_date(project: Project) -> AgreementReport:
 
 
 def forget(project_id: int) -> None:
-    """Answers have changed in a way their ids do not show: the next reader has the report made anew."""
+    """Marks the report as outdated, because answers have changed in a way that their ids do not show: the next reader starts a new
+    measurement."""
     AgreementReport.objects.filter(project_id=project_id).update(through=-1)
 
 
 def changed(project_id: int, task_ids: Collection[int]) -> None:
-    """`forget`, where answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed anew."""
+    """Calls `forget` if answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed again."""
     forget(project_id)
     transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))
 
 
 def review_new(project: Project) -> int:
-    """Reviews the tasks answered since the last time. Returns how many answers that were."""
+    """Reviews the tasks answered since the last time. Returns the number of these answers."""
     report, _ = AgreementReport.objects.get_or_create(project=project)
     after, seen = max(0, report.reviewed - LATE), 0
     answers = Answer.objects.filter(project=project, current=True).order_by("id")
@@ -93,10 +92,9 @@ def review_new(project: Project) -> int:
 
 
 def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
-    """Writes the review of these tasks anew where their answers have changed, and resolves the unanimous ones.
+    """Writes the review of each task whose answers have changed, and resolves the unanimous ones.
 
-    Groups that a model or a person made stay while the answers they were made from stand. Gold tasks have a known
-    answer and are no matter of consensus.
+    Groups that a model or a person made stay as long as their answers stand. Gold tasks are left out, because they have a known answer.
     """
     tasks = {task.pk: task for task in Task.objects.filter(project=project, pk__in=task_ids, overlap__isnull=False)}
     contents: dict[int, dict[int, Any]] = defaultdict(dict)
@@ -118,9 +116,9 @@ def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
 
 
 def review_where_the_order_follows() -> int:
-    """For beat: answers change what is served next, and nobody opens a page for that. Returns how many answers that were.
+    """For beat, because answers change the order of tasks without a page view. Returns the number of new answers.
 
-    Only in projects that are open and served by disagreement with the judge; all others wait for a reader.
+    Only in projects that are open and served by disagreement with the judge. All others wait for a reader.
     """
     served = Project.objects.filter(state=Project.State.OPEN, strategy=Project.Strategy.DISAGREEMENT)
     known = dict(AgreementReport.objects.filter(project__in=served).values_list("project_id", "reviewed"))
@@ -147,7 +145,7 @@ def _store(reviews: Sequence[TaskReview]) -> None:
 
 
 def by_words(kind: str, answers: dict[int, Any]) -> list[list[list[int]]] | None:
-    """Groups of items that say the same in the same words: [[[answer id, index], ...], ...]; None without items."""
+    """Groups of items with the same words: [[[answer id, index], ...], ...]; None without items."""
     places = [(answer, index) for answer in answers for index in range(len(consensus.items(kind, answers[answer])))]
     if not places:
         return None
@@ -157,7 +155,7 @@ def by_words(kind: str, answers: dict[int, Any]) -> list[list[list[int]]] | None
 
 
 def placed(groups: Sequence[Sequence[Sequence[int]]] | None, answers: Sequence[int]) -> consensus.Groups:
-    """Groups with the places of the answers in `answers` instead of their ids, as `consensus` reads them."""
+    """The groups with positions in `answers` instead of ids, as `consensus` reads them."""
     place = {answer: index for index, answer in enumerate(answers)}
     return [[(place[answer], index) for answer, index in members] for members in groups or []]
 
@@ -165,8 +163,8 @@ def placed(groups: Sequence[Sequence[Sequence[int]]] | None, answers: Sequence[i
 def _settle(
     project: Project, tasks: Sequence[Task], contents: dict[int, dict[int, Any]], reviews: Sequence[TaskReview]
 ) -> None:
-    """Tasks that are complete and unanimous are resolved; what was resolved without a person no longer holds once the
-    answers have changed. What a reviewer decided stays."""
+    """Resolves tasks that are complete and unanimous. A resolution without a person no longer holds once the answers have changed. A
+    reviewer's decision stays."""
     automatic = [Resolution.Source.UNANIMOUS, Resolution.Source.MAJORITY]
     Resolution.objects.filter(task__in=tasks, source__in=automatic).delete()
     found = []
@@ -181,7 +179,7 @@ def _settle(
 
 
 def resolution(task: Task, source: str, content: dict[str, Any] | None, answers: Sequence[int]) -> Resolution:
-    """Without a person's decisions; the trace names the answers it was made from."""
+    """A resolution without a person's decisions; the trace names the answers behind it."""
     return Resolution(
         task=task,
         project_id=task.project_id,

@@ -1,5 +1,5 @@
-"""What beat starts every minute: measuring whose worker died, or whose task the broker lost; and the
-order of tasks that follows the answers."""
+"""Started by beat every minute: takes up measurements whose worker died or whose task the broker lost, and the order of tasks that follows
+the answers."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,9 +12,9 @@ from .refresh import GIVEN_UP
 
 
 def take_up_lost() -> int:
-    """Queues them again, so that nobody has to open a page for it. Returns how many.
+    """Queues lost measurements again, so that nobody has to open a page for it. Returns the number of them.
 
-    A measuring that is alive after all, only slow, runs twice then, which is a waste and not a fault.
+    A measurement that is only slow then runs twice, which costs time but does no harm.
     """
     refresh.review_where_the_order_follows()
     return _measuring() + matching.ask_where_gold_waits()

@@ -1,4 +1,4 @@
-"""How often people prefer one model's response to another's, where the responses of a project say who wrote them."""
+"""How often people prefer one model's response to another's, if the responses of a project name their models."""
 
 import json
 from collections import defaultdict
@@ -14,9 +14,9 @@ MOST_ANSWERS = 20_000  # read for one page
 
 @dataclass(frozen=True)
 class Win:
-    """`rate`: the share of tasks in which `first` is preferred to `second`; a tie, and both being bad, count half. People's
-    answers to one task are averaged, and whole tasks are drawn again for the interval. `missing` of it are tasks that nobody
-    could assess; `won`, `tied` and `lost` count answers."""
+    """`rate`: the share of tasks in which `first` is preferred to `second`. A tie counts half, and so does a pair of which both are bad.
+    People's answers to one task are averaged; the interval resamples whole tasks. `missing` tasks are those that nobody could assess.
+    `won`, `tied` and `lost` count answers."""
 
     first: str
     second: str
@@ -28,14 +28,15 @@ class Win:
 
 @dataclass
 class _Meetings:
-    """What was said of two models, of the first in the order of their names. `shares`: by task, one number per answer."""
+    """The answers about two models, from the view of the first one in the order of their names. `shares`: by task, one number per
+    answer."""
 
     shares: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     tasks: set[int] = field(default_factory=set)
 
 
 def wins(project: Project) -> list[Win] | None:
-    """Every two models that were compared, the one that wins first; None where there are more than MOST_ANSWERS."""
+    """The win rates of every two models that were compared, the best first; None if there are more than MOST_ANSWERS."""
     answers = Answer.objects.filter(
         project=project, current=True, assignment__state="submitted", assignment__task__overlap__isnull=False
     )
@@ -52,7 +53,7 @@ def wins(project: Project) -> list[Win] | None:
 
 
 def _said(answers: Any) -> Iterator[tuple[int, tuple[str, str], float | None]]:
-    """(task, its two models, how much of the win the first has); None: could not be assessed."""
+    """(task, its two models, the first model's share of the win); None: could not be assessed."""
     columns = ("assignment__task_id", "assignment__task__subject", "assignment__task__example__canonical", "content")
     for task, subject, canonical, content in answers.order_by("id").values_list(*columns).iterator(chunk_size=500):
         origins = {one["id"]: one.get("origin", "") for one in json.loads(canonical)["responses"]}

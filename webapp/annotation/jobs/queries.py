@@ -1,8 +1,8 @@
-"""What workers do, or did last, over a whole project."""
+"""Jobs of workers over a whole project, running or last finished."""
 
 from ..models import Job, Project
 
 
 def jobs(project: Project) -> dict[str, Job]:
-    """The newest of each kind, {kind: job}; kinds that never ran are left out."""
+    """The newest job of each kind, {kind: job}; kinds that never ran are left out."""
     return {job.kind: job for job in Job.objects.filter(project=project).order_by("id")}

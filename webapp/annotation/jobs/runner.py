@@ -1,7 +1,7 @@
-"""Work over whole projects, done by workers: begun once, told of as it goes, and taken up again when its worker died.
+"""Jobs over whole projects, done by workers: started once, with reported progress, and taken up again if the worker dies.
 
-A piece of work is a function registered under its kind. It may be begun anew at any point, by another worker: what it
-has done must be in the database, and not be done twice.
+A job's work is a function registered under its kind. Another worker may start it again at any point. So finished work must be in the
+database, and must not be done twice.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ WORK: dict[str, Work] = {}
 
 
 def does(kind: Job.Kind) -> Callable[[Work], Work]:
-    """Registers the work of a kind. It leaves what came of it in `job.result` and raises Problem where it cannot go on."""
+    """Registers the function of a kind. It leaves its result in `job.result` and raises Problem if it cannot continue."""
 
     def register(work: Work) -> Work:
         WORK[kind] = work
@@ -36,7 +36,7 @@ def does(kind: Job.Kind) -> Callable[[Work], Work]:
 
 
 def start(project: Project, kind: Job.Kind, membership: Membership | None = None, **params: Any) -> Job | None:
-    """The job, queued; None while one of its kind is open."""
+    """The queued job; None if one of its kind is open."""
     try:
         with transaction.atomic():
             job = Job.objects.create(project=project, kind=kind, membership=membership, params=params)
@@ -61,14 +61,14 @@ PROJECT_JOB = JobKind(
     open=Q(finished_at=None),
 )
 save = PROJECT_JOB.save
-stopping = PROJECT_JOB.stop_asked  # asked of those who do work that costs money
+stopping = PROJECT_JOB.stop_asked  # asked by jobs that cost money
 
 
 def run(job_id: int) -> float | None:
-    """Does the work, on one worker at a time. A Problem ends it and is shown on the page. Returns the seconds after which to
-    come again where the work says `Later`.
+    """Does the work, on one worker at a time. A Problem ends it and is shown on the page. Returns the seconds after which to run again if
+    the work raises `Later`.
 
-    Raises what is no fault of the job (database away): it stays open and is taken up again.
+    Raises errors that are not the job's fault (database away): the job stays open and is taken up again.
     """
     with PROJECT_JOB.claimed(job_id) as job:
         if job is None:
@@ -93,5 +93,5 @@ def open_one(project: Project, kind: Job.Kind) -> bool:
 
 
 def stop(project: Project, kind: Job.Kind) -> None:
-    """Asks an open job to end; what it has done stays. Only work that looks at `stopping` does."""
+    """Asks an open job to end; finished work stays. Only jobs that check `stopping` end early."""
     Job.objects.filter(project=project, kind=kind, finished_at=None).update(stopping=True)

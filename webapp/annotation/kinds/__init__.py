@@ -1,6 +1,6 @@
-"""The kinds of task, one module each: what it asks, shows, stores, and what becomes of its answers.
+"""The kinds of task, one module each: what a kind asks, shows and stores, and what becomes of its answers.
 
-A module with a `KIND` is a kind; `static/js/annotate/kinds/NAME.js` is its widget. The other modules are what kinds share.
+A module with a `KIND` is a kind; `static/js/annotate/kinds/NAME.js` is its widget. The other modules are shared by kinds.
 """
 
 from .base import TaskKind

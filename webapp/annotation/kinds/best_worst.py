@@ -1,7 +1,7 @@
-"""Best-worst scaling: of a few responses the best and the worst one.
+"""Best-worst scaling: people choose the best and the worst of a few responses.
 
-Finn and Louviere (1992); the design and the counting follow Kiritchenko and Mohammad (2017), who find it steadier than ratings
-for the same effort. One answer about n responses orders 2n - 3 of their pairs.
+Finn and Louviere (1992); the design and the counting follow Kiritchenko and Mohammad (2017), who find it more reliable than ratings for the
+same effort. One answer about n responses orders 2n - 3 of their pairs.
 """
 
 from collections import Counter
@@ -17,14 +17,14 @@ from .records import MAX_RESPONSES, Answered, Settings, Side, subject_sides
 from .table import AnswerRow, GivenAnswer, Undecided
 from .values import most, preference
 
-TOGETHER = 4  # responses in a task, where an example has more than AT_ONCE
+TOGETHER = 4  # responses in a task, if an example has more than AT_ONCE
 AT_ONCE = 5
 STEPS = (0, 1, 2, 4)  # of the ring: among seven responses every two then meet equally often
 CANNOT = "cannot_assess"
 
 
 class BestWorstAnswer(Answered):
-    """`best` and `worst` are two responses; None where the verdict is `cannot_assess`."""
+    """`best` and `worst` are two responses; None if the verdict is `cannot_assess`."""
 
     verdict: Literal["chosen", "cannot_assess"] = "chosen"
     best: Side | None = None
@@ -54,8 +54,8 @@ class BestWorst(TaskKind):
       stroke-linecap="round" stroke-linejoin="round"/>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """All responses where they are few; else one task for each response, in which it meets three others on the ring, so
-        that each of them is in four tasks."""
+        """One task with all responses if they are few; else one task for each response, with three others on the ring, so that each
+        response is in four tasks."""
         ids = example_labels.response_ids(content)[:MAX_RESPONSES]
         if len(ids) <= AT_ONCE:
             return [{"responses": ids}] if len(ids) > 1 else []
@@ -103,7 +103,7 @@ class BestWorst(TaskKind):
         return mean(float(one[part] != two[part]) for part in _PARTS)
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
-        """Best and worst each need more than half. One response cannot have both: no person gives it both."""
+        """Best and worst each need more than half of the answers. One response cannot be both, because no person says so."""
         verdict = most([content.get("verdict") for content in contents], len(contents))
         best, worst = (most([content.get(part) for content in contents], len(contents)) for part in ("best", "worst"))
         if verdict is None or (verdict == "chosen" and None in (best, worst)):
@@ -133,11 +133,11 @@ class BestWorst(TaskKind):
         return _content(best, worst)
 
     def fields(self, settings: Settings) -> list[Field]:
-        """By its place in the task, so that a confusion matrix has few values."""
+        """The fields give responses by their position in the task, so that a confusion matrix has few values."""
         return [Field(part, f"{part.title()} response, by its place", "nominal", _place(part)) for part in _PARTS]
 
     def preferences(self, content: Content, subject: Content, example: Content, rater: str) -> list[dict[str, Any]]:
-        """The best one before all others, all others before the worst one; nothing about the rest."""
+        """The best response before all others, all others before the worst one; nothing about the rest."""
         return [preference(first, second, -1, rater) for first, second in ordered(content, subject_sides(subject))]
 
     def note(self, content: Content, what: str) -> dict[str, Any]:
@@ -175,9 +175,9 @@ def ordered(content: Content, sides: Sequence[str]) -> list[tuple[str, str]]:
 def scores(given: Sequence[tuple[Content, Content]]) -> dict[str, dict[str, Any]]:
     """{response: {"shown", "counted", "strength", "why"}} of (subject, answer) pairs about one example.
 
-    `counted` is (times best - times worst) / times shown, from -1 to 1. `strength` is the log-strength of the Bradley-Terry
-    model of the pairs that the answers order, with mean 0; None with the reason `why` where it has no finite value. What could
-    not be assessed counts nowhere.
+    `counted` is (times best - times worst) / times shown, from -1 to 1. `strength` is the log-strength of the Bradley-Terry model of the
+    pairs that the answers order, with mean 0; None with the reason `why` if it has no finite value. Answers that could not be assessed do
+    not count.
     """
     shown: Counter[str] = Counter()
     count: Counter[str] = Counter()
@@ -202,8 +202,8 @@ def scores(given: Sequence[tuple[Content, Content]]) -> dict[str, dict[str, Any]
 
 
 def _strengths(pairs: Sequence[tuple[int, str, str]]) -> tuple[dict[str, float], str]:
-    """(log-strengths, "") or ({}, the reason). Who never loses or never wins has no finite one: that is seen at once, and saves
-    the fit."""
+    """(log-strengths, "") or ({}, the reason). A response that never loses or never wins has no finite strength: this is checked first,
+    which saves the fit."""
     better, worse = {one for _, one, _ in pairs}, {one for _, _, one in pairs}
     if apart := sorted(better ^ worse):
         return {}, f"no finite strengths: {', '.join(apart)} won or lost every comparison"

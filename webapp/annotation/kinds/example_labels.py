@@ -1,12 +1,12 @@
-"""What an example says already: its criteria, the rubrics of a study, a rationale, and the strengths that people and judges
-gave its pairs. `content` is an example's canonical JSON as a dict."""
+"""What an example contains already: its criteria, the rubrics of a study, a rationale, and the strengths that people and judges gave its
+pairs. `content` is an example's canonical JSON as a dict."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Content = Mapping[str, Any]
 JUDGE = "judge"  # preferences by the rater "judge" or "judge:NAME" are a model's, not a person's
-PAIRS = 3  # at most so many per example, where no preference says which to compare
+PAIRS = 3  # at most so many per example, if no preference says which to compare
 
 
 def response_ids(content: Content) -> list[str]:
@@ -28,15 +28,15 @@ def criteria(content: Content) -> list[dict[str, Any]]:
 
 
 def arms(content: Content) -> dict[str, list[dict[str, Any]]]:
-    """The rubrics of a study by the name of their arm, from `meta.study.arms`; {} where the example is in none."""
+    """The rubrics of a study by the name of their arm, from `meta.study.arms`; {} if the example is in no study."""
     study = content.get("meta", {}).get("study")
     found = study.get("arms") if isinstance(study, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def rationale(subject: Content, content: Content) -> str | None:
-    """The text to cut into reasons: `meta.rationale` (one for the example, or a list with one per preference), else
-    the reasons of the subject's preference, one a line. None: the person writes it."""
+    """The text to split into reasons: `meta.rationale` (one for the example, or a list with one per preference), else the reasons of the
+    subject's preference, one a line. None: the person writes it."""
     if "preference" not in subject:
         return None
     index = subject["preference"]
@@ -52,8 +52,8 @@ def rationale(subject: Content, content: Content) -> str | None:
 
 
 def judge_strength(subject: Content, content: Content) -> float | None:
-    """Mean strength (-3..3, in the subject's frame) that judges gave this pair. They are found among the example's
-    preferences by their rater, and in `meta.judge`: a list of {"a", "b", "strength"}."""
+    """Mean strength (-3..3, in the subject's frame) that judges gave this pair. Judges' strengths are the example's preferences with a
+    judge as rater, and `meta.judge`: a list of {"a", "b", "strength"}."""
     given = content.get("meta", {}).get("judge")
     listed = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     judged = [one for one in content.get("preferences", ()) if is_judge(one)] + listed
@@ -81,7 +81,7 @@ def mean_strength(subject: Content, preferences: Sequence[Content]) -> float | N
 
 
 def strengths(subject: Content, preferences: Sequence[Content]) -> list[float]:
-    """Of each preference about the subject's two responses, turned where it names them the other way round."""
+    """The strength of each preference about the subject's two responses, with the sign changed if it names them the other way round."""
     a, b = subject.get("a"), subject.get("b")
     found = []
     for one in preferences:

@@ -1,4 +1,4 @@
-"""What of an answer can be compared between people, and at which level of measurement."""
+"""The type of a field: a part of an answer that can be compared between people, with its level of measurement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Field:
     sql: str
     params: tuple[str, ...] = ()
     shown: Mapping[Any, str] = field(default_factory=dict)
-    items: str = ""  # what `item` is, where a task has several units
+    items: str = ""  # what `item` is, if a task has several units
 
     def value(self, text: str) -> str | float:
         return text if self.level == "nominal" else float(text)

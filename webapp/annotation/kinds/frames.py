@@ -1,4 +1,4 @@
-"""From letters to ids and back: see `records`."""
+"""Converts answers between letters and ids: see `records`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from .registry import of
 
 
 def to_subject(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
-    """The answer in the subject's frame: letters become ids, and a swapped pair's signs turn.
+    """The answer in the subject's frame: letters become ids, and the signs of a swapped pair change.
 
     Raises ValueError for a letter that was not shown.
     """

@@ -1,4 +1,4 @@
-"""Criterion grading: one response beside its rubric, each criterion met, not met, or not to be told."""
+"""Criterion grading: one response beside its rubric, each criterion met, not met, or not assessable."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +145,7 @@ class Grading(TaskKind):
     def assemble(
         self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
-        """The evidence is that of the first person who gave this verdict."""
+        """The evidence is from the first person who gave this verdict."""
         grades = []
         for row, verdict in values.items():
             name = row.partition(":")[2]
@@ -167,7 +167,7 @@ class Grading(TaskKind):
     def at_odds(
         self, subject: Content, judged: Content | None, content: Content, answers: Sequence[Content]
     ) -> float | None:
-        """The share of criteria on which most people said otherwise than the judge."""
+        """The share of criteria on which most people disagree with the judge."""
         votes, differ = graded(content.get("meta", {})), []
         for answer in answers:
             for grade in answer["grades"]:

@@ -1,4 +1,4 @@
-"""Pairwise preference: two responses, which is better, how much, and for which reasons."""
+"""Pairwise preference: which of two responses is better, by how much, and for which reasons."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
@@ -36,7 +36,7 @@ _DIMENSION = "SELECT '' AS item, answer.content -> 'dimensions' ->> %s AS value"
 
 
 class PairwiseAnswer(Answered):
-    """`strength` -3 (the first side is much better) .. 3 (the second is); None unless compared (METHODS 1)."""
+    """`strength` -3 (the first side is much better) .. 3 (the second is); None if the pair was not compared."""
 
     verdict: Literal["compared", "both_bad", "cannot_assess"] = "compared"
     strength: Strength | None = None
@@ -79,12 +79,12 @@ class Pairwise(TaskKind):
       <circle cx="56" cy="39" r="2" opacity=".3"/></g>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """The pairs that its preferences name, else neighbouring responses; in a study its first pair, once in each arm."""
+        """The pairs that its preferences name, else neighbouring responses. In a study: its first pair, once in each arm."""
         pairs, arms = example_labels.pairs(content), example_labels.arms(content)
         return [{**pair, "arm": arm} for pair in pairs[:1] for arm in arms] if arms else pairs
 
     def criteria(self, subject: Content, content: Content) -> list[dict[str, Any]]:
-        """Of a study's arm. It is told apart from the other arm's by nothing but its words."""
+        """The criteria of a study's arm. Only their words differ from those of the other arm."""
         given = example_labels.arms(content).get(subject.get("arm", ""), ())
         return [
             {"id": str(number), "text": one["text"], "points": 1 if one["points"] > 0 else -1}
@@ -150,7 +150,7 @@ class Pairwise(TaskKind):
         return mean(apart)
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
-        """Of the side (or of a verdict); its degree is the median of those who took it."""
+        """The majority for a side (or a verdict); its degree is the median of the people who chose that side."""
         verdict = most([content.get("verdict") for content in contents], len(contents))
         if verdict is None:
             return None
@@ -170,7 +170,7 @@ class Pairwise(TaskKind):
         return _with_reasons(content, contents, groups, set(behind))
 
     def united(self, content: dict[str, Any], contents: Sequence[Content], groups: Groups) -> dict[str, Any]:
-        """With the reasons of all, one for each meaning."""
+        """The answer with the reasons of all, one for each meaning."""
         return _with_reasons(content, contents, groups, set(range(len(contents))))
 
     def rows(
@@ -211,8 +211,8 @@ class Pairwise(TaskKind):
         return {name: content[name] for name in ("verdict", "strength") if name in content}
 
     def from_labels(self, subject: Content, content: Content, least: int) -> dict[str, Any] | None:
-        """What at least `least` people say about this pair, if they all agree on who wins; the median of their strengths.
-        Preferences by judges are a model's view and do not count."""
+        """The judgement of at least `least` people about this pair, if they all agree on the winner; the median of their strengths.
+        Preferences by judges are left out, because they are a model's view."""
         sides = {subject["a"], subject["b"]}
         about = [one for one in content.get("preferences", ()) if {one["a"], one["b"]} == sides]
         given = [one for one in about if not example_labels.is_judge(one)]
@@ -229,8 +229,8 @@ class Pairwise(TaskKind):
     def at_odds(
         self, subject: Content, judged: Content | None, content: Content, answers: Sequence[Content]
     ) -> float | None:
-        """The distance between the judge (without `judged`, those in the dataset) and the people's mean, as a share of the
-        largest possible."""
+        """The distance between the judge (without `judged`, the judges in the dataset) and the people's mean, as a share of the largest
+        possible."""
         judge = example_labels.judge_strength(subject, content) if judged is None else judged["strength"]
         people = example_labels.human_strengths(subject, content)
         people += [answer["strength"] for answer in answers if answer.get("strength") is not None]
@@ -257,7 +257,7 @@ def _turned(strength: int | None) -> int | None:
 
 
 def _apart(one: int | None, two: int | None) -> float:
-    """Steps apart, half; opposite sides, the other half."""
+    """Half the distance is the steps between the strengths, half is for opposite sides."""
     if one is None or two is None:
         return float(one is not two)
     return abs(one - two) / (2 * STEPS) + abs(sign(one) - sign(two)) / 4
@@ -266,7 +266,7 @@ def _apart(one: int | None, two: int | None) -> float:
 def _with_reasons(
     content: dict[str, Any], contents: Sequence[Content], groups: Groups, behind: set[int]
 ) -> dict[str, Any]:
-    """The reasons of those who judged so, the same reason once."""
+    """The answer with the reasons of the people with this judgement, each reason once."""
     shared = [[(answer, index) for answer, index in group if answer in behind] for group in groups]
     kept = [min(members) for members in shared if members]
     return {**content, "reasons": [contents[answer]["reasons"][index] for answer, index in sorted(kept)]}
@@ -277,13 +277,13 @@ def _value(content: Content) -> str:
 
 
 def _winner(answer: Content) -> tuple[str, int | None]:
-    """The verdict and the direction: how strong a preference is, is a matter of taste."""
+    """The verdict and the direction. The strength is left out, because it is a matter of taste."""
     strength = answer.get("strength")
     return answer.get("verdict", "compared"), None if strength is None else sign(strength)
 
 
 def _rounded(value: float) -> int:
-    """Halves go away from zero, so that an agreed preference never becomes a tie."""
+    """Rounds halves away from zero, so that an agreed preference never becomes a tie."""
     return int(value + (0.5 if value > 0 else -0.5))
 
 

@@ -33,7 +33,7 @@ _BEST = """
 
 
 class RankingAnswer(Answered):
-    """Tiers from best to worst, equals within one. Best of n: two tiers, the best one and the rest."""
+    """Tiers from best to worst; responses in one tier are equal. Best of n: two tiers, the best one and the rest."""
 
     tiers: tuple[tuple[Side, ...], ...] = Limits(default=(), max_length=MAX_RESPONSES)
     verdict: Literal["ranked", "cannot_assess"] = "ranked"
@@ -63,7 +63,7 @@ class Ranking(TaskKind):
       <path d="M3.5 34.5h4l-2.3 2.8c3.6.2 2.7 4.2 0 4.2-1 0-1.7-.4-2-.9"/></g>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """All responses, if there are two."""
+        """One subject with all responses, if there are at least two."""
         ids = example_labels.response_ids(content)
         return [{"responses": ids[:MAX_RESPONSES]}] if len(ids) > 1 else []
 
@@ -109,7 +109,7 @@ class Ranking(TaskKind):
         return mean(abs(first.get(pair, 0) - second.get(pair, 0)) / 2 for pair in {*first, *second})
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
-        """The order that holds between each two responses for more than half of the answers, if it is one order."""
+        """The order of each two responses in more than half of the answers, if these orders make one ranking."""
         if most([content.get("verdict") for content in contents], len(contents)) == "cannot_assess":
             return {"verdict": "cannot_assess", "tiers": [], "note": ""}
         orders = [_orders(content) for content in contents]
@@ -123,7 +123,7 @@ class Ranking(TaskKind):
         scores = sorted(set(wins.values()), reverse=True)
         tiers = [sorted(side for side in wins if wins[side] == score) for score in scores]
         found = {"verdict": "ranked", "tiers": tiers, "note": ""}
-        return found if _orders(found) == relation else None  # a circle is no order
+        return found if _orders(found) == relation else None  # a cycle is not a ranking
 
     def rows(
         self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
@@ -166,7 +166,7 @@ def _order(content: Content) -> str:
 
 
 def _orders(content: Content) -> dict[tuple[str, str], int]:
-    """{(one, two): -1 when one stands before two, 0 when they are equal, 1}; pairs in alphabetical order."""
+    """{(one, two): -1 if one ranks before two, 0 if they are equal, 1 otherwise}; pairs in alphabetical order."""
     place = {side: tier for tier, sides in enumerate(content.get("tiers", [])) for side in sides}
     return {(one, two): sign(place[one] - place[two]) for one, two in combinations(sorted(place), 2)}
 

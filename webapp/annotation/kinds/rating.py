@@ -16,7 +16,7 @@ _SCALE = "SELECT '' AS item, answer.content -> 'ratings' ->> %s AS value"
 
 
 class RatingAnswer(Answered):
-    """Every scale of the project; None: cannot assess."""
+    """A value for every scale of the project; None: cannot assess."""
 
     ratings: dict[Name, int | None]
 
@@ -39,7 +39,7 @@ class Rating(TaskKind):
     <g fill="currentColor"><circle cx="44" cy="8" r="5"/><circle cx="28" cy="22" r="5"/><circle cx="53" cy="36" r="5"/></g>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """Each response."""
+        """One subject for each response."""
         return [{"response": side} for side in example_labels.response_ids(content)]
 
     def problems(self, settings: Settings) -> Problems:
@@ -72,7 +72,7 @@ class Rating(TaskKind):
         return sorted(content["ratings"].items())
 
     def distance(self, one: Content, two: Content) -> float:
-        """d / (1 + d) for d steps apart: the first step says most. A missing rating is as far as can be."""
+        """d / (1 + d) for d steps between the values: the first step counts most. A missing rating has the largest distance."""
         apart = []
         for name in {*one["ratings"], *two["ratings"]}:
             first, second = one["ratings"].get(name), two["ratings"].get(name)

@@ -1,4 +1,4 @@
-"""Rationale to atomic reasons: a free explanation is cut into single reasons, each tied to what it speaks of."""
+"""Rationale to atomic reasons: people split a free explanation into single reasons, each linked to its passage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from .values import plain
 
 
 class RationaleAnswer(Answered):
-    """A rationale cut into atomic reasons. `source` is the text as given, or as this person wrote it."""
+    """A rationale split into atomic reasons. `source` is the text as given, or as this person wrote it."""
 
     source: Text = ""
     reasons: tuple[Reason, ...] = Limits(min_length=1, max_length=MAX_REASONS)
@@ -45,8 +45,8 @@ class Rationale(TaskKind):
       rx="5"/><rect x="38" y="17" width="25" height="10" rx="5"/><rect x="38" y="32" width="25" height="10" rx="5"/></g>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """Each preference that has reasons or a `meta.rationale` text, else each pair, without a text. `preference` says
-        that a text is given, whose words may name the sides: they are then shown as they are."""
+        """Each preference with reasons or a `meta.rationale` text, else each pair, without a text. `preference` says that a text is given.
+        Its words may name the sides, so the sides are then shown in the dataset's order."""
         listed = enumerate(content.get("preferences", ()))
         named = [{"a": one["a"], "b": one["b"], "preference": index} for index, one in listed]
         given = [subject for subject in named if example_labels.rationale(subject, content)]
@@ -67,7 +67,7 @@ class Rationale(TaskKind):
         return fields
 
     def completed(self, content: dict[str, Any], view: Content) -> dict[str, Any]:
-        """The text that was cut, not what a browser says it was."""
+        """The answer with the text that the server has, not the text that the browser sent."""
         return content if view["rationale"] is None else {**content, "source": view["rationale"]}
 
     def renamed(self, content: dict[str, Any], name: Callable[[str], str], *, swapped: bool) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Rationale(TaskKind):
         return [{**sides, "rater": rater, "reasons": content["reasons"]}]
 
     def explained(self, subject: Content, example: Content) -> dict[str, Any] | None:
-        """As it was when it was asked for; None where the person was given none."""
+        """The preference as it was when the task was made; None if the person was given none."""
         index = subject.get("preference")
         if index is None:
             return None

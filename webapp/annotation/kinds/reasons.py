@@ -1,4 +1,4 @@
-"""Atomic reasons, which pairs and rationales have: whether they fit what was shown, and their names in the other frame."""
+"""Atomic reasons, which pairs and rationales have: their checks against what was shown, and their names in the other frame."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ def beyond(text: str) -> str:
 
 
 def complaints(record: Any, view: Mapping[str, Any]) -> dict[str, str]:
-    """{path: sentence} of reasons that are empty, or name what was not shown."""
+    """{path: sentence} for reasons that are empty, or that name something that was not shown."""
     known, fields = texts(view), {}
     for index, reason in enumerate(record.reasons):
         if not reason.text.strip():

@@ -1,8 +1,8 @@
-"""What the kinds of task share: settings, reasons, what a browser gets. They are the contract between pages, API and exports.
+"""Records that the kinds of task share: settings, reasons, the data of a browser. They are the contract between pages, API and exports.
 
-Two frames. The *subject's* frame names responses by their ids in the example. The *shown* frame names them by letters,
-"A", "B", ... in the order this person sees them (`Assignment.order`), so that a browser never learns ids or origins.
-Drafts stay in the shown frame; answers are stored in the subject's.
+There are two frames. The *subject's* frame names responses by their ids in the example. The *shown* frame names them by letters, "A", "B",
+... in the order in which this person sees them (`Assignment.order`), so that a browser never learns ids or origins. Drafts stay in the
+shown frame; answers are stored in the subject's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,10 +40,10 @@ class Scale(Record):
 
 
 class Settings(Record):
-    """Of a project; what does not concern its kind is ignored."""
+    """Settings of a project. A setting that does not concern its kind is ignored."""
 
     reasons: Literal["required", "optional", "none"] = "optional"  # pairwise
-    dimensions: tuple[Name, ...] = Field(default=(), max_length=8)  # pairwise: rated apart, on the same seven steps
+    dimensions: tuple[Name, ...] = Field(default=(), max_length=8)  # pairwise: rated each on the same seven steps
     scales: tuple[Scale, ...] = Field(default=(), max_length=8)  # rating
     ranking: Literal["order", "best"] = "order"  # ranking: a whole order (ties allowed), or the best one
     stress_test: bool = True  # rubric: after submission, the rubric meets held-out responses
@@ -51,13 +51,11 @@ class Settings(Record):
     stress_judge: int | None = Field(default=None, ge=1, lt=2**63)
     lease_minutes: int = Field(default=30, ge=1, le=24 * 60)
     gold_every: int = Field(default=0, ge=0, le=1000)  # one task in so many is a gold task; 0: none
-    gold_feedback: bool = False  # tell at once what was expected
-    # rubric, rationale: the share of the known criteria or reasons that a right answer has, in whatever words
+    gold_feedback: bool = False  # show the expected answer at once
+    # rubric, rationale: the share of the known criteria or reasons that a right answer has, in any words
     gold_recall: float = Field(default=0.5, gt=0, le=1)
     fast_seconds: float = Field(default=2.0, ge=0, le=600)  # answers faster than this warn the manager
-    suggestions: Literal["never", "before", "after"] = (
-        "never"  # a model's view: with the task, or once one has answered
-    )
+    suggestions: Literal["never", "before", "after"] = "never"  # a model's view: with the task, or after the answer
     publish: Literal["resolutions", "answers"] = "resolutions"  # what is published if a request does not say
     reopen: int = Field(default=10, ge=0, le=1000)  # how many of one's last submissions may be opened again
     keys: dict[str, Annotated[str, Field(max_length=20)]] = Field(default_factory=dict)  # {action: key}
@@ -81,7 +79,7 @@ class Reason(Record):
 
 
 class Answered(Record):
-    """Common to all answers."""
+    """Fields common to all answers."""
 
     note: Text = ""
 
@@ -100,16 +98,16 @@ class TaskView(Record):
     prompt: tuple[dict[str, str], ...]  # {"role", "content"}
     responses: tuple[Shown, ...] = ()
     criteria: tuple[Criterion, ...] = ()  # grading; pairwise in a study
-    rationale: str | None = None  # rationale: the text to cut into reasons, if the example has one
+    rationale: str | None = None  # rationale: the text to split into reasons, if the example has one
     reference: str | None = None
     material: dict[str, Any] = Field(
         default_factory=dict
-    )  # what only the kind's own widget draws, such as a trace's steps
+    )  # data for the kind's own widget only, such as a trace's steps
     suggestion: dict[str, Any] | None = None  # shown frame, same record as the answer
 
 
 def subject_sides(subject: Mapping[str, Any]) -> list[str]:
-    """The ids of the responses a task is about, in the subject's own order."""
+    """The ids of the responses of a task, in the subject's own order."""
     if "a" in subject:
         return [str(subject["a"]), str(subject["b"])]
     if "response" in subject:

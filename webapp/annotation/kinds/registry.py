@@ -7,7 +7,7 @@ from pkgutil import iter_modules
 
 from .base import TaskKind
 
-_NOT_KINDS = {"registry"}  # itself, which is being imported
+_NOT_KINDS = {"registry"}  # this module, which is being imported
 
 
 def _found() -> dict[str, TaskKind]:
@@ -22,5 +22,5 @@ COMPARING = tuple(name for name, kind in KINDS.items() if kind.compares)  # whos
 
 
 def of(name: str) -> TaskKind:
-    """Raises KeyError for a name that is no kind's."""
+    """The kind of this name. Raises KeyError for an unknown name."""
     return KINDS[name]

@@ -1,4 +1,4 @@
-"""Rubric authoring: what a good answer must have, written from the instruction alone."""
+"""Rubric authoring: criteria of a good answer, written from the instruction alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self

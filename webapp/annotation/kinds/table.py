@@ -1,5 +1,5 @@
-"""The rows of a reviewer's table. A choice row has one value from each person (a strength, a verdict on a criterion, an
-order); an item row has the criteria or reasons of all of them that say the same."""
+"""The rows of a reviewer's table. A choice row has one value from each person (a strength, a verdict on a criterion, an order). An item row
+has the criteria or reasons of all people that say the same."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,9 +28,9 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """`given`: {answer id: value} of a choice, `items`: [(answer id, index, item)] of what says the same.
+    """`given`: {answer id: value} of a choice, `items`: [(answer id, index, item)] that say the same.
 
-    `drop` is the value a choice takes when it is dropped; None: it cannot be.
+    `drop` is the value of a choice when it is dropped; None: it cannot be dropped.
     """
 
     id: str
@@ -44,7 +44,7 @@ class AnswerRow:
     free: bool = False  # a choice outside the options may be written
 
     def most(self) -> str | None:
-        """The value more than half gave; of strengths the middle one on the side more than half took."""
+        """The value of more than half; for strengths, the middle one on the side that more than half chose."""
         values = list(self.given.values())
         if self.strength:
             numbers = [int(value) for value in values if value in STRENGTHS]

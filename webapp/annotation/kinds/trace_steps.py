@@ -1,7 +1,7 @@
-"""Steps of an agent's trace: each is correct or not, with a reason, up to the first error at least.
+"""Steps of an agent's trace: each step is correct or not, with a reason, at least up to the first error.
 
-The first error is the first step that is not correct, as in process supervision: from there on an agent works with what went
-wrong, so that later verdicts are welcome but not asked for. What tools gave back and what others said is read, not judged.
+The first error is the first step that is not correct, as in process supervision. After it the agent works with a wrong state, so later
+verdicts are optional. Results of tools and messages of others are read, not judged.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class StepVerdict(Record):
 
 
 class TraceAnswer(Answered):
-    """A verdict on every step of the agent up to the first error, or on all where there is none; `first_error` is its number."""
+    """A verdict on every step of the agent up to the first error, or on all steps if there is none; `first_error` is its number."""
 
     steps: tuple[StepVerdict, ...] = Limits(min_length=1, max_length=MAX_STEPS)
     first_error: int | None = None
@@ -72,7 +72,7 @@ class TraceSteps(TaskKind):
       stroke-dasharray="2.500 2"/>"""
 
     def subjects(self, content: Content) -> list[Subject]:
-        """Each response that is a trace of which the agent took a step."""
+        """Each response that is a trace with at least one step of the agent."""
         found = [(one["id"], _steps(one)) for one in content.get("responses", ()) if one.get("steps")]
         return [{"response": side} for side, steps in found if _judged(steps) and len(steps) <= MAX_STEPS]
 
@@ -137,12 +137,12 @@ class TraceSteps(TaskKind):
     # ---- several answers ----
 
     def judgement(self, content: Content) -> Any:
-        """Up to the first error: who went on beyond it said no other thing about the trace."""
+        """The verdicts up to the first error: verdicts after it do not change the judgement of the trace."""
         return sorted(_until(content).items())
 
     def distance(self, one: Content, two: Content) -> float:
-        """Half for another first error, half for the share of steps with another verdict, of those that both judged up to the
-        later one."""
+        """Half for another first error; half for the share of steps with different verdicts, of those that both judged up to the later
+        first error."""
         first, second = _verdicts(one), _verdicts(two)
         last = max(one["first_error"] or MAX_STEPS, two["first_error"] or MAX_STEPS)
         both = [step for step in first if step in second and step <= last]
@@ -150,8 +150,8 @@ class TraceSteps(TaskKind):
         return (apart + float(one["first_error"] != two["first_error"])) / 2
 
     def majority(self, contents: Sequence[Content], groups: Groups) -> dict[str, Any] | None:
-        """The first error needs more than half, and so does the verdict on each step up to it; later ones are taken where more
-        than half say the same."""
+        """The first error needs more than half of the answers, and so does the verdict on each step up to it. Later verdicts are taken if
+        more than half agree."""
         first = most([content["first_error"] or 0 for content in contents], len(contents))
         if first is None:
             return None
@@ -168,7 +168,7 @@ class TraceSteps(TaskKind):
     def rows(
         self, settings: Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
     ) -> list[AnswerRow]:
-        """One for each step of the agent; the first error follows from them."""
+        """One row for each step of the agent; the first error follows from the rows."""
         options = {**VERDICTS, NONE: "not judged"}
         verdicts = {each.id: _verdicts(each.content) for each in answers}
         return [
@@ -187,7 +187,7 @@ class TraceSteps(TaskKind):
     def assemble(
         self, values: dict[str, str], kept: list[dict[str, Any]], subject: Content, answers: Sequence[GivenAnswer]
     ) -> dict[str, Any]:
-        """The reasons are those of the first person who gave this verdict with one."""
+        """The reasons are from the first person who gave this verdict with a reason."""
         given = {int(row.partition(":")[2]): verdict for row, verdict in values.items()}
         verdicts = {step: verdict for step, verdict in given.items() if verdict != NONE}
         first = _first_error(verdicts)
@@ -206,7 +206,7 @@ class TraceSteps(TaskKind):
     # ---- gold, the dataset ----
 
     def right(self, settings: Settings, given: Content, known: Content) -> bool | None:
-        """The same first error, and the known verdict on each step up to it."""
+        """Right if the first error is the known one, and so is the verdict on each step up to it."""
         same = given["first_error"] == known["first_error"]
         return same and _until(known).items() <= _verdicts(given).items()
 
@@ -221,7 +221,7 @@ class TraceSteps(TaskKind):
         return found | ({"reasons": reasons} if reasons else {})
 
     def summary(self, given: Sequence[tuple[Content, Content]]) -> dict[str, Any]:
-        """`first_errors`: of each response, how many said so of which step; "none" for those who found no error."""
+        """`first_errors`: for each response, how many people named which step; "none" for those who found no error."""
         counts: dict[str, Counter[str]] = {}
         for subject, content in given:
             counts.setdefault(subject["response"], Counter())[str(content["first_error"] or "none")] += 1
@@ -229,7 +229,7 @@ class TraceSteps(TaskKind):
 
 
 def _steps(response: Mapping[str, Any]) -> list[TraceStep]:
-    """As they are stored, without what is a default."""
+    """The steps as they are stored, without default values."""
     return [TraceStep.model_construct(**step) for step in response.get("steps", ())]
 
 
@@ -256,13 +256,13 @@ def _first_error(verdicts: Mapping[int, str]) -> int | None:
 
 
 def _until(content: Content) -> dict[int, str]:
-    """The verdicts up to the first error, that one included."""
+    """The verdicts up to the first error, including it."""
     first = content["first_error"]
     return {step: verdict for step, verdict in _verdicts(content).items() if first is None or step <= first}
 
 
 def _content(verdicts: Mapping[int, str], contents: Sequence[Content]) -> dict[str, Any]:
-    """The answer of these verdicts, with the first reason that somebody gave for each."""
+    """The answer of these verdicts, with the first reason that a person gave for each."""
     reasons: dict[tuple[int, str], str] = {}
     for content in contents:
         for one in content["steps"]:

@@ -1,4 +1,4 @@
-"""What several kinds of task count with: signs, votes, words for values, criteria of several rubrics."""
+"""Helpers of several kinds of task: signs, votes, words for values, criteria of several rubrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ STRENGTHS = {
 STRENGTHS_BY_NUMBER = {int(value): words for value, words in STRENGTHS.items()}
 WITHOUT_STRENGTH = {"both_bad": "both bad", "cannot_assess": "cannot assess"}
 NONE = "none"  # the value of a reviewer's row that stands for "no value"
-ORDERED = 2  # strength of "better" for a pair out of an order, which says which but not how much
+ORDERED = 2  # strength of "better" for a pair of a ranking, which has the order but no strength
 
 
 def sign(value: float) -> int:
@@ -31,7 +31,7 @@ def most(values: Iterable[Any], of: int) -> Any:
 
 
 def majority_strength(values: Sequence[int | None], of: int) -> int | None:
-    """The median strength of those on the side that more than half of `of` people took; None without such a side."""
+    """The median strength of people on the side that more than half of `of` people chose; None without such a side."""
     side: int | None = most([sign(value) for value in values if value is not None], of)
     if side is None:
         return None
@@ -40,12 +40,12 @@ def majority_strength(values: Sequence[int | None], of: int) -> int | None:
 
 
 def plain(text: str) -> str:
-    """Words that say the same but for case, spaces and the last mark."""
+    """The text without differences of case, spaces and the last punctuation mark."""
     return " ".join(text.lower().split()).rstrip(".!")
 
 
 def number(value: str) -> int | None:
-    """Of a value in a reviewer's row; see NONE."""
+    """The number of a value in a reviewer's row; see NONE."""
     return None if value == NONE else int(value)
 
 
@@ -55,7 +55,7 @@ def written(value: int | None) -> str:
 
 
 def numbered(criteria: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Criteria of several rubrics as one: ids that two of them share are counted on."""
+    """Criteria of several rubrics as one list: an id that two of them share gets a new number."""
     taken: set[str] = set()
     found = []
     for criterion in criteria:
@@ -69,5 +69,5 @@ def numbered(criteria: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def preference(one: str, two: str, order: int, rater: str) -> dict[str, Any]:
-    """A preference out of an order: `order` is -1 where `one` stands before `two`, 0 where they are equal, 1 else."""
+    """A preference that follows from an order: `order` is -1 if `one` ranks before `two`, 0 if they are equal, 1 otherwise."""
     return {"a": one, "b": two, "strength": ORDERED * order, "rater": rater}

@@ -1,4 +1,4 @@
-"""Who takes part in a project, and how others come in."""
+"""The people of a project and invitations, over the API."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ router = Router(tags=["annotation"])
 
 @router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="How each person works")
 def people(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
-    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
-    `computed_at`; with `state` `computing`, newer answers are being counted. Reviewers see pseudonyms."""
+    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest person first. The figures are as of `computed_at`;
+    with `state` `computing`, newer answers are being counted. Reviewers see pseudonyms."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     report = refresh.freshen(project)
@@ -64,7 +64,7 @@ def _person(project: Project, user_id: int) -> dict[str, Any]:
 
 @router.patch("/projects/{int:project_id}/people/{int:user_id}", response=s.PersonOut, summary="Pause or let on")
 def pause(request: HttpRequest, project_id: s.ProjectId, user_id: s.ProjectId, payload: s.PausedIn) -> dict[str, Any]:
-    """What a paused person has open goes back to the queue; their drafts are kept."""
+    """The open tasks of a paused person go back to the queue; their drafts are kept."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     services.pause_participant(membership, project, access.participant(project, user_id), payload.paused)
@@ -79,9 +79,8 @@ def invites(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
 
 @router.post("/projects/{int:project_id}/invites", response={201: s.NewInviteOut}, summary="Make an invitation link")
 def invite(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectInviteIn) -> Status[dict[str, Any]]:
-    """Whoever opens it becomes an annotator of the workspace and works in this project. With `email` it is for that address
-    alone, and opening it shows that the address is theirs; where this installation sends mail it goes there, and `link` is
-    null."""
+    """The person who opens the link becomes an annotator of the workspace and works in this project. With `email` it is for that address
+    alone, and opening it shows that the address is theirs. If this installation sends mail, it goes there, and `link` is null."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     row, secret = services.invite(membership, project, payload.uses, payload.days, payload.email or "")
@@ -99,6 +98,6 @@ def revoke(request: HttpRequest, project_id: s.ProjectId, invite_id: s.ProjectId
 
 @router.post("/projects/join", response=s.JoinOut, summary="Follow an invitation link")
 def join(request: HttpRequest, payload: s.JoinIn) -> dict[str, Any]:
-    """With the account that asks; 409 where the link is used up, expired or revoked."""
+    """Joins with the account that asks. 409 if the link is used up, expired or revoked."""
     project = services.join(require(request).user, payload.secret).project
     return {"project": project.pk, "name": project.name, "workspace": project.workspace.name}

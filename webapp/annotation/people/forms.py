@@ -1,4 +1,4 @@
-"""What a newcomer fills in who follows a project's link."""
+"""The form for a newcomer who follows a project's link."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a person answered goes on under another account: see `webapp.personal_data.erasing`, which moves the rows themselves."""
+"""Moves a person's answers to another account: see `webapp.personal_data.erasing`, which moves the rows themselves."""
 
 from django.db import connection
 from django.db.models.functions import TruncDay
@@ -8,13 +8,14 @@ from webapp.annotation.models import AgreementReport, Assignment, Participant
 
 
 def clean(person: User) -> None:
-    """Drafts, which were never given, keys, and the moment of joining, which invitations and the audit log tell as well."""
+    """Removes drafts, which were never submitted, keys, and the exact moment of joining, which invitations and the audit log have as
+    well."""
     Assignment.objects.filter(user=person).update(draft=None)
     Participant.objects.filter(user=person).update(keys={}, created_at=TruncDay("created_at"))
 
 
 def renumber(old: int, new: int) -> None:
-    """Reports name raters by their ids, in JSON: they stay as they are, with another id. So do messages to webhooks."""
+    """Replaces the person's id in reports, which name raters by their ids in JSON, and in messages to webhooks."""
     reports = AgreementReport.objects.select_for_update(of=("self",)).filter(project__participants__user_id=new)
     for report in reports:
         for part in [*(report.body or {}).get("fields", ()), (report.body or {}).get("items") or {}]:
@@ -23,7 +24,7 @@ def renumber(old: int, new: int) -> None:
         people = {str(new) if user == str(old) else user: kept for user, kept in (report.people or {}).items()}
         rows = AgreementReport.objects.filter(pk=report.pk)
         rows.update(body=report.body, people=report.people and people)
-        rows.filter(through__lt=0).update(through=-1)  # who is measuring now has read the old id
+        rows.filter(through__lt=0).update(through=-1)  # a measurement under way has read the old id
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE webhooks_delivery SET payload = jsonb_set(payload, '{annotator}', to_jsonb(%s::bigint))"

@@ -1,4 +1,4 @@
-"""Who takes part in a project or has worked in it, with the figures that `figures.measure` left."""
+"""The people of a project, present and past, with the figures that `person_figures.measure` stored."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ State = Assignment.State
 
 @dataclass
 class Person:
-    """`role` is None for somebody who has left the workspace; their work stays. `rater` is who they are among answers,
-    None for somebody who has not answered nor taken part."""
+    """`role` is None for a person who has left the workspace; their work stays. `rater` is their identity among answers, None for a person
+    who has neither answered nor taken part."""
 
     user: User
     rater: Rater | None = None
@@ -38,7 +38,7 @@ class Person:
 
     @property
     def points(self) -> list[FiguresAt]:
-        """Made when somebody asks: pages that list people do without."""
+        """Built when it is read: pages that list people do not need it."""
         return [FiguresAt.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
 
     @property
@@ -47,18 +47,18 @@ class Person:
         return self.rater.label if self.rater else "Somebody"
 
     def shown(self, named: bool) -> str:
-        """How a page calls them: by name for those who `access.may_name`."""
+        """The name that a page shows: the real one for readers who `access.may_name`."""
         return str(self.user) if named else self.label
 
 
 def people(project: Project) -> list[Person]:
-    """Everybody who takes part or has worked, the busiest first, with the figures as of the last measuring; in as
-    many queries however many people and answers there are."""
+    """Everybody who takes part or has worked, the busiest first, with the figures of the last measurement. The number of queries does not
+    depend on people or answers."""
     kept = AgreementReport.objects.filter(project=project).values_list("people", flat=True).first() or {}
     found = _persons(project, map(int, kept))
     for user_id, figures in kept.items():
         person = found.get(int(user_id))
-        if person is None:  # erased since then: they are measured anew under their pseudonym
+        if person is None:  # erased since then: they are measured again under their pseudonym
             continue
         person.total = Figures.unpacked(figures["total"])
         person.last_at = datetime.fromisoformat(figures["last_at"])
@@ -68,7 +68,7 @@ def people(project: Project) -> list[Person]:
 
 
 def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
-    """Who takes part, has skipped or holds something, or is among those who have `worked`."""
+    """People who take part, have skipped or hold something, or are among those who have `worked`."""
     unfinished = Assignment.objects.filter(project=project, state__in=(State.SKIPPED, State.CLAIMED))
     counted = {
         user_id: (skipped, held)

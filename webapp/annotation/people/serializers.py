@@ -1,4 +1,4 @@
-"""People of a project as the API tells of them."""
+"""People of a project as the API returns them."""
 
 from typing import Any
 

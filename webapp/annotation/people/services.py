@@ -1,4 +1,4 @@
-"""Who takes part in a project, and the links that let others in."""
+"""The people of a project, and the links that let others in."""
 
 import secrets
 from datetime import timedelta
@@ -33,7 +33,7 @@ def add_participant(membership: Membership, project: Project, user: User) -> Par
 
 @transaction.atomic
 def pause_participant(membership: Membership, project: Project, user: User, paused: bool) -> Participant:
-    """A paused person gets no more tasks, and what they hold goes back to the queue at once."""
+    """Pauses a person or ends the pause. A paused person gets no more tasks, and the tasks they hold go back to the queue at once."""
     row = Participant.objects.select_for_update().filter(project=project, user=user).first()
     if row is None:
         raise Invalid("This person does not take part.", {"user": "does not take part in this project"})
@@ -51,8 +51,8 @@ def pause_participant(membership: Membership, project: Project, user: User, paus
 def invite(
     membership: Membership, project: Project, uses: int = 1, days: int = 7, email: str = ""
 ) -> tuple[ProjectInvite, str]:
-    """A link's row and its secret, which cannot be read again; empty where it was mailed. With `email` it is for that address
-    alone, once. Raises Invalid at `uses`, `days` or `email`, NotSent."""
+    """A link's row and its secret, which cannot be read again; empty if it was mailed. With `email` it is for that address alone, once.
+    Raises Invalid at `uses`, `days` or `email`, NotSent."""
     problems = {}
     if not 1 <= uses <= MAX_USES:
         problems["uses"] = f"must be between 1 and {MAX_USES}"
@@ -81,19 +81,19 @@ def invite(
 
 @transaction.atomic
 def revoke_invite(membership: Membership, row: ProjectInvite) -> None:
-    """From now on the link opens nothing. Revoking twice is no error."""
+    """Revokes the link: it opens nothing from now on. Revoking twice is no error."""
     if ProjectInvite.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(membership, membership.user, "project.invite_revoked", row.project, invite=row.pk)
 
 
 def open_invite(secret: str) -> ProjectInvite | None:
-    """The invitation behind a link, if somebody can still come in by it."""
+    """The invitation behind a link, if it still lets somebody in."""
     rows = ProjectInvite.objects.filter(_still_open(), digest=hash_secret(secret))
     return rows.select_related("project__workspace").first()
 
 
 def participation(user: User, secret: str) -> Participant | None:
-    """Where the link leads, for somebody who is there already; whether it is still open does not matter to them."""
+    """The participation of a person who is in the link's project already. For them it does not matter whether the link is still open."""
     mine = Participant.objects.filter(user=user, project__invites__digest=hash_secret(secret))
     row = mine.select_related("project").first()
     inside = row and Membership.objects.filter(workspace_id=row.project.workspace_id, user=user).exists()
@@ -106,9 +106,9 @@ def _still_open() -> Q:
 
 @transaction.atomic
 def join(user: User, secret: str) -> Participant:
-    """Makes `user` a participant, and an annotator of the workspace where they are no member yet.
+    """Makes `user` a participant, and an annotator of the workspace if they are not a member yet.
 
-    Whoever takes part already uses nothing up. Raises Conflict where the link is used up, expired, revoked or for another address.
+    A person who takes part already uses nothing up. Raises Conflict if the link is used up, expired, revoked or for another address.
     """
     if known := participation(user, secret):
         return known
@@ -117,7 +117,7 @@ def join(user: User, secret: str) -> Participant:
         raise Conflict("This link does not exist.", code="spent")
     if row.email and row.email != user.email:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.", code="other_address")
-    # claimed by the update, not by the look: two people with the last use of a link must not both get in
+    # the update claims the link, not the read: two people with its last use must not both get in
     used = ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1)
     if known := participation(user, secret):  # another window of theirs was faster, and this one waited for it
         ProjectInvite.objects.filter(pk=row.pk).update(uses_left=F("uses_left") + used)
@@ -133,9 +133,9 @@ def join(user: User, secret: str) -> Participant:
 
 @transaction.atomic
 def sign_up(secret: str, *, email: str = "", name: str, password: str) -> Participant:
-    """Makes an account and joins with it. Raises Invalid at `email` where there is such an account already.
+    """Makes an account and joins with it. Raises Invalid at `email` if there is such an account already.
 
-    A link for one address makes the account of that address, whatever `email` says.
+    A link for one address makes the account of that address, whichever `email` is given.
     """
     row = open_invite(secret)
     if row is None or not row.email:

@@ -1,4 +1,4 @@
-"""Who takes part in a project, how they work, and the links that let others in."""
+"""Pages of the people of a project: their figures, and the links that let others in."""
 
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -31,7 +31,7 @@ from . import queries as persons
 from . import services
 from .forms import ProjectJoinForm
 
-PAGE = 100  # people: a table is sorted and copied in the browser, so few projects are to need a second page
+PAGE = 100  # people: a table is sorted and copied in the browser, so few projects should need a second page
 SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
 
 
@@ -39,7 +39,7 @@ SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once,
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Everybody's figures. Posted, it makes an invitation, whose link is in the answer and nowhere else."""
+    """Everybody's figures. A POST makes an invitation; only the response has its link."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     link, problems = "", {}
@@ -69,7 +69,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 
 def _invited(request: HttpRequest, membership: Membership, project: Project) -> str:
-    """The link to show; empty where it was mailed."""
+    """The link to show; empty if it was mailed."""
     email = request.POST.get("email", "")
     uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
     row, secret = services.invite(membership, project, 1 if email.strip() else uses, days, email)
@@ -79,8 +79,8 @@ def _invited(request: HttpRequest, membership: Membership, project: Project) -> 
 
 
 def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> dict[str, Any]:
-    """The people of this page: those whom the words and the choice leave, from a place on. Who sees pseudonyms finds
-    nobody by name."""
+    """The people of this page: those who match the words and the choice, from an offset on. A reader who sees pseudonyms cannot find people
+    by name."""
     words = given.get("q", "")[:200].strip()
 
     def says(person: persons.Person) -> str:
@@ -121,7 +121,7 @@ def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> HttpResponseBase:
-    """Pauses or lets on, as the button says."""
+    """Pauses a person or ends the pause, as the button says."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     paused = request.POST.get("paused") == "1"
@@ -135,7 +135,7 @@ def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> Ht
 
 
 def _user(text: str) -> User:
-    """The person with this id; one who is not there is refused like one who is no member."""
+    """The user with this id. An unknown id is refused in the same way as a user who is not a member."""
     return User.objects.filter(pk=whole(text, 6) or 0).first() or User()
 
 
@@ -159,7 +159,7 @@ def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> Http
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
-    """Joins as the person signed in, or makes an account first. Nothing happens before the button is pressed."""
+    """Joins as the signed-in person, or makes an account first. Nothing happens before the button is pressed."""
     row = services.open_invite(secret)
     mine = _already_in(request, secret)
     if mine is not None:
@@ -198,7 +198,7 @@ def _already_in(request: HttpRequest, secret: str) -> Participant | None:
 
 
 def _inside(request: HttpRequest, project: Project) -> HttpResponse:
-    """On the start page of the project's workspace, where the project waits."""
+    """Redirects to the start page of the project's workspace, which shows the project."""
     request.session[SESSION_KEY] = project.workspace_id
     return redirect("home")
 

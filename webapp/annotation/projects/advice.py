@@ -1,4 +1,4 @@
-"""What a manager should know about a project, and do next, in sentences with a place to go."""
+"""Advice for a manager: what to know about a project and what to do next, in sentences with a link."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +33,7 @@ class Advice:
 def warnings(
     project: Project, far: Progress, people: list[Person], remarks: dict[str, int], named: bool
 ) -> list[Advice]:
-    """What hinders the work or its quality, the worst first; people by their names where `named`, else by pseudonyms."""
+    """Problems of the work or its quality, the worst first; people by their names if `named`, else by pseudonyms."""
     working = [person for person in people if person.takes_part and not person.paused]
     told = [*_of_the_queue(project, far, working), *_of_people(project, people, named)]
     if count := remarks.get(Comment.Kind.GUIDELINES):
@@ -121,5 +121,5 @@ def _step(title: str, text: str, view: str, project: Project, *, icon: str) -> A
 def _at(view: str, project: Project) -> str:
     try:
         return reverse(view, args=[project.pk])
-    except NoReverseMatch:  # a page that another part of the product brings
+    except NoReverseMatch:  # a page that another app adds
         return ""

@@ -61,7 +61,7 @@ def list_projects(
 @router.post("/projects", response={201: s.ProjectOut}, summary="Set up a project")
 @transaction.atomic  # made and opened, or not made
 def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]:
-    """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every field."""
+    """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every wrong field."""
     membership = access.may_write(require(request))
     project = services.create(
         membership,
@@ -104,7 +104,7 @@ def change(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectChan
 
 @router.post("/projects/{int:project_id}/state", response=s.ProjectOut, summary="Open, pause or close it")
 def set_state(request: HttpRequest, project_id: s.ProjectId, payload: s.StateIn) -> dict[str, Any]:
-    """409 where no way leads from the state it is in."""
+    """409 if its present state does not allow the new one."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     return _shown(services.set_state(membership, project, payload.state))
@@ -132,7 +132,7 @@ def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
 
 @router.get("/projects/{int:project_id}/jobs", response=s.JobList, summary="What workers do over the whole project")
 def list_jobs(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
-    """The last of each kind, with how far it is and what came of it."""
+    """The last job of each kind, with its progress and its result."""
     return {"items": list(jobs(access.project_read(require(request), project_id)).values())}
 
 
@@ -144,7 +144,7 @@ def list_guidelines(request: HttpRequest, project_id: s.ProjectId) -> dict[str, 
 
 @router.post("/projects/{int:project_id}/guidelines", response={201: s.GuidelinesOut}, summary="Write a new version")
 def new_guidelines(request: HttpRequest, project_id: s.ProjectId, payload: s.GuidelinesIn) -> Status[dict[str, Any]]:
-    """The same text again answers with the version that has it."""
+    """If the same text is sent again, the response has the version with this text."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     return Status(201, serializers.guidelines(services.new_guidelines(membership, project, payload.text)))

@@ -31,11 +31,11 @@ def collecting(workspace_id: int) -> list[Project]:
 def collect(
     membership: Membership, record: Example, project_id: int | None = None, name: str = ""
 ) -> tuple[Project, Task, bool]:
-    """The project, the task that asks about the two responses of `record`, and whether it was made now.
+    """The project, the task about the two responses of `record`, and whether it was made now.
 
-    `project_id`: of `collecting`; without it a project called `name` is set up and opened, and without a name the newest
-    that takes pairs serves, or one with a name of ours. The same record again is the same task. Raises Invalid at `project`
-    or `new_project`, Conflict where the project takes no more.
+    `project_id`: one of `collecting`. Without it, a project called `name` is made and opened. Without a name, the newest project that takes
+    pairs is used, or one with a default name. The same record again is the same task. Raises Invalid at `project` or `new_project`,
+    Conflict if the project takes no more.
     """
     with transaction.atomic():
         locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two first clicks must not make two projects

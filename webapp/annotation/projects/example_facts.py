@@ -1,4 +1,4 @@
-"""What annotation has to do with an example: told on its page."""
+"""The facts of an example that annotation shows on its page."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The form of a project between two requests: what was typed, what is wrong with it, and what it amounts to."""
+"""The form of a project between two requests: typed values, problems, and the resulting settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ DEFAULTS = Settings()
 NUMBERS = ("lease_minutes", "gold_every", "gold_recall", "fast_seconds", "reopen")
 WORDS = ("reasons", "ranking", "suggestions", "publish")
 TICKS = ("stress_test", "gold_feedback")
-# a first scale, so that a rating project works as it comes
+# a first scale, so that a rating project works with the defaults
 EXAMPLE_SCALE = Scale(name="Helpfulness", low=1, high=5, labels={1: "useless", 3: "helps in part", 5: "all one needs"})
 
 
 @dataclass
 class SettingsForm:
-    """The settings as the page draws them. `values` holds what was typed, so that a wrong number stays to be mended."""
+    """The settings as the page draws them. `values` holds the typed text, so that a wrong number stays in its field."""
 
     values: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class SettingsForm:
 
     @property
     def stress_judges(self) -> list[tuple[str, str]]:
-        """What is offered, and what is chosen and not offered any more."""
+        """The judges to offer, and the chosen one, also if it is no longer offered."""
         found = [(str(version), words) for version, words in stress_judges.options(self.workspace)]
         chosen = str(self.values.get("stress_judge", ""))
         return (
@@ -53,7 +53,7 @@ class SettingsForm:
 
     @property
     def has_quality_problems(self) -> bool:
-        """Whether the folded part must be open for its errors to be seen."""
+        """Whether the folded part must be open to show its errors."""
         return any(f"settings.{name}" in self.problems for name in NUMBERS)
 
     @staticmethod
@@ -79,7 +79,7 @@ class SettingsForm:
 
     @staticmethod
     def raw(values: Mapping[str, Any], kind: str) -> dict[str, Any]:
-        """`values` as `kinds.Settings` takes them. What is no number stays text, and is refused at its field."""
+        """`values` as `kinds.Settings` takes them. Text that is not a number stays text, and is refused at its field."""
         raw: dict[str, Any] = {name: _number(values[name]) for name in NUMBERS if str(values.get(name, "")).strip()}
         raw |= {name: values[name] for name in WORDS if values.get(name)}
         raw |= {name: bool(values.get(name)) for name in TICKS}
@@ -92,7 +92,7 @@ class SettingsForm:
 
 @dataclass
 class ChangeForm(SettingsForm):
-    """Of a project that there is. `values` also holds name, overlap and keys, as lines `action = key`."""
+    """The form of an existing project. `values` also holds name, overlap and keys, as lines `action = key`."""
 
     kind: str = ""
 
@@ -131,7 +131,7 @@ class ProjectForm(SettingsForm):
 
     @classmethod
     def blank(cls, membership: Membership, version_id: str = "", like: Project | None = None) -> "ProjectForm":
-        """With the defaults, or set up as `like` is."""
+        """The form with the defaults, or with the settings of the project `like`."""
         values = cls.drawn(like.settings if like else {})
         newest = queries.guidelines(like).first() if like else None
         values |= {
@@ -166,7 +166,7 @@ class ProjectForm(SettingsForm):
 
     @property
     def versions(self) -> list[DatasetVersion]:
-        """The newest first; each as a choice."""
+        """The versions to choose from, newest first."""
         assert self.membership is not None  # noqa: S101 - both ways to make a form set it
         found = datasets.offered(self.membership.workspace_id)
         return list(found.order_by("-id")[:MAX_CHOICES])
@@ -178,7 +178,7 @@ class ProjectForm(SettingsForm):
 
     @property
     def size(self) -> size_estimate.Size | None:
-        """How many tasks it would make; None while kind or dataset are not chosen."""
+        """The estimated number of tasks; None until kind and dataset are chosen."""
         version, overlap = self.version, _number(self.values.get("overlap", ""))
         if version is None or self.values["kind"] not in KINDS:
             return None
@@ -217,7 +217,7 @@ def _drawn(scale: Scale) -> dict[str, str]:
 
 
 def _scale(row: Mapping[str, str]) -> dict[str, Any]:
-    """`labels` is typed as `1 = useless, 5 = perfect`; what does not look like it is refused where labels are checked."""
+    """`labels` is typed as `1 = useless, 5 = perfect`. Other text is refused when labels are checked."""
     labels: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in row.get("labels", "").split(","))):
         value, _, words = part.partition("=")
@@ -232,7 +232,7 @@ def _scale(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _number(text: Any) -> Any:
-    """A whole or decimal number where the text is one, else the text as it is."""
+    """A whole or decimal number if the text is one, else the text as it is."""
     for kind in (int, float):
         try:
             return kind(str(text).strip().replace("_", "x"))  # int() would read 1_000

@@ -1,4 +1,4 @@
-"""Turning tasks into gold ones from what is known already."""
+"""Turns tasks into gold tasks with answers that are known already."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,18 +23,18 @@ Found = tuple[Task, dict[str, Any]]
 
 @dataclass(frozen=True)
 class MarkedGold:
-    """`made` gold tasks out of `looked` that were looked at."""
+    """The number of gold tasks `made`, and of tasks `looked` at."""
 
     made: int
     looked: int
 
 
 def mark(membership: Membership, project: Project, source: str, most: int, least: int = 1) -> MarkedGold:
-    """Gives up to `most` tasks, drawn at random, the answer that `least` people agree on.
+    """Gives up to `most` tasks, drawn at random, the answer on which `least` people agree.
 
-    `labels`: what came with the data (preferences, rubrics, reasons), of tasks nobody has begun. `answers`: the answers
-    of complete tasks, which then are gold for those who come later; of rubrics and rationales, what stands because all
-    said the same or a reviewer consolidated them. Raises Invalid at the fields.
+    `labels`: labels of the data (preferences, rubrics, reasons), for tasks that nobody has begun. `answers`: the answers of complete tasks,
+    which become gold for people who come later; for rubrics and rationales the resolved answer, unanimous or consolidated by a reviewer.
+    Raises Invalid at the fields.
     """
     _check(project, source, most, least)
     made = looked = 0
@@ -62,7 +62,7 @@ def _check(project: Project, source: str, most: int, least: int) -> None:
 
 
 def _batches(project: Project, source: str) -> Iterator[list[Task]]:
-    """Tasks in random order: the first ones of a dataset are seldom like the rest."""
+    """Tasks in random order, because the first ones of a dataset are seldom typical."""
     found = Task.objects.filter(project=project, overlap__isnull=False)
     found = found.filter(taken=0) if source == "labels" else found.filter(completed_at__isnull=False)
     ids = list(found.values_list("id", flat=True))
@@ -92,7 +92,7 @@ def _known(project: Project, source: str, batch: list[Task], least: int) -> Iter
 
 
 def _settled(project: Project, tasks: list[int]) -> dict[int, dict[str, Any]]:
-    """What people or a reviewer settled on, where that is matched by meaning."""
+    """The resolved answers, by people or a reviewer, of kinds that are matched by meaning."""
     if project.kind not in MATCHED:
         return {}
     sources = [Resolution.Source.UNANIMOUS, Resolution.Source.CONSOLIDATED]

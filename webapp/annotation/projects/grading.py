@@ -1,7 +1,7 @@
-"""The standing project in which people grade responses that a judge has graded, blind to its verdicts.
+"""The standing project in which people grade responses that a judge has graded, without seeing its verdicts.
 
-Its responses come one batch at a time, and each batch makes the next version of its dataset, see `growing`. A run may name
-another project that fits; where that fits no more, the standing one goes on.
+Its responses come one batch at a time, and each batch makes the next version of its dataset, see `growing`. A run may name another project
+that fits. If that project no longer fits, the standing one is used.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ MOST = 5_000  # responses of one project: each batch copies the list of those be
 def grade(membership: Membership, records: Sequence[Example], chosen: int | None = None) -> dict[str, Task]:
     """A task for each record, which has a rubric and one response, by the record's key. The same record is one task.
 
-    In the project `chosen` while it fits, in the standing one otherwise, which is set up and opened where the workspace
-    has none that is open.
+    The tasks are in the project `chosen` as long as it fits, otherwise in the standing one, which is made and opened if the workspace has
+    none that is open.
     """
     with transaction.atomic():
-        locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two runs must not set up two projects
+        locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two runs must not make two projects
         named = _grading(membership.workspace_id).filter(pk=chosen).first() if chosen else None
         project = named if named and not unfit(named) else standing(membership.workspace_id)
         if project is None:
@@ -51,7 +51,7 @@ def grade(membership: Membership, records: Sequence[Example], chosen: int | None
 
 
 def standing(workspace_id: int) -> Project | None:
-    """The newest that takes more responses: those whose dataset was begun for it, not those that runs have named."""
+    """The newest project that takes more responses: of those whose dataset was made for it, not of those that runs have named."""
     begun = DatasetVersion.objects.filter(dataset=OuterRef("version__dataset"), number=1, lineage__from=LINEAGE)
     rows = Project.objects.filter(Exists(begun), workspace_id=workspace_id, kind="grading").exclude(
         state=Project.State.CLOSED
@@ -61,13 +61,13 @@ def standing(workspace_id: int) -> Project | None:
 
 
 def fitting(workspace_id: int, most: int) -> list[Project]:
-    """What a run may name, the newest first."""
+    """The projects that a run may name, newest first."""
     rows = _grading(workspace_id).filter(kind="grading", state__in=TAKING).order_by("-id")
     return [row for row in rows[:most] if not unfit(row)]
 
 
 def named(workspace_id: int, name: str) -> Project | None:
-    """The project of this name, for `unfit` to be asked about."""
+    """The project of this name, to be checked by `unfit`."""
     return _grading(workspace_id).filter(name=name).first()
 
 
@@ -77,7 +77,7 @@ def _grading(workspace_id: int) -> QuerySet[Project]:
 
 
 def unfit(project: Project) -> str:
-    """Why responses that a judge has graded cannot go to the project, a row of `named`; empty if they can."""
+    """Why the project, a row of `named`, cannot take responses that a judge has graded; empty if it can."""
     if project.kind != "grading":
         return "does not grade criteria"
     if project.state not in TAKING or not project.tasks_made:

@@ -1,6 +1,6 @@
-"""Projects whose dataset grows while people work: each addition makes the next version, which the project then rests on.
+"""Projects whose dataset grows while people work: each addition makes the next version, to which the project moves.
 
-So its tasks, its publications and what is trained on them find every example in a version, as with any other project.
+So the examples of its tasks, its publications and the models trained on them are in a version, as with any other project.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from webapp.datasets.versions import services as datasets
 def version(
     membership: Membership, dataset: Dataset, records: Sequence[Example], base: DatasetVersion | None, lineage: str
 ) -> DatasetVersion:
-    """The frozen version of `base` and `records`; `lineage` says in `lineage["from"]` what adds to the dataset."""
+    """The frozen version of `base` and `records`; `lineage["from"]` says what adds to the dataset."""
     return datasets.freeze(membership, datasets.new_version(membership, dataset, records, base, {"from": lineage}))
 
 
 def grow(membership: Membership, project: Project, records: Sequence[Example], lineage: str) -> None:
-    """Lets the project, whose row the caller has locked, rest on the version with `records`."""
+    """Moves the project, whose row the caller has locked, to the version with `records`."""
     made = version(membership, project.version.dataset, records, project.version, lineage)
     Project.objects.filter(pk=project.pk).update(version=made)
     project.version = made

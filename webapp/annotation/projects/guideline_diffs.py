@@ -1,4 +1,4 @@
-"""What changed between the versions of a project's guidelines."""
+"""The changes between the versions of a project's guidelines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..models import Guidelines
 
 @dataclass(frozen=True)
 class Version:
-    """One version of the guidelines and what it changed about the one before; `lines` is empty for the first."""
+    """One version of the guidelines and its changes to the previous one; `lines` is empty for the first."""
 
     row: Guidelines
     lines: list[DiffLine]
@@ -25,6 +25,6 @@ class Version:
 
 
 def history(versions: Sequence[Guidelines]) -> list[Version]:
-    """`versions` newest first, as they are stored; the last one has nothing to be compared with."""
+    """`versions` newest first, as they are stored; the first version has nothing to be compared with."""
     pairs = zip(versions, [*versions[1:], None], strict=True)
     return [Version(row, lines(before.text, row.text) if before else []) for row, before in pairs]

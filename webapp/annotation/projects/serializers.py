@@ -1,4 +1,4 @@
-"""Projects as the API tells of them."""
+"""Projects as the API returns them."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Writes to projects: setting up, opening, pausing, closing, changing, guidelines."""
+"""Writes to projects: making, opening, pausing, closing, changing, guidelines."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..work.completion import tell_if_complete
 from . import validation
 
 State = Project.State
-# from where each state may be reached
+# the states from which each state can be reached
 MOVES = {
     State.OPEN: (State.DRAFT, State.PAUSED, State.CLOSED),
     State.PAUSED: (State.OPEN,),
@@ -45,7 +45,7 @@ def create(
 ) -> Project:
     """A draft of a project on version `dataset`, which is frozen with it; a worker then makes its tasks.
 
-    Raises Invalid with every field that is wrong; those of the settings are called `settings.<path>`.
+    Raises Invalid with every wrong field; those of the settings are called `settings.<path>`.
     """
     name, stored = validation.plan(
         name=name, kind=kind, version=dataset, overlap=overlap, strategy=strategy, settings=settings or {}
@@ -74,7 +74,7 @@ def create(
 def update(membership: Membership, project: Project, **changes: Any) -> Project:
     """Changes `name`, `overlap` or `settings` (merged over the present ones). Raises Invalid at the fields.
 
-    A smaller overlap never takes away a seat that is taken: such tasks keep as many as they have.
+    A smaller overlap never takes away a seat that is taken: such tasks keep the seats that they have.
     """
     checked = validation.change(project, changes)
     if "overlap" in checked and checked["overlap"] != project.overlap and not project.tasks_made:
@@ -85,7 +85,7 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
             if checked.get("overlap", project.overlap) != project.overlap:
                 _reseat(project, checked["overlap"])
             if "settings" in checked:
-                forget(project.pk)  # what counts as fast may have changed
+                forget(project.pk)  # the limit for a fast answer may have changed
             audit.record(membership, membership.user, "project.changed", project, fields=sorted(checked))
             _tell(membership, project)
     except IntegrityError as error:
@@ -95,7 +95,7 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
 
 
 def _reseat(project: Project, overlap: int) -> None:
-    """Gives every task but the gold ones its new number of seats, and says anew which of them are complete."""
+    """Gives every task except the gold ones its new number of seats, and updates which of them are complete."""
     tasks = Task.objects.filter(project=project, overlap__isnull=False)
     lock(tasks)  # no answer comes in between
     tasks.update(overlap=Greatest(Value(overlap), F("taken")))
@@ -110,7 +110,7 @@ def _reseat(project: Project, overlap: int) -> None:
 
 @transaction.atomic
 def set_state(membership: Membership, project: Project, state: str) -> Project:
-    """Opens, pauses or closes. Asking for the state it has changes nothing; Conflict where no way leads there."""
+    """Opens, pauses or closes. Asking for its present state changes nothing; Conflict if that state cannot be reached."""
     if state not in MOVES:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
     moved = Project.objects.filter(pk=project.pk, state__in=MOVES[State(state)]).update(state=state)
@@ -128,9 +128,9 @@ def set_state(membership: Membership, project: Project, state: str) -> Project:
 
 @transaction.atomic
 def new_guidelines(membership: Membership, project: Project, text: str) -> Guidelines:
-    """The next version of the guidelines, shown from now on; the same text again makes none."""
+    """The next version of the guidelines, shown from now on. The same text again makes no version."""
     text = validation.guidelines(text)
-    Project.objects.select_for_update().get(pk=project.pk)  # two savers must not both take the same number
+    Project.objects.select_for_update().get(pk=project.pk)  # two requests must not take the same number
     newest = project.guidelines.order_by("-number").first()
     if newest is not None and newest.text == text:
         return newest

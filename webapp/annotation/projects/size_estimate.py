@@ -1,4 +1,4 @@
-"""How many tasks a project would make, before there are any: counted in a small version, else scaled from a sample."""
+"""An estimate of the number of tasks before a project is made: counted in a small version, else scaled from a sample."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ from webapp.datasets.models import DatasetVersion, VersionMember
 
 from ..tasks import task_factory
 
-SAMPLED = 400  # examples looked at; reading and parsing them takes some 30 ms
+SAMPLED = 400  # examples in the sample; reading and parsing them takes some 30 ms
 
 
 @dataclass(frozen=True)
 class Size:
-    """`answers` is what all seats together ask for; `exact` is False where the numbers come from a sample."""
+    """`answers` counts the answers of all seats together; `exact` is False if the numbers come from a sample."""
 
     tasks: int
     answers: int
@@ -20,7 +20,7 @@ class Size:
 
 
 def expected(version: DatasetVersion, kind: str, overlap: int) -> Size:
-    """The sample stands at regular places, so that a version sorted by its kind of content does not mislead."""
+    """The sample is taken at regular intervals, so that a version sorted by kind of content does not mislead."""
     examples = int(version.counts.get("examples", 0))
     step = max(1, -(-examples // SAMPLED))
     sample = VersionMember.objects.filter(version=version, position__in=range(0, examples, step))

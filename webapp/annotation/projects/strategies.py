@@ -1,4 +1,4 @@
-"""What a manager chooses from beside the kinds of task: the order that tasks are served in, in words."""
+"""The orders in which tasks can be served, in words; a manager chooses one."""
 
 from collections.abc import Mapping
 

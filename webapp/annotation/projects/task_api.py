@@ -37,7 +37,7 @@ def tasks(
 
 @router.get("/projects/{int:project_id}/tasks/{int:task_id}", response=s.TaskDetail, summary="One with its answers")
 def task(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId, names: bool = False) -> dict[str, Any]:
-    """`names`: beside the pseudonyms; not for reviewers."""
+    """`names`: show names beside the pseudonyms; not for reviewers."""
     row = _task(request, project_id, task_id)
     return _detail(row, faces(row.project, named=access.named(require(request), names)))
 
@@ -58,7 +58,7 @@ def _detail(row: Task, people: Faces) -> dict[str, Any]:
 
 @router.put("/projects/{int:project_id}/tasks/{int:task_id}/gold", response=s.TaskDetail, summary="Give a known answer")
 def set_gold(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId, payload: s.GoldIn) -> dict[str, Any]:
-    """Answers that are there already are held against it. 409 for kinds whose answers cannot be checked."""
+    """Existing answers are compared with it. 409 for kinds whose answers cannot be checked."""
     membership = access.may_write(require(request))
     row = services.set_gold(membership, _task(request, project_id, task_id), payload.content)
     return _detail(row, faces(row.project))
@@ -66,7 +66,7 @@ def set_gold(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId
 
 @router.post("/projects/{int:project_id}/gold", response=s.MarkOut, summary="Make gold tasks from what is known")
 def mark(request: HttpRequest, project_id: s.ProjectId, payload: s.MarkIn) -> marking.MarkedGold:
-    """`labels`: preferences that came with the data and agree; `answers`: answers of complete tasks that are alike."""
+    """`labels`: preferences of the data that agree; `answers`: answers of complete tasks that are alike."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     return marking.mark(membership, project, payload.source, payload.most, payload.least)

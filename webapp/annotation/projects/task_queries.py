@@ -1,4 +1,4 @@
-"""Tasks of a project in a table, and everything about one of them for people who manage or review."""
+"""The tasks of a project as a table, and everything about one task for people who manage or review."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ NAMES = (*FILTERS, *LOOKED_FOR)
 
 
 def tasks(project: Project, state: str = "", words: str = "") -> QuerySet[Task]:
-    """Those in `state` (one of NAMES, empty for all) whose example's key or prompt holds `words`.
+    """Tasks in `state` (one of NAMES, empty for all) whose example's key or prompt contains `words`.
 
-    Each has `skips` and `remarks`: how often it was skipped, and how many comments nobody has resolved.
+    Each has `skips` and `remarks`: how often it was skipped, and how many of its comments are not resolved.
     """
     found = Task.objects.filter(project=project)
     if state in FILTERS:
@@ -53,7 +53,7 @@ def _count(rows: QuerySet[Any]) -> Coalesce:
 
 
 def counts(project: Project) -> dict[str, int]:
-    """How many tasks each filter leaves."""
+    """The number of tasks that each filter leaves."""
     found = Task.objects.filter(project=project)
     numbers: dict[str, int] = found.aggregate(
         all=Count("pk"), **{name: Count("pk", filter=condition) for name, condition in FILTERS.items()}
@@ -66,7 +66,7 @@ def counts(project: Project) -> dict[str, int]:
 
 
 def seats(task: Task) -> list[Assignment]:
-    """Who has had this task, in the order they took it; each with `given`, a list of its revisions, newest first."""
+    """The people who have had this task, in the order in which they took it; each with `given`, a list of their revisions, newest first."""
     given = Answer.objects.select_related("guidelines").order_by("-revision")
     rows = Assignment.objects.filter(task=task).select_related("user").order_by("id")
     return list(rows.prefetch_related(Prefetch("answers", queryset=given, to_attr="given")))
@@ -83,7 +83,7 @@ def neighbours(task: Task) -> tuple[int | None, int | None]:
 
 
 def gold(project: Project) -> QuerySet[Task]:
-    """Gold tasks, those people most often get wrong first; each has `right` and `given`, counts of its marked answers."""
+    """Gold tasks, those with most wrong answers first; each has `right` and `given`, counts of its marked answers."""
     standing = Q(assignments__answers__current=True, assignments__answers__gold_right__isnull=False)
     found = Task.objects.filter(project=project, overlap=None).select_related("example")
     counted = found.annotate(
@@ -94,7 +94,7 @@ def gold(project: Project) -> QuerySet[Task]:
 
 
 def gold_accuracy(project: Project) -> dict[str, int]:
-    """`right` of `given` answers to all gold tasks; `waiting` ones are not matched with the known answer yet."""
+    """`right` of `given` answers to all gold tasks; `waiting` answers are not matched with the known answer yet."""
     found = Answer.objects.filter(project=project, current=True, assignment__task__overlap=None)
     marked = Q(gold_right__isnull=False)
     return found.aggregate(

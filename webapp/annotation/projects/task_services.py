@@ -1,4 +1,4 @@
-"""Making the tasks of a project from its dataset version, and turning some of them into gold."""
+"""Makes the tasks of a project from its dataset version, and turns some of them into gold tasks."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ from ..tasks.seats import as_json
 
 logger = logging.getLogger(__name__)
 BATCH = 2_000  # tasks per statement and commit
-READ = 500  # examples read at a time: memory stays flat whatever the version's size
+READ = 500  # examples read at a time: memory stays flat for any size of the version
 LOST_AFTER = timedelta(minutes=2)
 INSERT = """
     INSERT INTO annotation_task (project_id, example_id, subject, rank, overlap, taken, done)
@@ -40,8 +40,8 @@ Made = tuple[int, dict[str, Any], float]
 def make(project_id: int) -> None:
     """Writes the project's tasks as `task_factory.of` says, ranked by its strategy.
 
-    Streams the version and commits batch by batch. Cut off, it is simply run again: a task that is there stays as it
-    is. One worker at a time; a second one returns at once.
+    Streams the version and commits batch by batch. After an interruption it simply runs again: a task that exists stays as it is. One
+    worker at a time; a second one returns at once.
     """
     with locks.alone(locks.Work.TASKS, project_id) as ours:
         project = Project.objects.filter(id=project_id).select_related("workspace", "version").first()
@@ -51,12 +51,12 @@ def make(project_id: int) -> None:
         while batch := list(islice(tasks, BATCH)):
             _insert(project, batch)
         _finish(project)
-        with connection.cursor() as cursor:  # claims begin at once, planned for a table this large
+        with connection.cursor() as cursor:  # claims begin at once and need a plan for a table of this size
             cursor.execute("ANALYZE annotation_task")
 
 
 def make_waiting() -> int:
-    """Queues again the projects whose tasks nobody makes: their message or their worker got lost."""
+    """Queues again the projects whose tasks nobody makes, because their message or their worker was lost."""
     waiting = Project.objects.filter(silent("created_at", LOST_AFTER), tasks_made=False)
     ids = list(waiting.values_list("id", flat=True))
     for project_id in ids:
@@ -99,7 +99,7 @@ def _insert(project: Project, batch: list[Made]) -> None:
 
 
 def add(project: Project, example_id: int, subject: dict[str, Any], rank: float) -> Task:
-    """One more task, or the one that asks the same already."""
+    """Makes one more task, or returns the one that asks the same already."""
     _insert(project, [(example_id, subject, rank)])
     return Task.objects.get(project=project, example_id=example_id, subject=subject)
 
@@ -110,7 +110,7 @@ def _total(project: Project) -> int:
 
 @transaction.atomic
 def _finish(project: Project) -> None:
-    """Says how many examples gave no task, which is nobody's mistake and yet not to be hidden."""
+    """Stores the number of examples that gave no task. This is not an error, but it must not be hidden."""
     total = _total(project)
     Project.objects.filter(id=project.pk).update(tasks_total=total, tasks_made=True)
     used = Task.objects.filter(project=project).values("example").distinct().count()
@@ -121,9 +121,8 @@ def _finish(project: Project) -> None:
 def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None) -> Task:
     """Gives the task a known answer, in the subject's frame (ids of responses, not letters), or takes it away.
 
-    A gold task has no seats: everybody meets it. Answers that it has already are held against the known one. Taken
-    away, it becomes a task with seats again, as many as it has people, if those are more than the project's overlap.
-    Raises Invalid at `content.*`.
+    A gold task has no seats: everybody gets it. Its existing answers are compared with the known one. Without a known answer it becomes a
+    task with seats again: as many as people have it, if those are more than the project's overlap. Raises Invalid at `content.*`.
     """
     return set_gold_of(membership, task.project, [(task, content)])[0]
 
@@ -135,7 +134,7 @@ def set_gold_of(
     """`set_gold` for many tasks of a project, each with its `example` and `project` in place: all of them or none."""
     settings = kinds.Settings.model_validate(project.settings)
     known = {task.pk: None if content is None else _known(task, settings, content) for task, content in contents}
-    # the full lock: gold seats are taken under a key-share lock, which a lesser one would let pass
+    # the full lock: gold seats are taken under a key-share lock, which a weaker lock would allow
     rows = list(Task.objects.select_for_update().filter(id__in=known).order_by("id"))
     for row in rows:
         row.gold = known[row.pk]
@@ -156,7 +155,7 @@ def set_gold_of(
 
 
 def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
-    """The known answer, checked as if a person had given it with the sides as they are in the subject."""
+    """The known answer, checked like a person's answer, with the sides in the subject's order."""
     kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
     try:
         record = kinds.of(kind).answer.model_validate(content).model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""Tasks of a project: the table, one task with all that people said about it, and the gold tasks."""
+"""Pages of the tasks of a project: the table, one task with all its answers, and the gold tasks."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def project_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
-    """The example, the seats, the answers side by side, and what was remarked."""
+    """The example, the seats, the answers side by side, and the remarks."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     task = _task(request, project, task_id)
@@ -108,7 +108,7 @@ def _task(request: HttpRequest, project: Project, task_id: int) -> Task:
 @member(access.WRITER)
 @require_POST
 def task_gold(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
-    """Gives the task a known answer: what the labels say, an answer somebody gave, or none any more."""
+    """Gives the task a known answer: from the labels, from a given answer, or none any more."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     task = _task(request, project, task_id)
@@ -122,7 +122,7 @@ def task_gold(request: HttpRequest, project_id: int, task_id: int) -> HttpRespon
 
 
 def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None:
-    """Raises Invalid where nothing is known from `source`."""
+    """The known answer from `source`. Raises Invalid if there is none."""
     if source == "none":
         return None
     found = None
@@ -140,7 +140,7 @@ def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """All gold tasks with how people fare on them. Posted, it makes more of them from what is known."""
+    """All gold tasks with the share of right answers. A POST makes more gold tasks from known answers."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     problems: dict[str, str] = {}
@@ -167,7 +167,7 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 
 def _amounts(request: HttpRequest) -> tuple[int, int]:
-    """(most, least) as typed; what is no number becomes 0, which the service refuses at its field."""
+    """(most, least) as typed. Text that is not a number becomes 0, which the service refuses at its field."""
     typed = (request.POST.get(name, "") for name in ("most", "least"))
     most, least = (whole(text, 6) or 0 for text in typed)
     return most, least

@@ -1,4 +1,4 @@
-"""What must hold before a project is written. Every problem is told at its field, all of them at once."""
+"""Checks before a project is written. Every problem is reported at its field, all of them at once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ Problems = dict[str, str]
 def plan(
     *, name: str, kind: str, version: DatasetVersion, overlap: int, strategy: str, settings: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """(name, settings) as they are stored. Raises Invalid with every field that is wrong."""
+    """(name, settings) as they are stored. Raises Invalid with every wrong field."""
     problems: Problems = {}
     name = _name(name, problems)
     if kind not in KINDS:
@@ -43,7 +43,7 @@ def refuse(problems: Problems) -> None:
 
 
 def change(project: Project, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `name`, `overlap` and `settings` is given, checked. Raises Invalid at the fields."""
+    """The given ones of `name`, `overlap` and `settings`, checked. Raises Invalid at the fields."""
     problems: Problems = {}
     checked: dict[str, Any] = {}
     if "name" in changes:
@@ -60,7 +60,7 @@ def change(project: Project, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def guidelines(text: str) -> str:
-    """Line ends as browsers and scripts send them become one kind. Raises Invalid at `guidelines`."""
+    """The text with one kind of line end, in place of those of browsers and scripts. Raises Invalid at `guidelines`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     if len(text) > MAX_GUIDELINES:
         raise Invalid("The guidelines are too long.", {"guidelines": f"at most {MAX_GUIDELINES:,} characters"})
@@ -86,7 +86,7 @@ def _overlap(overlap: int, problems: Problems) -> None:
 
 
 def _stress_judge(workspace_id: int, settings: Mapping[str, Any], problems: Problems) -> None:
-    """Of one that was chosen before nobody asks again: a judge that is put away later keeps no other setting from being saved."""
+    """A judge that is already chosen is not checked again: if it is archived later, the other settings can still be saved."""
     if reason := stress_judges.problem(workspace_id, settings.get("stress_judge")):
         problems["settings.stress_judge"] = reason
 

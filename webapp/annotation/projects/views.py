@@ -54,7 +54,7 @@ def projects(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_new(request: HttpRequest) -> HttpResponseBase:
-    """The form; posted, it makes a draft, or opens it at once where that button was pressed."""
+    """The form. A POST makes a draft, or opens the project at once if that button was pressed."""
     membership = require(request)
     if request.method == "GET":
         like = whole(request.GET.get("from", ""))
@@ -74,7 +74,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """How far it is, how fast it goes, who works, what needs attention."""
+    """The project's progress, pace, people, and what needs attention."""
     membership = require(request)
     row = access.project_read(membership, project_id)
     context = page_context.context(membership, row, "overview")
@@ -98,7 +98,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project_wins(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """A fragment: which model people prefer. Empty where the responses do not say who wrote them."""
+    """A fragment: which model people prefer. Empty if the responses do not name their models."""
     row = access.project_read(require(request), project_id)
     return render(request, "annotation/_wins.html", {"wins": wins(row)})
 
@@ -110,7 +110,7 @@ def project_state(request: HttpRequest, project_id: int) -> HttpResponseBase:
     row = access.project_write(membership, project_id)
     try:
         services.set_state(membership, row, request.POST.get("state", ""))
-    except Problem as problem:  # a page that has aged: somebody else moved it meanwhile
+    except Problem as problem:  # an old page: somebody else changed the state meanwhile
         messages.info(request, problem.message)
     return redirect("project", project_id)
 
@@ -119,7 +119,7 @@ def project_state(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """The guidelines as they stand, an editor for those who may, and every earlier version with what it changed."""
+    """The present guidelines, an editor for people who may change them, and every earlier version with its changes."""
     membership = require(request)
     row = access.project_read(membership, project_id)
     form, text = ChangeForm(), None
@@ -162,14 +162,14 @@ def project_settings(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def preview(request: HttpRequest) -> HttpResponseBase:
-    """Markdown as it will be shown: what stands in `guidelines`, as a fragment."""
+    """The Markdown in `guidelines` as it will be shown, as a fragment."""
     return HttpResponse(markdown(request.POST.get("guidelines", "")[:MAX_PREVIEW]))
 
 
 @member(access.WRITER)
 @require_POST
 def size(request: HttpRequest) -> HttpResponseBase:
-    """How many tasks a project would make, as a fragment."""
+    """The estimated number of tasks, as a fragment."""
     form = ProjectForm.posted(require(request), request.POST)
     return render(request, "annotation/_project_size.html", {"size": form.size})
 

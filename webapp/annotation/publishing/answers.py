@@ -1,4 +1,4 @@
-"""Answers out: un-swapped, under pseudonyms, with everything a study asks for. Streams; memory stays flat."""
+"""Exports of answers: un-swapped, under pseudonyms, with everything that a study needs. They stream, so memory stays flat."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ _SQL = """
 def page(
     project: Project, people: Faces, after: int = 0, limit: int = AT_A_TIME, revisions: bool = False
 ) -> list[dict[str, Any]]:
-    """Up to `limit` answers behind the id `after`, oldest first; with `revisions` the superseded ones too."""
+    """Up to `limit` answers after the id `after`, oldest first; with `revisions`, superseded ones too."""
     with connection.cursor() as cursor:
         cursor.execute(_SQL, [project.pk, after, revisions, limit])
         return [_record(project, people, row) for row in cursor.fetchall()]
@@ -92,7 +92,7 @@ def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, 
 
 
 def lines(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
-    """(JSON Lines of the next answers, the id to go on behind; None at the end)."""
+    """(JSON Lines of the next answers; the id after which the next call continues, None at the end)."""
     found = page(project, people, after, revisions=revisions)
     text = "".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in found)
     return text, found[-1]["id"] if len(found) == AT_A_TIME else None
@@ -111,7 +111,7 @@ def table_head(project: Project, people: Faces) -> str:
 
 
 def table_rows(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
-    """(lines of the CSV, the id to go on behind): `lines`, with the parts of the answer in columns of their own."""
+    """(lines of the CSV, the id after which the next call continues): `lines`, with the parts of the answer in their own columns."""
     found = page(project, people, after, revisions=revisions)
     columns = _columns(project)
     text = spreadsheets.lines([_cells(row, columns) for row in found])

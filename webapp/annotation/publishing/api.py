@@ -1,4 +1,4 @@
-"""Answers out: a page at a time, as a file, and as a version of the dataset."""
+"""Exports of answers over the API: a page at a time, as a file, and as a version of the dataset."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -32,8 +32,7 @@ Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
 
 
 class AnswerOut(Schema):
-    """`content` names responses by their ids: what a person saw swapped is turned back. `name` only where it was
-    asked for."""
+    """`content` names responses by their ids: swapped sides are turned back. `name` only if names were asked for."""
 
     id: int
     task: int
@@ -91,7 +90,7 @@ class ReasonOut(Schema):
 
 
 class LabelsOut(Schema):
-    """What became of how many labels; `cases` is the address of these labels one by one."""
+    """The number of labels by their fate; `cases` is the address of these labels one by one."""
 
     fate: Literal["kept", "replaced", "imported", "dropped"]
     label: str
@@ -101,9 +100,9 @@ class LabelsOut(Schema):
 
 
 class PublishedOut(Schema):
-    """`version` and `publication` are null while a job is at it. `labels` counts those of the examples that were judged,
-    `untouched` the preferences of all others, `left_out` those that are not in the version; `answers` of people stand
-    behind the labels that are kept."""
+    """`version` and `publication` are null while a job is working. `labels` counts those of the judged examples, `untouched` the
+    preferences of all others, `left_out` those that are not in the version. `answers` counts people's answers behind the labels that are
+    kept."""
 
     publication: int | None = None
     dataset: int
@@ -125,8 +124,8 @@ class PublishedList(Schema):
 
 
 class PublishedCaseOut(Schema):
-    """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:` and a name. `answers`: of people of this
-    project, that it stands for."""
+    """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:` and a name. `answers`: the number of answers of
+    this project that it represents."""
 
     example: str
     task: int | None
@@ -199,8 +198,7 @@ async def _chunks(project: Project, people: Faces, format: str, revisions: bool)
     summary="Make its answers a frozen version of the dataset",
 )
 def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) -> Status[dict[str, Any]]:
-    """201 with the version and what became of every label; 202 where there is so much that a job does it: then
-    `publications` lists it."""
+    """201 with the version and the fate of every label; 202 if there is so much that a job does it: then `publications` lists it."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     refresh.freshen(project)

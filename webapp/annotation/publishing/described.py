@@ -1,4 +1,4 @@
-"""How the projects annotated that a version of a dataset rests on, for its metadata. Names nobody."""
+"""How the projects behind a version of a dataset annotated, for the version's metadata. Without names of people."""
 
 from django.db.models import Count, Max, Min, Q
 
@@ -9,7 +9,7 @@ from ..models import Answer, Project
 
 
 def described(version: DatasetVersion, projects: list[int]) -> list[Annotated]:
-    """Of those of the version's workspace that have an answer, in the given order."""
+    """The projects of the version's workspace that have an answer, in the given order."""
     rows = Project.objects.filter(pk__in=projects, workspace=version.dataset.workspace_id)
     by_id = {row.pk: row for row in rows}
     return [found for each in projects if each in by_id and (found := _one(by_id[each])) is not None]

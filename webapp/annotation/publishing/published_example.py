@@ -1,7 +1,7 @@
-"""What becomes of an example when a project's judgements are published into it, and of the labels it had before.
+"""How an example and its earlier labels change when a project's judgements are published into it.
 
-Pure functions of the example as it is in the base, the judgements and the settings. Pairs become preferences; what an example
-has no field for is kept under `meta.annotation`, by project.
+Pure functions of the example in the base, the judgements and the settings. Pairs become preferences; a judgement for which an example has
+no field is kept under `meta.annotation`, by project.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SAYS = 200  # characters of what a label says
 
 @dataclass(frozen=True)
 class GivenJudgement:
-    """One judgement to publish: whose it is, what it says, and the answers behind it."""
+    """One judgement to publish: its rater, its content, and the answers behind it."""
 
     task: Task
     rater: str
@@ -33,7 +33,7 @@ class GivenJudgement:
 
 @dataclass(frozen=True)
 class LabelFate:
-    """What becomes of one label. `answers`: of people in this project, that it stands for."""
+    """The fate of one label. `answers`: the number of this project's answers that it represents."""
 
     fate: str
     reason: str
@@ -46,22 +46,22 @@ class LabelFate:
 
 @dataclass
 class ChangedExample:
-    """An example with judgements in it: its new content, and what became of each label that it had."""
+    """An example with judgements in it: its new content, and the fate of each label that it had."""
 
     content: dict[str, Any]
     cases: list[LabelFate] = field(default_factory=list)
 
 
 def mine(project: Project) -> str:
-    """How a rater of this project ends."""
+    """The ending of the names of this project's raters."""
     return f"@project-{project.pk}"
 
 
 def with_judgements(
     content: dict[str, Any], project: Project, given: Sequence[GivenJudgement], what: str, replace: bool
 ) -> ChangedExample:
-    """`content` of the base with these judgements. Earlier ones of the project give way, and where `replace`, so do those
-    of others on what is judged now."""
+    """`content` of the base with these judgements. They replace earlier ones of the project, and with `replace` also other people's labels
+    on the subjects judged now."""
     made = without_own(content, project, given[0].task.example.content)
     changed = made.content
     kind = of(project.kind)
@@ -86,8 +86,8 @@ def with_judgements(
 
 
 def without_own(content: dict[str, Any], project: Project, original: dict[str, Any]) -> ChangedExample:
-    """`content` without what this project published into it earlier; a rubric of its own gives way to that of the
-    `original`, the example as it was annotated."""
+    """`content` without what this project published into it earlier. Its rubric is replaced by that of the `original`, the example as it
+    was annotated."""
     made, key = ChangedExample(dict(content)), content["key"]
     own = [each for each in content.get("preferences", ()) if _rater(each).endswith(mine(project))]
     made.cases += [_case(Fate.REPLACED, Reason.EARLIER, key, each) for each in own]
@@ -130,8 +130,8 @@ def _others(
     replace: bool,
     cases: list[LabelFate],
 ) -> list[dict[str, Any]]:
-    """Earlier preferences that stay. Where labels give way, none of the pairs judged now; a rationale only takes the place
-    of the preference it explains."""
+    """Earlier preferences that stay. With `replace`, none about the pairs judged now; a rationale only replaces the preference that it
+    explains."""
     others = list(content.get("preferences", ()))
     stay = others
     explained = [found for each in given if (found := _explained(of(project.kind), each)) is not None]
@@ -188,7 +188,7 @@ def _preferences(kind: TaskKind, given: GivenJudgement) -> list[dict[str, Any]]:
 
 
 def _note(kind: TaskKind, given: GivenJudgement, what: str) -> dict[str, Any]:
-    """What was said, where an example has no field for it, and where it comes from."""
+    """A judgement for which an example has no field, and its source."""
     found: dict[str, Any] = {"subject": given.task.subject, "source": given.source}
     if given.agreement is not None:
         found["agreement"] = round(given.agreement, 4)

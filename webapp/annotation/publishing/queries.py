@@ -1,4 +1,4 @@
-"""What was published from a project, with what became of every label."""
+"""The publications of a project, with the fate of every label."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ def publications(project: Project) -> QuerySet[Publication]:
 
 
 def earlier(project: Project) -> list[DatasetVersion]:
-    """Versions published before what became of the labels was written down, newest first."""
+    """Versions published before the fate of labels was recorded, newest first."""
     made = {"from": "annotation", "project": project.pk}
     found = project.version.dataset.versions.filter(lineage__contains=made, publications=None)
     return list(found.order_by("-number")[:SHOWN])
 
 
 def labels(made: Publication) -> list[dict[str, Any]]:
-    """Of each fate how many labels, and for which reasons."""
+    """For each fate the number of labels, and the reasons."""
     path = f"/api/v1/projects/{made.project_id}/publications/{made.pk}/cases"
     found = []
     for fate in Fate:
@@ -45,7 +45,7 @@ def labels(made: Publication) -> list[dict[str, Any]]:
 
 
 def told(made: Publication) -> dict[str, Any]:
-    """As the API says it."""
+    """A publication as the API returns it."""
     version = made.version
     return {
         "publication": made.pk,
@@ -64,7 +64,7 @@ def told(made: Publication) -> dict[str, Any]:
 
 
 def cases(made: Publication, fate: str = "", reason: str = "", after: int = 0, limit: int = 50) -> list[PublishedCase]:
-    """Up to `limit` behind the id `after`; of one fate and one reason where they are given."""
+    """Up to `limit` labels after the id `after`; of one fate and one reason if these are given."""
     rows = made.cases.filter(id__gt=after)
     rows = rows.filter(fate=fate) if fate else rows
     rows = rows.filter(reason=reason) if reason else rows
@@ -72,6 +72,6 @@ def cases(made: Publication, fate: str = "", reason: str = "", after: int = 0, l
 
 
 def bases(project: Project) -> list[DatasetVersion]:
-    """What a publication can be built on: the annotated version first, then the others, newest first."""
+    """The versions on which a publication can be based: the annotated version first, then the others, newest first."""
     others = project.version.dataset.versions.exclude(pk=project.version_id).order_by("-number")
     return [project.version, *others[:50]]

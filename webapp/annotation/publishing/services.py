@@ -1,9 +1,8 @@
-"""Answers become a version of the dataset, which can be trained on, explored and exported like any other.
+"""Publishes answers as a version of the dataset, for training, exploration and export like any other version.
 
-What is published is a function of the base, the answers and the settings, and of nothing else: the base is the version that
-was annotated, or one that is named, never just the newest. So the same request makes the same version, whatever was
-published in between. Every answer and every label of the examples concerned is counted: in the version, replaced or
-dropped, with the reason.
+The published version depends only on the base, the answers and the settings. The base is the annotated version or a named one, never just
+the newest. So the same request makes the same version, even if something was published in between. Every answer and every label of these
+examples is counted: in the version, replaced or dropped, with the reason.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +32,7 @@ from webapp.webhooks.services import announce
 from ..agreement.refresh import review_new
 from ..jobs import runner
 
-AT_ONCE = 500  # tasks a request publishes by itself; more are a job's
+AT_ONCE = 500  # tasks that a request publishes itself; for more there is a job
 BATCH = 200  # examples read at a time
 Fate, Reason = PublishedCase.Fate, PublishedCase.Reason
 NOTHING = {
@@ -45,11 +44,9 @@ NOTHING = {
 
 @dataclass(frozen=True)
 class Choice:
-    """`what`: every answer as one person's, or only what stands for each task. `sources`: of what stands.
-
-    `minimum`: least agreement of a task. `replace`: labels that the annotated pairs had before give way. `rest`: the
-    version keeps examples nobody annotated. `base`: the number of the version that is built on; None: the annotated one.
-    """
+    """`what`: every answer as one person's, or only the resolved answer of each task. `sources`: of resolved answers. `minimum`: least
+    agreement of a task. `replace`: earlier labels of the annotated pairs are dropped. `rest`: the version keeps examples that nobody
+    annotated. `base`: the number of the base version; None: the annotated one."""
 
     what: Literal["answers", "resolutions"] = "resolutions"
     minimum: float = 0.0
@@ -67,13 +64,13 @@ class Choice:
             raise Invalid("A source is not known.", {"sources": f"unknown: {', '.join(sorted(unknown))}"})
 
     def told(self) -> dict[str, Any]:
-        """As JSON; the same for two choices that ask for the same."""
+        """The choice as JSON; equal for two choices that ask for the same."""
         return {**asdict(self), "sources": sorted(set(self.sources))}
 
 
 @dataclass
 class Account:
-    """What becomes of every answer and of every label of the examples that are judged."""
+    """The fate of every answer and of every label of the judged examples."""
 
     cases: list[LabelFate] = field(default_factory=list)
     labels_before: int = 0  # that the rewritten examples had in the base
@@ -107,12 +104,12 @@ Tell = Callable[[int], None]
 
 
 def usual(project: Project) -> Choice:
-    """What is published of a project if nobody says otherwise."""
+    """The default choice of a project."""
     return Choice(what=kinds.Settings.model_validate(project.settings).publish)
 
 
 def start(membership: Membership, project: Project, choice: Choice) -> Publication | None:
-    """Publishes at once where there is little, else queues it and returns None. Raises as `publish`."""
+    """Publishes at once if there is little; else queues a job and returns None. Raises as `publish`."""
     base(project, choice)
     if _answered(project)[: AT_ONCE + 1].count() <= AT_ONCE:
         return publish(membership, project, choice)
@@ -123,7 +120,7 @@ def start(membership: Membership, project: Project, choice: Choice) -> Publicati
 
 @runner.does(Job.Kind.PUBLISH)
 def carry_out(job: Job, report: runner.Report) -> None:
-    """The job of `start`. Nothing of a version is there before all of it is, so a lost worker's is begun anew."""
+    """The job of `start`. A version appears only as a whole, so the job of a lost worker starts again."""
     assert job.membership is not None  # noqa: S101  `start` names one
     choice = Choice(**{**job.params, "sources": tuple(job.params["sources"])})
     total = _answered(job.project).count()
@@ -132,7 +129,7 @@ def carry_out(job: Job, report: runner.Report) -> None:
 
 
 def base(project: Project, choice: Choice) -> DatasetVersion:
-    """The version that is built on. Raises Invalid at `base`."""
+    """The base version. Raises Invalid at `base`."""
     if choice.base is None:
         return project.version
     found = project.version.dataset.versions.filter(number=choice.base).first()
@@ -144,7 +141,7 @@ def base(project: Project, choice: Choice) -> DatasetVersion:
 
 
 def _answered(project: Project) -> QuerySet[Task]:
-    """The tasks that somebody has answered, gold and opened ones among them."""
+    """The tasks that somebody has answered, including gold and reopened ones."""
     given = Answer.objects.filter(assignment__task=OuterRef("pk"), current=True)
     return Task.objects.filter(Exists(given), project=project)
 
@@ -154,8 +151,8 @@ def publish(
 ) -> Publication:
     """A frozen version of the project's dataset with its answers in it. Publishing the same twice makes one version.
 
-    `tell` hears how many answered tasks have been looked at. Raises Conflict `nothing_to_publish` when no answer passes the
-    choice, or what the new version refuses.
+    `tell` gets the number of answered tasks that have been processed. Raises Conflict `nothing_to_publish` if no answer passes the choice,
+    and what the new version refuses.
     """
     choice = choice or usual(project)
     review_new(project)
@@ -182,7 +179,7 @@ def publish(
 
 
 def _counts(account: Account, built_on: DatasetVersion, choice: Choice) -> dict[str, Any]:
-    """As `Publication.counts`."""
+    """The counts as in `Publication.counts`."""
     rows = Row.objects.filter(memberships__version=built_on)
     rest = (rows.aggregate(sum=Sum("preference_count"))["sum"] or 0) - account.labels_before
     kept, left = (rest, 0) if choice.rest else (0, rest)
@@ -197,7 +194,7 @@ def _recorded(
     account: Account,
     counts: dict[str, Any],
 ) -> Publication:
-    """Writes down what was published; the same asked for again takes the place of the earlier record."""
+    """Records the publication. The same request again replaces the earlier record."""
     Publication.objects.filter(project=project, version=version, choice=choice.told()).delete()
     made = Publication.objects.create(
         project=project, version=version, choice=choice.told(), counts=counts, made_by=membership.user
@@ -225,7 +222,7 @@ def _row(made: Publication, case: LabelFate) -> PublishedCase:
 def _records(
     project: Project, built_on: DatasetVersion, choice: Choice, account: Account, tell: Tell
 ) -> Iterator[Example]:
-    """Each annotated example as it is in the base, with what was said about it."""
+    """Each annotated example as it is in the base, with its judgements."""
     foreign = built_on.pk != project.version_id  # only then may the base have labels that this project published
     for keys, given in _judged(project, choice, account, tell):
         by_key: dict[str, list[GivenJudgement]] = defaultdict(list)
@@ -251,7 +248,7 @@ def _record(
     choice: Choice,
     account: Account,
 ) -> Example | None:
-    """The example as it is published; None where nothing of it changes."""
+    """The example as it is published; None if nothing in it changes."""
     if given:
         change = published_example.with_judgements(content, project, given, choice.what, choice.replace)
     else:
@@ -286,7 +283,7 @@ def _words(project: Project, content: dict[str, Any]) -> str:
 def _judged(
     project: Project, choice: Choice, account: Account, tell: Tell
 ) -> Iterator[tuple[dict[str, Row], list[GivenJudgement]]]:
-    """A few hundred examples at a time: {key: example} of those with answers, and what of it passes the choice."""
+    """A few hundred examples at a time: {key: example} of those with answers, and their judgements that pass the choice."""
     known = raters(project)
     tasks = _answered(project)
     after = looked = 0
@@ -318,7 +315,7 @@ def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[
 
 
 def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: Account) -> list[GivenJudgement]:
-    """What of one task is published; all else is put down as dropped, with the reason."""
+    """The judgements of one task that are published; all others are recorded as dropped, with the reason."""
     if task.overlap is None:
         account.drop(said, Reason.GOLD)
         return []
@@ -341,7 +338,7 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
 
 
 def _unfit(resolution: Resolution | None, choice: Choice) -> str:
-    """Why what stands is not published; empty where it is."""
+    """Why a resolved answer is not published; empty if it is."""
     if resolution is None:
         return Reason.UNDECIDED
     if resolution.content is None:

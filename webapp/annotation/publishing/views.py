@@ -1,4 +1,4 @@
-"""The page of answers, publishing them, and what was published."""
+"""The page of answers, publishing them, and the page of a publication."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -54,7 +54,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def project_publish(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Makes a version of what was chosen on the page of answers."""
+    """Makes a version with the choices of the page of answers."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     given = request.POST

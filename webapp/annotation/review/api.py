@@ -1,4 +1,4 @@
-"""Agreement and consolidation over the API. Answers out and publishing are in `answers`."""
+"""Agreement and consolidation over the API. `publishing` has the exports."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -48,7 +48,7 @@ class WinOut(Schema):
 
 
 class WinList(Schema):
-    """`items` is null where there are too many answers."""
+    """`items` is null if there are too many answers."""
 
     items: list[WinOut] | None
 
@@ -135,7 +135,7 @@ class SendBackIn(Schema):
 
 
 class CommentOut(Schema):
-    """`by`: who answers in the project under a pseudonym, others by their names."""
+    """`by`: people who answer in the project under a pseudonym, others by their names."""
 
     id: int
     task_id: int
@@ -153,7 +153,7 @@ class CommentList(Schema):
 
 @router.get("/projects/{int:project_id}/wins", response=WinList, summary="Which model people prefer, with intervals")
 def model_wins(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """Of a pairwise project whose responses say who wrote them. A tie, and both being bad, count half."""
+    """For a pairwise project whose responses name their models. A tie counts half, and so does a pair of which both are bad."""
     found = wins(access.project_read(require(request), project_id))
     return {"items": found and [{**vars(win), "rate": win.rate.json()} for win in found]}
 
@@ -175,7 +175,7 @@ def get_agreement(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     summary="The tasks behind a confusion matrix's cell",
 )
 def list_cell(request: HttpRequest, project_id: Id, given: Query[CellFilter]) -> dict[str, Any]:
-    """404 where the project has no such field, person or value."""
+    """404 if the project has no such field, person or value."""
     project = access.project_read(require(request), project_id)
     values = (given.first.replace("\0", ""), given.second.replace("\0", ""))
     found = cell(project, faces(project), given.field, given.pair, values)
@@ -254,7 +254,7 @@ def _shown(task: Task) -> dict[str, Any]:
 
 @router.put("/tasks/{int:task_id}/resolution", response=Opened, summary="Decide what stands for a task")
 def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, Any]:
-    """409 `answers_changed` when `answers` are no longer those that stand. Answers with the task as it is then."""
+    """409 `answers_changed` if `answers` are no longer those that stand. The response has the task after the decision."""
     membership = require(request)
     task = access.task_read(membership, task_id)
     if payload.unresolved:

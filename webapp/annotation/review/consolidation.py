@@ -1,7 +1,7 @@
-"""A reviewer's table: what independent answers say, side by side, and the answer that follows from the decisions.
+"""A reviewer's table: independent answers side by side, and the answer that follows from the decisions.
 
-Each kind of task becomes rows (`kinds.table`). The reviewer decides every row, and `assemble` makes the consolidated answer of
-it, with a trace of where each part comes from. Pure functions.
+Each kind of task makes rows (`kinds.table`). The reviewer decides every row, and `assemble` makes the consolidated answer, with a trace of
+the source of each part. Pure functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ EDITABLE = ("text", "points", "kind", "importance")
 def rows(
     kind: str, settings: kinds.Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
 ) -> list[AnswerRow]:
-    """Everything to decide about one task, in the order it is shown."""
+    """Everything to decide about one task, in the order in which it is shown."""
     return kinds.of(kind).rows(settings, subject, example, answers, groups)
 
 
 def agreed(row: AnswerRow, people: int) -> Decision | None:
-    """The decision nobody needs to make: everybody chose the same, or wrote the same down with the same points."""
+    """The decision that nobody needs to make: everybody chose the same, or wrote the same with the same points."""
     if row.type == "choice":
         values = set(row.given.values())
         first = next(iter(row.given), None)
@@ -40,7 +40,7 @@ def assemble(
     table: Sequence[AnswerRow],
     decisions: Mapping[str, Decision],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(content, trace) of a consolidated answer. Raises Undecided for the first row that has no usable decision."""
+    """(content, trace) of a consolidated answer. Raises Undecided for the first row without a usable decision."""
     values: dict[str, str] = {}
     kept: list[dict[str, Any]] = []
     trace: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def _item(row: AnswerRow, decision: Decision) -> dict[str, Any] | None:
 
 
 def merged(items: Sequence[Content]) -> dict[str, Any]:
-    """One item of several: a criterion has the first wording and the mean of the points, a reason all wordings."""
+    """One item made of several: a criterion has the first wording and the mean of the points, a reason all wordings."""
     first = dict(items[0])
     if "points" in first:
         points = round(mean(float(item["points"]) for item in items), 2)

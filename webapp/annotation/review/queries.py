@@ -1,4 +1,4 @@
-"""What a reviewer sees: the tasks, least agreement first, and one task with all that was said about it."""
+"""Reads for a reviewer: the tasks, least agreement first, and one task with all its answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class ListedTask:
 
 @dataclass(frozen=True)
 class Opened:
-    """One task with the answers that stand, and the rows they make."""
+    """One task with the answers that stand, and their rows."""
 
     task: Task
     settings: kinds.Settings
@@ -53,7 +53,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Far:
-    """How far the review is: complete tasks by where what stands for them comes from."""
+    """The progress of the review: complete tasks by the source of their resolution."""
 
     complete: int
     sources: dict[str, int]
@@ -66,7 +66,7 @@ class Far:
 
 
 def listed(project: Project, ids: Sequence[int]) -> list[ListedTask]:
-    """These tasks in this order, in one query."""
+    """The tasks with these ids, in the given order, in one query."""
     found = Task.objects.filter(project=project, pk__in=ids).select_related("example", "review", "resolution")
     by_id = {
         task.pk: ListedTask(task, getattr(task, "review", None), getattr(task, "resolution", None)) for task in found
@@ -80,7 +80,7 @@ def complete(project: Project) -> QuerySet[TaskReview]:
 
 
 def undecided(project: Project, singles: bool = False) -> QuerySet[TaskReview]:
-    """Of complete tasks nothing stands for; `singles` counts in those with one answer in all."""
+    """Complete tasks without a resolution; `singles` includes those with only one answer."""
     if not singles:
         return complete(project).filter(OPEN)
     whole = TaskReview.objects.filter(project=project, task__completed_at__isnull=False)
@@ -97,7 +97,7 @@ def undecided_by_project(workspace_id: int, most: int) -> list[dict[str, Any]]:
 
 
 def least_agreement(project: Project, show: str = "open", after: str = "", limit: int = 50) -> tuple[list[int], str]:
-    """(task ids, least agreement first; the cursor of what follows or ""). A cursor that is none starts over."""
+    """(task ids, least agreement first; the cursor of the next page or ""). An invalid cursor starts from the beginning."""
     reviews = _shown(project, show).order_by("agreement", "task_id")
     if place := _place(after):
         agreement, task = place
@@ -145,7 +145,7 @@ def far(project: Project) -> Far:
 
 
 def opened(task: Task) -> Opened:
-    """The task with every answer that stands, oldest seat first, and what there is to decide."""
+    """The task with every answer that stands, oldest seat first, and the rows to decide."""
     standing = Answer.objects.filter(assignment__task=task, current=True, assignment__state="submitted")
     answers = list(standing.select_related("assignment", "guidelines").order_by("assignment_id"))
     review = TaskReview.objects.filter(task=task).first()
@@ -158,7 +158,7 @@ def opened(task: Task) -> Opened:
 
 
 def _groups(kind: str, answers: Sequence[Answer], review: TaskReview | None) -> tuple[list[Any] | None, str]:
-    """The stored groups if they are of these answers, else every item by itself."""
+    """The stored groups if they were made of these answers, else every item by itself."""
     ids = {each.pk for each in answers}
     if review and review.groups is not None and set(review.answers) == ids:
         return review.groups, review.matcher

@@ -1,7 +1,7 @@
-"""A reviewer's decisions: what stands for a task, where it comes from, and what is said about it.
+"""A reviewer's decisions: the resolution of a task, its source, and remarks.
 
-Every decision names the answers it was made from. If they have changed meanwhile it is refused, so that nobody settles
-a task by what they can no longer see.
+Every decision names the answers behind it. If they have changed meanwhile, the decision is refused, so that nobody resolves a task by
+answers that are outdated.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from ..agreement.refresh import STANDS, changed, placed, resolution, review_new
 from ..jobs import runner
 from ..work import queue
 
-AT_ONCE = 1_000  # tasks a request resolves by majority; more are a job's
+AT_ONCE = 1_000  # tasks that a request resolves by majority; for more there is a job
 BATCH = 500
 BY_HAND = "a reviewer"
 Source = Resolution.Source
@@ -50,9 +50,9 @@ def consolidate(
     decisions: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> Resolution:
-    """What stands for the task from now on, made of `decisions` about its rows, or `content` (subject's frame) as it is.
+    """The new resolution of the task, made of `decisions` about its rows, or of `content` (subject's frame) as it is.
 
-    Raises Conflict when `answers` are no longer those that stand; Invalid at `decisions.ROW` or `content.*`.
+    Raises Conflict if `answers` are no longer those that stand; Invalid at `decisions.ROW` or `content.*`.
     """
     opened = queries.opened(_locked(task))
     _same(opened, answers)
@@ -65,14 +65,14 @@ def consolidate(
 
 @transaction.atomic
 def leave_unresolved(membership: Membership, task: Task, *, answers: Sequence[int], why: str = "") -> Resolution:
-    """The reviewer could not decide either: it is said as such, and published as nothing."""
+    """Records that the reviewer could not decide either. Nothing is published for the task."""
     opened = queries.opened(_locked(task))
     _same(opened, answers)
     return _decide(membership, opened, Source.UNRESOLVED, None, [{"action": "unresolved", "why": why.strip()[:500]}])
 
 
 def _locked(task: Task) -> Task:
-    """Two reviewers of one task take turns."""
+    """Locks the task, so that two reviewers take turns."""
     rows = Task.objects.select_related("project", "example").select_for_update(of=("self",), no_key=True)
     return rows.get(pk=task.pk)
 
@@ -95,14 +95,14 @@ def _assembled(opened: queries.Opened, decisions: Mapping[str, Any]) -> tuple[di
 
 
 def _sound(opened: queries.Opened, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content as an answer to this very task has to be. Raises Invalid at `content.*`."""
+    """The content, checked as an answer to this task. Raises Invalid at `content.*`."""
     task, order = opened.task, range(len(kinds.subject_sides(opened.task.subject)))
     view = blinding.view(opened.kind, opened.settings, task.subject, list(order), opened.example, done=True)
     try:
         letters = kinds.to_shown(opened.kind, dict(content), task.subject, list(order))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Invalid("The answer does not fit this task.", {"content": str(error)}) from error
-    # reasons may be asked of annotators; a reviewer may find that none of them holds
+    # annotators may have to give reasons; a reviewer may find none of them right
     checked = answer_checks.answer(opened.kind, opened.settings, letters, view, gold=True)
     return kinds.to_subject(opened.kind, checked, task.subject, list(order))
 
@@ -141,7 +141,7 @@ def _decide(
 
 @transaction.atomic
 def undo(membership: Membership, task: Task) -> Resolution | None:
-    """Takes the last decision about a task back: what it replaced stands again, or nothing. Without one, no harm."""
+    """Takes the last decision about a task back: the previous resolution holds again, or none. Without a decision it does nothing."""
     task = _locked(task)
     found = Resolution.objects.filter(task=task).exclude(decided_by=None).first()
     if found is None:
@@ -158,10 +158,10 @@ def undo(membership: Membership, task: Task) -> Resolution | None:
 
 
 def accept_majority(membership: Membership, project: Project, minimum: float = 0.0) -> int | None:
-    """Resolves every complete, undecided task of agreement `minimum` or more whose answers have a majority in every part.
+    """Resolves every complete, undecided task with agreement `minimum` or more whose answers have a majority in every part.
 
-    Returns how many, or None where there are so many tasks that a job does it. What has no majority stays to decide.
-    Raises Conflict while such a job is under way.
+    Returns the number of them, or None if there are so many tasks that a job does it. Tasks without a majority stay undecided. Raises
+    Conflict while such a job is under way.
     """
     if not 0 <= minimum <= 1:
         raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
@@ -177,13 +177,13 @@ def accept_majority(membership: Membership, project: Project, minimum: float = 0
 
 @runner.does(Job.Kind.MAJORITY)
 def carry_out_majority(job: Job, report: runner.Report) -> None:
-    """The job of `accept_majority`: what a lost worker resolved is resolved, and counted, and not looked at again."""
+    """The job of `accept_majority`: tasks that a lost worker resolved are resolved and counted, and not processed again."""
     assert job.membership is not None  # noqa: S101  `accept_majority` names one
     minimum, looked = job.params["minimum"], 0
     total = queries.undecided(job.project, singles=True).count()
     batches = _majorities(job.membership, job.project, minimum)
     while True:
-        with transaction.atomic():  # the count goes with what is counted
+        with transaction.atomic():  # the count is committed with the tasks that it counts
             if (done := next(batches, None)) is None:
                 break
             job.result = {"resolved": job.result.get("resolved", 0) + done}
@@ -198,7 +198,7 @@ def _accepted(membership: Membership, project: Project, done: int, minimum: floa
 
 
 def _majorities(membership: Membership, project: Project, minimum: float) -> Iterator[int]:
-    """How many tasks of each batch were resolved."""
+    """Yields the number of resolved tasks of each batch."""
     after = 0
     waiting = queries.undecided(project, singles=True).order_by("task_id")
     while reviews := list(waiting.filter(task_id__gt=after).select_related("task")[:BATCH]):
@@ -225,7 +225,7 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
 
 
 def withdraw_majority(membership: Membership, project: Project) -> int:
-    """Takes back what was accepted by majority; those tasks are to decide again. Conflict while more are accepted."""
+    """Takes back all resolutions by majority; those tasks are undecided again. Conflict while more are being accepted."""
     if runner.open_one(project, Job.Kind.MAJORITY):
         raise Conflict("Majorities are being accepted. When that is done, you can take them back.", "accepting")
     done, _ = Resolution.objects.filter(project=project, source=Source.MAJORITY).delete()
@@ -237,7 +237,7 @@ def withdraw_majority(membership: Membership, project: Project) -> int:
 def regroup(
     membership: Membership, task: Task, groups: Sequence[Sequence[Sequence[int]]], answers: Sequence[int]
 ) -> TaskReview:
-    """The reviewer's own matching of items. Raises Conflict as `consolidate`, Invalid at `groups`."""
+    """Stores the reviewer's own matching of items. Raises Conflict as `consolidate`, Invalid at `groups`."""
     opened = queries.opened(_locked(task))
     _same(opened, answers)
     wanted = {
@@ -265,7 +265,7 @@ def regroup(
 
 @transaction.atomic
 def comment(membership: Membership, task: Task, kind: str, text: str) -> Comment:
-    """A remark about the task, or a wish to change the guidelines. Raises Invalid at `kind` or `text`."""
+    """Adds a remark about the task, or a request to change the guidelines. Raises Invalid at `kind` or `text`."""
     if kind not in Comment.Kind.values:
         raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
     text = stripped(text, 4000, "The remark is empty or too long.", "text")
@@ -281,9 +281,9 @@ def settle_comment(membership: Membership, row: Comment, settled: bool) -> Comme
 
 @transaction.atomic
 def send_back(membership: Membership, assignment: Assignment, words: str) -> Assignment:
-    """Gives an answer back to its author with what to look at again. A decision made from it is taken back first.
+    """Gives an answer back to its author with what to check again. A decision based on it is taken back first.
 
-    Raises Invalid at `words`; Conflict where no answer stands.
+    Raises Invalid at `words`; Conflict if no answer stands.
     """
     words = stripped(words, 2000, "Say what should be looked at again.", "words")
     row = queue.send_back(assignment, words)

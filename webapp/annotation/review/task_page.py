@@ -1,4 +1,4 @@
-"""One task as the reviewer's page draws it, as JSON. Responses stand under letters, in the subject's own order."""
+"""One task as the reviewer's page draws it, as JSON. Responses have letters, in the subject's own order."""
 
 from string import ascii_uppercase
 from typing import Any
@@ -51,7 +51,7 @@ def _responses(opened: Opened) -> list[dict[str, str]]:
 
 
 def _by_number(opened: Opened, people: Faces) -> list[Answer]:
-    """In the same order on every task, so that a key means the same person wherever they answered."""
+    """The answers by the raters' numbers, so that a key means the same person on every task."""
     return sorted(opened.answers, key=lambda answer: people.number(answer.assignment.user_id))
 
 
@@ -89,7 +89,7 @@ def _row(row: AnswerRow, people: int) -> dict[str, Any]:
 
 
 def _resolution(row: Resolution, opened: Opened) -> dict[str, Any]:
-    """`decisions` by row, where it was made on this page; `stale` when answers have come or gone since."""
+    """`decisions` by row, if the resolution was made on this page; `stale` if answers have come or gone since."""
     used = row.trace[0].get("answers", []) if row.trace else []
     decisions = {
         part["row"]: {name: part[name] for name in ("action", "answer", "value", "item") if name in part}
@@ -109,6 +109,6 @@ def _resolution(row: Resolution, opened: Opened) -> dict[str, Any]:
 
 
 def _comment(told: dict[str, Any]) -> dict[str, Any]:
-    """As JSON, which has no times."""
+    """The remark as JSON, which has no type for times."""
     told["settled"] = told.pop("resolved_at") is not None
     return {**told, "created_at": told["created_at"].isoformat()}

@@ -23,14 +23,14 @@ from . import queries as review
 from . import services, task_page
 
 CELL_PAGE = 50
-REMARKS = 20  # open ones on the list; the others follow as these are dealt with
+REMARKS = 20  # open ones on the list; the others follow when these are dealt with
 
 
 @member(access.READER)
 @never_cache
 @require_GET
 def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Coefficients per field; of the chosen field per domain, criterion and pair; of the chosen pair every cell."""
+    """Coefficients per field; for the chosen field per domain, criterion and pair; for the chosen pair every cell."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     report = refresh.freshen(project)
@@ -61,7 +61,7 @@ def _chosen(listed: list[dict[str, Any]], key: str) -> dict[str, Any] | None:
 
 
 def _matrix(field: dict[str, Any] | None, key: str, people: Faces) -> dict[str, Any] | None:
-    """The pair of the address, else the one with most in common."""
+    """The pair of the address, else the one with most units in common."""
     if not field or not field["pairs"]:
         return None
     for pair in field["pairs"]:
@@ -110,7 +110,7 @@ def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """The tasks to decide, least agreement first, what is decided already, and wishes for the guidelines."""
+    """The tasks to decide, least agreement first, the decisions so far, and requests to change the guidelines."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     refresh.freshen(project)
@@ -155,7 +155,7 @@ def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResp
 @member(access.READER)
 @require_POST
 def review_match(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Tries once more to match by meaning."""
+    """Starts another try to match by meaning."""
     project = access.project_read(require(request), project_id)
     matching.ask(project, again=True)
     return redirect("project_agreement", project_id)

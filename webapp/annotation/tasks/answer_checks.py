@@ -1,5 +1,5 @@
-"""Whether an answer fits its task. Answers arrive in the shown frame; every complaint names a path below `content` and
-says in a sentence what to do."""
+"""Checks whether an answer fits its task. Answers arrive in the shown frame; every problem names a path below `content` and says in a
+sentence what to do."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def answer(
 ) -> dict[str, Any]:
     """The answer as its record has it, as JSON, defaults included. `view` is what the person saw (`blinding.view`).
 
-    Raises Invalid at `content.*`. `gold`: a known answer gives no reasons, so they are not asked for.
+    Raises Invalid at `content.*`. `gold`: a known answer needs no reasons.
     """
     asked = kinds.of(kind)
     try:
@@ -54,7 +54,7 @@ def answer(
 
 
 def complaints(error: ValidationError) -> Fields:
-    """{path: sentence} of all that pydantic found."""
+    """{path: sentence} for all errors of pydantic."""
     return dict(_complaint(one) for one in error.errors())
 
 
@@ -62,7 +62,7 @@ def _complaint(error: Any) -> tuple[str, str]:
     path = ".".join(["content", *(str(part) for part in error["loc"])])
     words = WORDS.get(error["type"])
     if error["type"] == "value_error":
-        # a rule over several fields: said at the field to change, where there is one
+        # a rule over several fields: reported at the field to change, if there is one
         message = str(error["ctx"]["error"])
         return (f"{path}.strength" if "steps" in message or "no strength" in message else path), message
     return path, words.format(**error.get("ctx", {})) if words else error["msg"]

@@ -1,11 +1,11 @@
 """What an annotator sees of a task: texts under letters. Nothing here names a response, a model, a label or a rater.
 
-`content` is an example's canonical JSON as a dict. It was validated when it was stored, and this runs for each request,
-so plain dicts are built in the shape of `kinds.TaskView`.
+`content` is an example's canonical JSON as a dict. It was validated when it was stored, and this runs for each request, so plain dicts are
+built in the shape of `kinds.TaskView`.
 
-A suggestion is a model's view of the task. A judge has been asked for it (`Task.suggestion`), or the example brings it in
-`meta.suggestions`, a list of `{"subject": {...}, "content": {...}}` in the subject's frame; a pair without one takes the
-strength that came with it (`labels.judge_strength`).
+A suggestion is a model's view of the task. A judge was asked for it (`Task.suggestion`), or the example has it in `meta.suggestions`, a
+list of `{"subject": {...}, "content": {...}}` in the subject's frame. A pair without a suggestion takes the strength of a judge in the data
+(`example_labels.judge_strength`).
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from .. import kinds
 from ..models import Assignment
 
 Content = Mapping[str, Any]
-DATASET = "the dataset"  # whose view it is where the example brought it
+DATASET = "the dataset"  # the source of the view if the example brought it
 
 
 def view(
@@ -31,8 +31,8 @@ def view(
     done: bool,
     offered: Content | None = None,
 ) -> dict[str, Any]:
-    """The task in the shape of `kinds.TaskView`. `done`: the person has an answer that stands, so that what is shown
-    only after one (responses and reference of an authored rubric, a late suggestion) is part of it. `offered`: see there."""
+    """The task in the shape of `kinds.TaskView`. `done`: the person has an answer that stands, so the view also has what is shown only
+    after an answer (responses and reference of an authored rubric, a late suggestion). `offered`: see there."""
     suggested = settings.suggestions == "before" or (settings.suggestions == "after" and done)
     asked = kinds.of(kind)
     return {
@@ -50,8 +50,8 @@ def view(
 def responses(
     kind: str, subject: Content, order: Sequence[int], content: Content, *, done: bool
 ) -> list[dict[str, str]]:
-    """[{letter, text}] in the order this person sees them; of a rubric's author hidden until the rubric stands, then
-    in an order drawn from their texts: the dataset's own often tells which one is preferred."""
+    """[{letter, text}] in the order in which this person sees them. A rubric's author sees them only once the rubric stands, in an order
+    drawn from their texts, because the dataset's own order often tells which one is preferred."""
     known = {one["id"]: one["text"] for one in content.get("responses", ())}
     if kinds.of(kind).responses_after:
         texts = sorted(known.values(), key=_shuffle)[: kinds.MAX_RESPONSES] if done else []
@@ -65,13 +65,13 @@ def _shuffle(text: str) -> bytes:
 
 
 def _criterion(stored: dict[str, Any]) -> dict[str, Any]:
-    """With its defaults, which the canonical text leaves out."""
+    """The criterion with its defaults, which the canonical text leaves out."""
     return {"kind": "principle", "importance": "important", "tags": [], "verifier": None, **stored}
 
 
 def offered(seat: Assignment, settings: kinds.Settings) -> Content | None:
-    """The judge's view of this seat's task, if it was there when this person would first have been shown it: one that came
-    later is not slipped in, so that what is recorded is what was seen."""
+    """The judge's view of this seat's task, if it existed when this person would first have been shown it. A later one is not shown, so
+    that the record says what the person saw."""
     given: Content | None = seat.task.suggestion
     if given is None:
         return None
@@ -82,8 +82,7 @@ def offered(seat: Assignment, settings: kinds.Settings) -> Content | None:
 def suggestion(
     kind: str, subject: Content, order: Sequence[int], content: Content, offered: Content | None = None
 ) -> dict[str, Any] | None:
-    """A model's answer to this task in the shown frame: the judge's, else the example's; None where neither has one that
-    fits."""
+    """A model's answer to this task in the shown frame: the judge's, else the example's; None if neither has one that fits."""
     if offered is not None:
         return kinds.to_shown(kind, offered["content"], subject, order)
     asked = kinds.of(kind)
@@ -98,7 +97,7 @@ def suggestion(
 
 
 def _brought(subject: Content, content: Content) -> list[dict[str, Any]]:
-    """What the example says in `meta.suggestions` of this subject; the same response may be graded and rated."""
+    """The suggestions for this subject in `meta.suggestions`; the same response may be graded and rated."""
     given = content.get("meta", {}).get("suggestions")
     listed = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     found = [one.get("content") for one in listed if one.get("subject") == subject]

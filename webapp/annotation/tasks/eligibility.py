@@ -1,7 +1,7 @@
-"""Which tasks may still be given to a person: said once, for the queue that gives them and for the pages that count them."""
+"""Which tasks may still be given to a person: one definition for the queue that gives them and for the pages that count them."""
 
-# `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all this person ever did
-# Of the arms of a study the one with fewer people comes first, by lot where they are equal: so each arm of a pair gets
+# `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all assignments of this person
+# The arm of a study with fewer people comes first, chosen at random if they are equal. So each arm of a pair gets
 # its people, a person gets both arms over the pairs, and no statement takes a task and its twin
 NOT_MINE = """
     NOT EXISTS (SELECT 1 FROM annotation_assignment m

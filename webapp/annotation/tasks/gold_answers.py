@@ -1,8 +1,8 @@
 """Whether an answer to a task with a known answer is right. Both are in the subject's frame.
 
-What can be compared at once, the kind compares: which side wins, which criteria are met, which response is best, which values
-were chosen. The criteria of a rubric and the reasons of a rationale say the same in other words, so a job matches them by
-meaning (`agreement.matching`): right is who found enough of the known ones.
+If the answers can be compared at once, the kind does it: which side wins, which criteria are met, which response is best, which values were
+chosen. The criteria of a rubric and the reasons of a rationale can say the same in other words, so a job matches them by meaning
+(`agreement.matching`): an answer is right if it has enough of the known ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ MATCHED = frozenset(name for name, kind in kinds.KINDS.items() if kind.by_meanin
 
 
 def right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dict[str, Any]) -> bool | None:
-    """None where it takes matching to tell."""
+    """Whether the answer is right; None if only matching by meaning can tell."""
     return kinds.of(kind).right(settings, given, known)
 
 
 def matched(
     settings: Mapping[str, Any], known: Sequence[str], groups: Sequence[Sequence[Sequence[int]]], matcher: str
 ) -> dict[str, Any]:
-    """How an answer stands to the items `known`, stored as `Answer.gold_detail`: `found`, the indices of those it has;
-    `of`, how many there are; their quotient `recall` (recall of RubricBench), the `least` that is right, the `matcher`.
+    """How an answer compares with the known items, stored as `Answer.gold_detail`: `found`, the indices of those it has; `of`, the number
+    of known items; their quotient `recall` (recall of RubricBench), the `least` recall that is right, the `matcher`.
 
-    `groups` hold [list, index]: list 0 is the known one, list 1 the answer's. What the answer says besides costs nothing.
+    `groups` hold [list, index]: list 0 is the known one, list 1 the answer's. Further items of the answer do not count against it.
     """
     found = [
         index for group in groups if {0, 1} <= {which for which, _ in group} for which, index in group if not which

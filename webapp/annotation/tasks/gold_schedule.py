@@ -1,8 +1,8 @@
-"""When a person meets gold tasks: one in each block of `gold_every` seats, at a place that differs from block to block and from
-person to person, so that it cannot be counted out.
+"""When a person gets gold tasks: one in each block of `gold_every` seats, at a position that differs between blocks and between people, so
+that nobody can predict it.
 
-What a person is told to be left counts the gold tasks still to come as it counts the others. Otherwise the number would
-stand still where one is served.
+The number of tasks left that a person sees includes the gold tasks still to come. Otherwise the number would not change when a gold task is
+served.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ def is_gold(person: int, number: int, every: int | None) -> bool:
 
 
 def to_come(person: int, served: int, every: int | None, unmet: int, waiting: int) -> int:
-    """How many of `unmet` gold tasks the participant meets from seat `served` on, until the `waiting` others are done."""
+    """How many of `unmet` gold tasks the participant gets from seat `served` on, until the `waiting` others are done."""
     found = 0
     while every and found < unmet and (waiting or is_gold(person, served, every)):
         if is_gold(person, served, every):

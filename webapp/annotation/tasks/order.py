@@ -1,4 +1,4 @@
-"""The order of tasks that are served by their disagreement with a judge: made anew as the judge and people say more."""
+"""The order of tasks that are served by their disagreement with a judge; computed again as the judge and people say more."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def follows_disagreement(project: Project) -> bool:
 
 @transaction.atomic
 def rank_anew(project: Project, tasks: Sequence[Task]) -> None:
-    """Ranks these tasks (their `example` in place) by how far their judge lies from people: those of the dataset, and the
-    answers to the task that stand. A task whose judge or people have said nothing stays where it is.
+    """Ranks these tasks (their `example` in place) by the distance of their judge from people: people in the dataset, and standing answers
+    to the task. A task about which the judge or the people have said nothing keeps its rank.
 
-    People start over at the first rank, or a task that has moved up would lie behind them. They are locked before the
-    tasks, as in a claim.
+    People start again at the first rank, because a task that has moved up would lie behind them. They are locked before the tasks, as in a
+    claim.
     """
     given: dict[int, list[dict[str, Any]]] = defaultdict(list)
     answers = Answer.objects.filter(assignment__task__in=tasks, current=True, assignment__state="submitted")

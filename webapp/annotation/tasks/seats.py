@@ -2,16 +2,16 @@
 
 The rules that keep the counts exact under any concurrency:
 
-- Whoever serves a person or takes their answer first locks their `Participant` row, so that two tabs of one person
-  take turns, and then their assignment.
-- A seat is taken by a conditional update of its task: the lock re-reads the row, so a seat that somebody else took
-  meanwhile is not seen as free, and a check constraint stands behind it.
-- Two arms of a study are two tasks on one example, and nobody sits at both, not even at a seat that was given back: the
-  statement that takes a seat looks for one at the twin, and the participant's lock keeps it from being taken meanwhile.
-- Locks are taken in the order participant, assignments, tasks (by id), answers. Serving skips locked tasks instead of
-  waiting, since it may hold another task already; `take_waiting`, which waits, runs in a transaction of its own.
+- Code that serves a person or takes their answer first locks their `Participant` row, so that two tabs of one person take turns, and then
+  their assignment.
+- A seat is taken by a conditional update of its task: the lock reads the row again, so a seat that somebody else took meanwhile is not
+  seen as free, and a check constraint enforces it.
+- Two arms of a study are two tasks on one example, and nobody takes both, not even after giving a seat back: the statement that takes a
+  seat checks the twin, and the participant's lock keeps the twin from being taken meanwhile.
+- Locks are taken in the order participant, assignments, tasks (by id), answers. Serving skips locked tasks instead of waiting, because it
+  may hold another task already; `take_waiting`, which waits, runs in a transaction of its own.
 
-Statements are written out because this path is taken for every answer: the ORM would need twice as many.
+Statements are written as SQL because this path runs for every answer: the ORM would need twice as many.
 """
 
 import json
@@ -34,7 +34,7 @@ START = -1.0  # a cursor before the first rank
 COUNTED = 50  # tasks that wait for a person are counted up to here
 PERSON_COLUMNS = 15
 
-# columns of an assignment with all that it takes to show it; read by `_assignment`
+# columns of an assignment with all that is needed to show it; read by `_assignment`
 SEAT = """
     a.id, a.task_id, a.project_id, a.user_id, a.state, a."order", a.claimed_at, a.lease_until, a.submitted_at, a.draft,
     a.draft_revision, a.draft_at, a.skip_reason, a.sent_back, a.seconds, a.guidelines_id, g.number,
@@ -63,7 +63,7 @@ PLACE = f"""
     WHERE pa.user_id = %(user)s AND p.workspace_id = %(workspace)s AND pa.project_id = %(project)s
     FOR NO KEY UPDATE OF pa
 """  # noqa: S608  built from constants
-# `OF pa, a`: locked in this order, re-read once they are locked
+# `OF pa, a`: locked in this order, read again once they are locked
 PLACE_AND_SEAT = f"""
     SELECT {PERSON}, {SEAT} FROM {PEOPLE} CROSS JOIN {SEATS}
     WHERE pa.user_id = %(user)s AND p.workspace_id = %(workspace)s
@@ -89,7 +89,7 @@ GOLD_LEFT = f"""
         LIMIT {COUNTED + 1}
     ) gold
 """  # noqa: S608
-# Sides are arranged at random for each person, except where a given text speaks of them ("preference")
+# Sides are arranged at random for each person, unless a given text speaks of them ("preference")
 TAKE = f"""
     WITH picked AS MATERIALIZED (
         SELECT t.id FROM annotation_task t
@@ -153,7 +153,7 @@ COUNT = """
 
 @dataclass
 class PersonPlace:
-    """A person's place in a project. Whoever holds one has locked `participant` until the transaction ends."""
+    """A person's place in a project. Code that holds one has locked `participant` until the transaction ends."""
 
     participant: Participant
     project: Project
@@ -166,13 +166,13 @@ class PersonPlace:
 
 
 def lock_place(user_id: int, workspace_id: int, project_id: int) -> PersonPlace | None:
-    """None for a person who takes no part in that project, or in another workspace."""
+    """The locked place; None for a person who does not take part in that project, or is in another workspace."""
     rows = prepared.rows(PLACE, {"user": user_id, "workspace": workspace_id, "project": project_id})
     return _place(rows[0]) if rows else None
 
 
 def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[PersonPlace, Assignment] | None:
-    """This person's assignment, with its task and example, and their place in its project, both locked."""
+    """The person's assignment, with its task and example, and their place in its project, both locked."""
     rows = prepared.rows(PLACE_AND_SEAT, {"user": user_id, "workspace": workspace_id, "assignment": assignment_id})
     if not rows:
         return None
@@ -181,7 +181,7 @@ def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[Pers
 
 
 def _place(row: Sequence[Any]) -> PersonPlace:
-    """The columns of `PERSON`."""
+    """A place made of the columns of `PERSON`."""
     project = Project(id=row[6], workspace_id=row[7], kind=row[8], state=row[9], overlap=row[10], tasks_made=row[12])
     project.settings = json.loads(row[11])
     participant = Participant(
@@ -192,13 +192,13 @@ def _place(row: Sequence[Any]) -> PersonPlace:
 
 
 def open_seats(place: PersonPlace, most: int) -> list[Assignment]:
-    """What this person has begun, in the order it was served."""
+    """The open seats of this person, in the order in which they were served."""
     rows = prepared.rows(OPEN, [place.project.pk, place.participant.user_id, most])
     return [_assignment(row, place.project) for row in rows]
 
 
 def take_next(place: PersonPlace, count: int) -> list[Assignment]:
-    """Takes up to `count` seats after the person's cursor and moves it; tasks locked by others are passed over."""
+    """Takes up to `count` seats after the person's cursor and moves it; tasks locked by others are skipped."""
     seats = _take(TAKE_NEXT, place, count)
     if seats:
         place.participant.cursor = max(seat.task.rank for seat in seats)
@@ -206,12 +206,12 @@ def take_next(place: PersonPlace, count: int) -> list[Assignment]:
 
 
 def take_waiting(place: PersonPlace) -> list[Assignment]:
-    """Takes one seat anywhere, waiting for those who hold its lock; [] only if none is left for this person."""
+    """Takes one seat at any rank and waits for locks; [] only if none is left for this person."""
     return _take(TAKE_WAITING, place, 1)
 
 
 def take_gold(place: PersonPlace, count: int) -> list[Assignment]:
-    """Up to `count` gold tasks that this person has not met."""
+    """Takes up to `count` gold tasks that this person has not had."""
     return _take(TAKE_GOLD, place, count)
 
 
@@ -219,7 +219,7 @@ def _take(sql: str, place: PersonPlace, count: int) -> list[Assignment]:
     if count < 1:
         return []
     now = timezone.now()
-    # the number stands in the text: with a parameter, the planner would prepare for a tenth of all tasks
+    # the number is in the text: with a parameter, the planner would plan for a tenth of all tasks
     rows = prepared.rows(sql.format(count=count), _values(place) | {"now": now, "lease": place.lease(now)})
     place.participant.served += len(rows)
     found = [_assignment(row, place.project) for row in rows]
@@ -230,14 +230,14 @@ def _take(sql: str, place: PersonPlace, count: int) -> list[Assignment]:
 
 
 def count_waiting(place: PersonPlace) -> int:
-    """How many tasks wait for this person behind their cursor, counted no further than COUNTED + 1."""
+    """The number of tasks that wait for this person after their cursor, counted up to COUNTED + 1."""
     if place.waiting is None:
         place.waiting = int(prepared.rows(WAITING, _values(place))[0][0])
     return place.waiting
 
 
 def count_gold(place: PersonPlace) -> int:
-    """How many gold tasks this person has not met, counted no further than COUNTED + 1."""
+    """The number of gold tasks that this person has not had, counted up to COUNTED + 1."""
     return int(prepared.rows(GOLD_LEFT, _values(place))[0][0])
 
 
@@ -253,7 +253,7 @@ def _values(place: PersonPlace) -> dict[str, Any]:
 
 
 def retake(seat: Assignment) -> bool:
-    """Takes the seat of a returned or skipped assignment again; False if nobody may sit there any more."""
+    """Takes the seat of a returned or skipped assignment again; False if it is no longer free."""
     if seat.task.overlap is None:
         return True
     with connection.cursor() as cursor:
@@ -271,7 +271,7 @@ def count(changes: Iterable[tuple[int, int, int]]) -> dict[int, bool]:
 
 
 def lock(tasks: QuerySet[Task]) -> None:
-    """Locks the tasks by id, before a statement changes many of them in whatever order it finds them."""
+    """Locks the tasks by id, before a statement changes many of them in any order."""
     list(tasks.select_for_update(no_key=True).order_by("id").values_list("id"))
 
 
@@ -286,7 +286,7 @@ def give_up(seats: Sequence[Assignment]) -> None:
 
 
 def _assignment(row: Sequence[Any], project: Project) -> Assignment:
-    """An assignment with `project`, `task.example` and `guidelines` in place; the columns of `SEAT`."""
+    """An assignment with `project`, `task.example` and `guidelines` in place, made of the columns of `SEAT`."""
     task = Task(id=row[1], project=project, subject=json.loads(row[17]), overlap=row[19], rank=row[20])
     task.gold = None if row[18] is None else json.loads(row[18])
     task.suggestion = None if row[23] is None else json.loads(row[23])

@@ -1,6 +1,6 @@
-"""From an example to the things to judge about it, and which of them come first.
+"""The subjects to judge in an example, and their order.
 
-`content` is an example's canonical JSON as a dict. Pure: the rows are written by `projects.task_services`.
+`content` is an example's canonical JSON as a dict. Pure functions: `projects.task_services` writes the rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,15 @@ LEVELS, LEVEL, PLACES = 10_000, 1e9, 256
 
 
 def of(kind: str, content: Content) -> list[Subject]:
-    """The subjects of one example; [] where it has nothing of this kind to judge."""
+    """The subjects of one example; [] if it has none of this kind."""
     return kinds.of(kind).subjects(content)
 
 
 def rank(strategy: str, seed: int, place: tuple[int, int], subject: Subject, content: Content) -> float:
-    """Where the subject stands in the queue; `place` is (position in the dataset, position in the example).
+    """The rank of the subject in the queue; `place` is (position in the dataset, position in the example).
 
-    order: as in the dataset. random: a draw from (seed, key, subject), the same however often it is asked.
-    uncertainty and disagreement: by `uncertainty` and `disagreement`, highest first, equals as in the dataset; what has
-    no such score comes last.
+    order: as in the dataset. random: a draw from (seed, key, subject), always the same. uncertainty and disagreement: by `uncertainty` and
+    `disagreement`, highest first, equal scores as in the dataset; subjects without a score come last.
     """
     if strategy == Project.Strategy.RANDOM:
         return Random(f"{seed}:{content['key']}:{sorted(subject.items())}").random()  # noqa: S311
@@ -43,9 +42,9 @@ def rank(strategy: str, seed: int, place: tuple[int, int], subject: Subject, con
 
 
 def uncertainty(subject: Subject, content: Content) -> float | None:
-    """0 (certain) .. 1: the number in `meta.uncertainty`, else the entropy of the strengths that its raters gave, as a
-    share of the largest possible (log 7). Of the pair that the subject names, or else the mean over the example's
-    pairs. None with fewer than two raters: one voice cannot disagree."""
+    """0 (certain) .. 1: the number in `meta.uncertainty`, else the entropy of the raters' strengths as a share of the largest possible (log
+    7). For the pair that the subject names, else the mean over the example's pairs. None with fewer than two raters, because one rater
+    cannot disagree."""
     given = content.get("meta", {}).get("uncertainty")
     if isinstance(given, int | float) and not isinstance(given, bool):
         return float(given)
@@ -58,8 +57,8 @@ def uncertainty(subject: Subject, content: Content) -> float | None:
 
 
 def disagreement(subject: Subject, content: Content) -> float | None:
-    """0 .. 1: how far a judge's strength lies from the people's mean (`labels.judge_strength`), as a share of the largest
-    possible difference (6). Of the pair that the subject names, or else the mean over the example's pairs."""
+    """0 .. 1: the distance of a judge's strength from the people's mean (`example_labels.judge_strength`), as a share of the largest
+    possible (6). For the pair that the subject names, else the mean over the example's pairs."""
     found = []
     for pair in _scored_pairs(subject, content):
         judge, human = example_labels.judge_strength(pair, content), example_labels.human_strength(pair, content)
@@ -71,13 +70,13 @@ def disagreement(subject: Subject, content: Content) -> float | None:
 def at_odds(
     kind: str, subject: Subject, judged: Content | None, content: Content, answers: Sequence[Content] = ()
 ) -> float | None:
-    """0 .. 1: how far what a judge says of this task lies from what people said of it, in the dataset or in `answers`
-    (contents in the subject's frame); None where one of them said nothing."""
+    """0 .. 1: the distance of a judge's answer to this task from people's answers, in the dataset or in `answers` (contents in the
+    subject's frame); None if the judge or the people said nothing."""
     return kinds.of(kind).at_odds(subject, judged, content, answers)
 
 
 def ranked(rank: float, score: float | None) -> float:
-    """The rank of a task among those served by their score, whose rank was `rank` so far."""
+    """The rank of a task that is served by its score, from its `rank` so far."""
     return _level(score) * LEVEL + rank % LEVEL
 
 

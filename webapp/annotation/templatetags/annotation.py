@@ -1,4 +1,4 @@
-"""What the pages of projects draw on the server: a picture of each kind, bars over time."""
+"""Drawings of the server for the pages of projects: a picture of each kind, bars over time."""
 
 from functools import cache
 from typing import Any
@@ -19,21 +19,21 @@ from ..people.queries import Person
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}
 WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
-DOWN = [f"{22 - height / 5:.1f}" for height in range(101)]  # where a height in percent stands in a picture of 24
+DOWN = [f"{22 - height / 5:.1f}" for height in range(101)]  # the position of a height in percent in a picture of 24
 BAR, GAP, HEIGHT = 16, 4, 96
 FEWEST_BARS = 24  # there is room for: the first hour of a project is a bar, not a wall
 
 
 @register.simple_tag
 def picture(kind: str) -> SafeString:
-    """A small drawing of what the page of this kind of task looks like."""
+    """A small drawing of the page of this kind of task."""
     drawn = mark_safe(KINDS[kind].picture)  # noqa: S308  our own shapes
     return format_html('<svg class="kind-picture" viewBox="0 0 64 44" aria-hidden="true">{}</svg>', drawn)
 
 
 @register.simple_tag
 def bars(points: list[dict[str, Any]], unit: str) -> SafeString:
-    """`[{"at", "count"}]` as bars over time; each tells its number when it is pointed at, the whole to a reader."""
+    """`[{"at", "count"}]` as bars over time. Each bar shows its number under the pointer; screen readers get the whole."""
     most = max((point["count"] for point in points), default=0)
     width = max(len(points), FEWEST_BARS) * (BAR + GAP)
     hourly = len(points) > 1 and (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
@@ -77,8 +77,8 @@ def bars_range(points: list[dict[str, Any]]) -> str:
 
 @register.simple_tag
 def share_cell(share: Share | None, missing: str = "") -> SafeString:
-    """The cell of a share in the table of people, of how many, and what it is sorted by; `missing` says why there is none.
-    As a template of its own it took a third of the time of the page."""
+    """The table cell of a person's share, with its whole and its sort value; `missing` says why there is none. A template for it took a
+    third of the time of the page."""
     if share is None or share.value is None:
         return format_html(
             '<td class="num" data-value=""><span class="missing"{}>–</span></td>',
@@ -94,8 +94,8 @@ def share_cell(share: Share | None, missing: str = "") -> SafeString:
 
 @register.simple_tag
 def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
-    """Avatar and name of one of the people, or the pseudonym; `full` adds pseudonym and address to the name. Not a
-    template, for the reason of `share_cell`."""
+    """A person's avatar and name, or the pseudonym; `full` adds pseudonym and address to the name. Not a template, for the reason of
+    `share_cell`."""
     name = person.shown(named)
     address = f" · {person.user.email}" if person.user.name else ""
     address += "" if person.user.verified else " · address not verified"
@@ -113,7 +113,7 @@ def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
 
 @register.simple_tag
 def drift(lines: dict[str, FigureLine]) -> SafeString | str:
-    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
+    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to the largest)."""
     if not lines:
         return format_html('<span class="missing">{}</span>', "–")
     words = "; ".join(
@@ -133,7 +133,7 @@ def _line(heights: list[int]) -> str:
 
 @cache
 def _across(count: int) -> list[str]:
-    """Where the points of a line of so many stand, from left to right."""
+    """The horizontal positions of the points of a line with so many points."""
     return [f"{2 + place * 92 / (count - 1):.1f}" for place in range(count)]
 
 
@@ -145,7 +145,7 @@ def at(mapping: dict[str, Any], key: str) -> Any:
 
 @register.filter
 def passage(reason: dict[str, Any], responses: list[Any]) -> str:
-    """The words of a response that a reason is tied to; "" where it is tied to none."""
+    """The words of a response that a reason is linked to; "" if it is linked to none."""
     text = next((each.text for each in responses or () if each.id == reason.get("response")), "")
     return "" if reason.get("start") is None else text[reason["start"] : reason["end"]]
 
@@ -158,7 +158,7 @@ def under(path: str, index: int) -> bool:
 
 @register.filter
 def subject_words(subject: dict[str, Any]) -> str:
-    """Which part of the example a task is about, by the ids of its responses."""
+    """The part of the example that a task is about, by the ids of its responses."""
     if "a" in subject:
         arm = f" · {subject['arm']} rubric" if "arm" in subject else ""
         return f"{subject['a']} and {subject['b']}{arm}"
@@ -175,7 +175,7 @@ def preference_words(content: dict[str, Any], subject: dict[str, Any]) -> str:
 
 @register.filter
 def dimension_words(strength: int | None, subject: dict[str, Any]) -> str:
-    """A strength on one dimension, as `preference_words` has it."""
+    """A strength on one dimension, in the same words as `preference_words`."""
     return "–" if strength is None else preference_words({"strength": strength}, subject)
 
 
@@ -193,13 +193,13 @@ def answer_template(kind: str) -> str:
 
 @register.simple_tag
 def answer_facts(kind: str, content: dict[str, Any], subject: dict[str, Any]) -> list[tuple[str, str]]:
-    """An answer as (name, words) pairs, for kinds without a template of their own."""
+    """An answer as (name, words) pairs, for kinds without their own template."""
     return KINDS[kind].facts(content, subject)
 
 
 @register.simple_tag
 def task_state(task: Task) -> SafeString:
-    """Where a task stands, by a shape and a word."""
+    """The state of a task, as a shape and a word."""
     if task.overlap is None:
         shape, word, name = icon("award"), "Gold", "gold"
     elif task.completed_at:

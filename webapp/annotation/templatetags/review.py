@@ -20,7 +20,7 @@ TINTS = 8
 def interval(estimate: Mapping[str, Any] | None, low: float = LOW) -> SafeString:
     """A value with its 95% interval as a bar from `low` to 1, or the reason why there is none.
 
-    Ticks stand at 0, 2/3 and 0.8, the bounds Krippendorff (2004) gives for tentative and firm conclusions.
+    Ticks are at 0, 2/3 and 0.8, the limits of Krippendorff (2004) for tentative and firm conclusions.
     """
     if not estimate:
         return format_html('<span class="missing">–</span>')
@@ -100,7 +100,7 @@ def meter(agreement: float | None) -> SafeString:
 
 @register.simple_tag
 def source(resolution: Any) -> SafeString:
-    """Where what stands for a task comes from."""
+    """The source of a task's resolution."""
     if resolution is None:
         return format_html('<span class="missing">{}</span>', "to decide")
     shown = SOURCES[resolution.source]

@@ -1,4 +1,4 @@
-"""What happens once an answer stands: a place for the kinds of task to hang on."""
+"""What happens after an answer is stored: kinds of task register their functions here."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from . import stress_test
 
 
 def after_submit(seat: Assignment, answer: Answer, settings: Settings) -> dict[str, Any] | None:
-    """The `stress` part of the reply to a submission. Called after the commit, outside of any transaction, once for
-    each submission and again for its repeats; `seat` has its project and `task.example` in place, no query needed."""
+    """The `stress` part of the response to a submission. Called after the commit, outside of any transaction, for each submission and again
+    for its repeats; `seat` has its project and `task.example` in place, no query needed."""
     if seat.project.kind == "rubric" and settings.stress_test:
         return stress_test.of_submission(seat, answer, settings, ask=True)
     return None
 
 
 def stressed(seat: Assignment) -> dict[str, Any] | None:
-    """The stress test of what stands, as it is known now; None where there is none. Nobody is asked."""
+    """The stress test of the standing answer, as far as it is known now; None if there is none. No judge is asked."""
     settings = Settings.model_validate(seat.project.settings)
     answer = seat.answers.filter(current=True).first()
     if answer is None or seat.project.kind != "rubric" or not settings.stress_test:

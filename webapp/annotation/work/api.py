@@ -1,7 +1,7 @@
-"""What an annotator does: claim, draft, submit, skip, reopen, flag.
+"""The annotator's work over the API: claim, draft, submit, skip, reopen, flag.
 
-Every reply is built here, key by key, from what the person may see: letters instead of ids, no labels, no other answers,
-no names of models. Replies with tasks are written as JSON straight away: they are the ones that people wait for.
+Every response is built here, key by key, from what the person may see: letters instead of ids, no labels, no other answers, no names of
+models. Responses with tasks are written directly as JSON, because people wait for them.
 """
 
 from datetime import datetime
@@ -60,8 +60,8 @@ class FlagIn(Schema):
 
 
 class AssignmentOut(Schema):
-    """A task as its annotator sees it; answers and drafts name responses by the letters of `view.responses`. It does not
-    say which task of the project it is: gold ones are served out of their turn, and could be told."""
+    """A task as its annotator sees it; answers and drafts name responses by the letters of `view.responses`. The number of the task in the
+    project is left out: gold tasks are served out of order, so it would reveal them."""
 
     id: int
     project: int
@@ -134,8 +134,8 @@ class RenewOut(Schema):
 
 @router.post("/projects/{project_id}/claim", response=QueueOut, summary="Your open tasks, filled up from the queue")
 def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpResponse:
-    """Up to `hold` tasks, the first to work on first. Asking again gives the same ones. `reason` says why there is none:
-    `none_left`, `paused`, `you_are_paused` or `closed`; `left`, what waits besides them, is null for more than 50."""
+    """Up to `hold` tasks, in serving order. Asking again gives the same ones. `reason` says why there is none: `none_left`, `paused`,
+    `you_are_paused` or `closed`; `left`, the number of further tasks, is null for more than 50."""
     return _json(_queue(queue.serve(require(request), project_id, payload.hold)))
 
 
@@ -154,7 +154,7 @@ def assignment(request: HttpRequest, assignment_id: Id) -> HttpResponse:
 
 @router.put("/assignments/{assignment_id}/draft", response=DraftOut, summary="Keep a draft")
 def draft(request: HttpRequest, assignment_id: Id, payload: DraftIn) -> HttpResponse:
-    """`revision` is the one this draft grew from; 409 with `current` when another window has saved meanwhile."""
+    """`revision` is the revision that this draft changes; 409 with `current` if another window has saved meanwhile."""
     row = Assignment(id=assignment_id)
     revision, saved_at = queue.save_draft_at(require(request), row, payload.content, payload.revision, payload.seconds)
     return _json({"revision": revision, "saved_at": saved_at.isoformat()})
@@ -162,8 +162,8 @@ def draft(request: HttpRequest, assignment_id: Id, payload: DraftIn) -> HttpResp
 
 @router.post("/assignments/{assignment_id}/submit", response=SubmitOut, summary="Submit, and get the next task")
 def submit(request: HttpRequest, assignment_id: Id, payload: SubmitIn) -> HttpResponse:
-    """Sent twice, it is the same answer. 422 with the fields at fault below `content`; 409 `seat_taken` when the time
-    for the task ran out and others completed it: what was sent is kept as the draft."""
+    """The same submission sent twice is one answer. 422 with the wrong fields below `content`; 409 `seat_taken` if the time for the task
+    ran out and others completed it: the content is then kept as the draft."""
     sent = Sent(payload.content, payload.revision, payload.seconds, payload.guidelines)
     submission, turn = queue.submit_and_serve(require(request), assignment_id, sent, payload.hold)
     return _json({**_submission(submission), "queue": _queue(turn)})
@@ -171,19 +171,19 @@ def submit(request: HttpRequest, assignment_id: Id, payload: SubmitIn) -> HttpRe
 
 @router.post("/assignments/{assignment_id}/skip", response=SkipOut, summary="Skip, and get the next task")
 def skip(request: HttpRequest, assignment_id: Id, payload: SkipIn) -> HttpResponse:
-    """The seat goes to somebody else; one is not asked again."""
+    """The seat goes to another person; you are not asked again."""
     return _json({"queue": _queue(queue.skip_and_serve(require(request), assignment_id, payload.reason, payload.hold))})
 
 
 @router.post("/assignments/{assignment_id}/reopen", response=AssignmentOut, summary="Open a submission again")
 def reopen(request: HttpRequest, assignment_id: Id) -> HttpResponse:
-    """The answer is the draft now, and stands until the next one; `settings.reopen` says how many may be reopened."""
+    """The answer becomes the draft, and stands until the next submission; `settings.reopen` says how many may be reopened."""
     return _json(_assignment(queue.reopen(require(request), Assignment(id=assignment_id))))
 
 
 @router.post("/assignments/{assignment_id}/renew", response=RenewOut, summary="Keep one's open tasks")
 def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
-    """For a page that stays open: all open tasks in the project stay one's own for another lease."""
+    """For a page that stays open: all your open tasks in the project stay yours for another lease."""
     row = queue.renew(require(request), Assignment(id=assignment_id))
     return {"state": row.state, "lease_until": row.lease_until}
 
@@ -194,7 +194,7 @@ def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     summary="The stress test of a rubric that you submitted",
 )
 def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
-    """As the submission was answered, with what the project's judge has said since; `judging` while it is being asked. 404 where
+    """The stress test as the submission returned it, with the judge's verdicts since then; `judging` while the judge is being asked. 404 if
     there is no such test."""
     membership = require(request)
     seat = access.own_assignment(membership, assignment_id)
@@ -207,7 +207,7 @@ def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
 
 @router.post("/assignments/{assignment_id}/flag", response={201: FlagOut}, summary="Remark on a task")
 def flag(request: HttpRequest, assignment_id: Id, payload: FlagIn) -> Status[Any]:
-    """`kind`: `remark`, or `guidelines` when they need an update."""
+    """`kind`: `remark`, or `guidelines` if they need an update."""
     return Status(201, queue.flag(require(request), Assignment(id=assignment_id), payload.kind, payload.text))
 
 
@@ -227,7 +227,7 @@ def assignment_out(row: Assignment, settings: kinds.Settings) -> dict[str, Any]:
         "sent_back": row.sent_back,
         "guidelines": row.guidelines and row.guidelines.number,
         "submitted_at": row.submitted_at and row.submitted_at.isoformat(),
-        "gold": False,  # also where it is one: knowing would change how carefully it is done
+        "gold": False,  # null for a gold task too: knowing it would change how carefully people answer
         "view": blinding.view(
             kind, settings, subject, row.order, content, done=done, offered=blinding.offered(row, settings)
         ),

@@ -1,4 +1,4 @@
-"""When the last answer that a whole project waited for is in."""
+"""Detects when the last answer of a whole project has come in."""
 
 from django.db.models import Q
 
@@ -11,8 +11,8 @@ from ..models import Project, Task
 def tell_if_complete(project: Project) -> None:
     """Announces `project.complete` if no task waits for an answer. Called in a transaction that has just completed a task.
 
-    Two people may complete the last two tasks in the same moment, and neither transaction sees what the other has done: so
-    they look one after the other. The lock is the last that each of them takes, so that nobody waits in a circle.
+    Two people may complete the last two tasks in the same moment, and neither transaction sees the other's change. So they check one after
+    the other, under a lock. Each transaction takes this lock last, so there is no deadlock.
     """
     locks.until_commit(locks.Work.PROJECT_COMPLETE, project.pk)
     tasks = Task.objects.filter(project=project)

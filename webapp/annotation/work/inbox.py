@@ -1,4 +1,4 @@
-"""What waits for one person, and what they sent last: all that an annotator sees outside the workbench."""
+"""What waits for one person, and their last submissions: all that an annotator sees outside the workbench."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from ..models import Assignment, Participant, Project
 from ..tasks import gold_schedule
 from ..tasks.eligibility import NOT_MINE
 
-COUNTED = 1_000  # tasks that wait are counted no further: the rest of the number changes nothing
+COUNTED = 1_000  # tasks that wait are counted up to this number
 HELD = """
     SELECT count(*) FROM annotation_assignment a JOIN annotation_task t ON t.id = a.task_id
     WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'
@@ -33,9 +33,9 @@ COUNTS = f"""
 
 @dataclass(frozen=True)
 class WaitingProject:
-    """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED, gold ones that they will
-    meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words.
-    How many of `free` and `held` are `gold` is for reviewers alone, who count tasks without them."""
+    """A project in which the person takes part. `free` tasks have not been given to them yet, at most COUNTED; the gold tasks that they
+    will get are included, so that the number does not reveal them. `held` tasks are begun, of which a reviewer sent `sent_back` back.
+    `gold` counts the gold tasks in `free` and `held`, for reviewers only, who count tasks without them."""
 
     project: Project
     paused: bool
@@ -57,9 +57,9 @@ class WaitingProject:
 
 
 def waiting(membership: Membership) -> list[WaitingProject]:
-    """The projects of this person in this workspace, those with work first; three queries however many they are.
+    """The projects of this person in this workspace, those with work first; three queries for any number of projects.
 
-    Drafts are left out: nobody is asked there yet.
+    Drafts of projects are left out, because nobody is asked there yet.
     """
     parts = Participant.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
     listed = list(parts.exclude(project__state=Project.State.DRAFT).select_related("project").order_by("-id")[:100])
@@ -94,7 +94,7 @@ def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int
 
 
 def last_submissions(membership: Membership) -> QuerySet[Assignment]:
-    """One's answers that stand, in all projects of this workspace, the newest first."""
+    """The person's answers that stand, in all projects of this workspace, newest first."""
     mine = Assignment.objects.filter(
         user_id=membership.user_id, project__workspace_id=membership.workspace_id, submitted_at__isnull=False
     )

@@ -1,4 +1,4 @@
-"""What the workbench reads besides its tasks: an annotator's own submissions, the guidelines, their keys."""
+"""Reads of the workbench besides its tasks: an annotator's own submissions, the guidelines, their keys."""
 
 from django.db.models import QuerySet
 
@@ -6,7 +6,7 @@ from webapp.annotation.models import Assignment, Guidelines, Participant, Projec
 
 
 def submissions(project: Project, user_id: int) -> QuerySet[Assignment]:
-    """This person's assignments with an answer that stands, each with its example's excerpt."""
+    """The person's assignments with an answer that stands, each with its example's excerpt."""
     mine = Assignment.objects.filter(project=project, user_id=user_id, submitted_at__isnull=False)
     return mine.select_related("task__example").defer("task__example__canonical", "draft")
 
@@ -16,6 +16,6 @@ def latest_guidelines(project: Project) -> Guidelines | None:
 
 
 def own_keys(project: Project, user_id: int) -> dict[str, str]:
-    """The keys this person chose in this project: {action: key}."""
+    """The keys that this person chose in this project: {action: key}."""
     keys = Participant.objects.filter(project=project, user_id=user_id).values_list("keys", flat=True).first()
     return keys or {}

@@ -1,7 +1,7 @@
-"""All that an annotator does: claim, draft, submit, skip, reopen, flag. Who sits where is the business of `seats`.
+"""All that an annotator does: claim, draft, submit, skip, reopen, flag. `seats` decides who has which task.
 
-The rows themselves are the record of who did what and when, so nothing here writes to the audit log besides. Work is
-never refused without being kept: what cannot become an answer any more stays as the assignment's draft.
+The rows themselves record who did what and when, so nothing here writes to the audit log. Refused work is never lost: content that can no
+longer become an answer stays as the assignment's draft.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ from .submissions import MAX_SECONDS, Sent, Submission
 State = Assignment.State
 Row = TypeVar("Row")
 MAX_DRAFT_BYTES = 1_000_000
-# One statement, since it comes with every pause in typing
+# one statement, because it runs at every pause in typing
 SAVE = """
     UPDATE annotation_assignment a
     SET draft = %(content)s, draft_revision = a.draft_revision + 1, draft_at = %(now)s,
@@ -61,12 +61,12 @@ EXPIRED_AT_ONCE = 500
 
 
 def claim(membership: Membership, project: Project, hold: int = 1) -> list[Assignment]:
-    """This person's open seats in serving order, filled up to `hold`; [] when nothing waits for them."""
+    """The person's open seats in serving order, filled up to `hold`; [] if nothing waits for them."""
     return serve(membership, project.pk, hold).items
 
 
 def serve(membership: Membership, project_id: int, hold: int = 1) -> Turn:
-    """`claim`, with what the page says around it. Raises Http404 for a project this person was not let into."""
+    """`claim`, with the data that the page shows around it. Raises Http404 for a project into which this person was not let."""
     with transaction.atomic():
         turn = serving.serve(_place(membership, project_id), hold)
     return _waited(membership, turn, hold)
@@ -81,20 +81,20 @@ def submit(
 ) -> Answer:
     """Makes `content` (shown frame) this person's answer; the same content sent again is the same answer.
 
-    Raises Invalid at `content.*`; Conflict when it was submitted with other content, when a draft newer than `revision`
-    is stored, or when the seat is gone: then the content is kept as the assignment's draft.
+    Raises Invalid at `content.*`; Conflict if it was submitted with other content, if a draft newer than `revision` is stored, or if the
+    seat is gone: then the content is kept as the assignment's draft.
     """
     return submit_and_serve(membership, assignment.pk, Sent(content, revision, seconds), 0)[0].answer
 
 
 def submit_and_serve(membership: Membership, assignment_id: int, sent: Sent, hold: int) -> tuple[Submission, Turn]:
-    """`submit` and then `serve`, in one transaction where nothing has to be waited for."""
+    """`submit` and then `serve`, in one transaction unless it has to wait for a lock."""
     _check_size(sent.content)
     with transaction.atomic():
         place, seat = _seat(membership, assignment_id)
         outcome = submissions.accept(place, seat, sent)
         turn = serving.serve(place, hold if isinstance(outcome, Submission) else 0)
-    if isinstance(outcome, Conflict):  # raised only now: what it keeps had to be committed
+    if isinstance(outcome, Conflict):  # raised only now: the draft that it keeps had to be committed
         raise outcome
     telemetry.SUBMISSIONS.labels(place.project.kind).inc()
     stress = after_submit(outcome.assignment, outcome.answer, turn.settings)
@@ -106,8 +106,8 @@ def save_draft(
 ) -> int:
     """Keeps `content` as the draft if `revision` is the stored one; returns the new revision and renews the lease.
 
-    Raises Conflict (409) with the stored draft otherwise: another tab has saved meanwhile. The last save, repeated,
-    is no conflict. A seat whose lease ran out is taken again where it is still free; the draft is kept in any case.
+    Raises Conflict (409) with the stored draft otherwise: another tab has saved meanwhile. The last save, repeated, is no conflict. A seat
+    whose lease ran out is taken again if it is still free; the draft is kept in any case.
     """
     return save_draft_at(membership, assignment, content, revision, seconds)[0]
 
@@ -131,8 +131,7 @@ def save_draft_at(
 
 
 def renew(membership: Membership, assignment: Assignment) -> Assignment:
-    """The page is still open: all open seats of this person in the project stay theirs; a returned one is taken again
-    if it is free."""
+    """The page is still open: all open seats of this person in the project stay theirs; a returned one is taken again if it is free."""
     with transaction.atomic():
         place, seat = _seat(membership, assignment.pk)
         until = place.lease(timezone.now())
@@ -178,7 +177,7 @@ def _skip(membership: Membership, assignment_id: int, reason: str) -> PersonPlac
 def reopen(membership: Membership, assignment: Assignment) -> Assignment:
     """Opens one of this person's last submissions again; the answer becomes the draft and stands until the next one.
 
-    Raises Conflict if it is too old (`settings.reopen`) or a reviewer has settled the task. Reopening twice is harmless.
+    Raises Conflict if it is too old (`settings.reopen`) or a reviewer has resolved the task. Reopening twice is harmless.
     """
     place, seat = _seat(membership, assignment.pk)
     if seat.state == State.CLAIMED:
@@ -190,7 +189,7 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
     later = Assignment.objects.filter(project=place.project, user=membership.user, submitted_at__gt=seat.submitted_at)
     if later[: place.settings.reopen].count() >= place.settings.reopen:
         raise Conflict(f"Only your last {place.settings.reopen} submissions can be reopened.", "too_late")
-    # locks the task: who settles it meanwhile has done so before the look, or finds the answer gone
+    # locks the task: a person who resolves it meanwhile did so before the read, or finds the answer gone
     seats.count([(seat.task_id, 0, -1)])
     if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
         raise Conflict("A reviewer has decided this task, so its answers cannot change.", "settled")
@@ -199,8 +198,8 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
 
 @transaction.atomic
 def send_back(assignment: Assignment, words: str) -> Assignment:
-    """A reviewer's wish that its author look again, with their `words`; the author gets it before anything else. What
-    was decided from it no longer holds.
+    """A reviewer asks the author to check the answer again, with their `words`; the author gets it before anything else. A decision based
+    on it no longer holds.
 
     The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer.
     """
@@ -209,7 +208,7 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
         raise Conflict("There is no submitted answer to send back.", "not_submitted")
     place, seat = found
     seats.count([(seat.task_id, 0, -1)])
-    Resolution.objects.filter(task_id=seat.task_id).delete()  # once the task is locked, as by whoever decides about it
+    Resolution.objects.filter(task_id=seat.task_id).delete()  # after the task is locked, as in a reviewer's decision
     Assignment.objects.filter(id=seat.pk).update(sent_back=words.strip()[:2000])
     seat.sent_back = words.strip()[:2000]
     return _reopened(place, seat, timezone.now() + timedelta(days=SENT_BACK_DAYS))
@@ -227,7 +226,7 @@ def _reopened(place: PersonPlace, seat: Assignment, lease: datetime) -> Assignme
 
 @transaction.atomic
 def release(user: User, project: Project) -> int:
-    """Returns a person's open work to the queue (they were paused, or left); how many seats that were. Drafts stay."""
+    """Returns a person's open work to the queue, because they were paused or left. Returns the number of seats. Drafts stay."""
     # the same order of locks as everywhere: the person, their assignments, the tasks
     list(Participant.objects.select_for_update(no_key=True).filter(project=project, user=user))
     mine = Assignment.objects.filter(project=project, user=user, state=State.CLAIMED)
@@ -247,7 +246,7 @@ def _give_up(rows: Sequence[Assignment]) -> None:
 
 
 def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -> Comment:
-    """A remark about the task, or a wish to change the guidelines. Raises Invalid at `kind` or `text`."""
+    """Adds a remark about the task, or a request to change the guidelines. Raises Invalid at `kind` or `text`."""
     if kind not in Comment.Kind.values:
         raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
     text = stripped(text, 4000, "Say what should be looked at.", "text")
@@ -258,7 +257,7 @@ def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -
 
 
 def expire_leases() -> int:
-    """Returns the seats whose lease has run out; how many. Rows that somebody works on right now are passed over."""
+    """Returns the seats whose lease has run out to the queue, and their number. Rows that somebody works on right now are skipped."""
     _shorten_leases()
     total = 0
     while True:
@@ -273,9 +272,9 @@ def expire_leases() -> int:
 
 
 def _shorten_leases() -> None:
-    """On a clock that went back, leases of seats that were taken or worked on ahead of now are longer than any: they begin anew. Others
-    may be longer because the project's lease was, and stay as they were given. Those of answers that were sent back are a month, to
-    which some hours more make no difference."""
+    """After the clock went back, leases of seats that were taken or worked on in the future would be too long: they begin again. Other
+    leases may be long because the project's lease was, and stay. Leases of answers that were sent back last a month, so some hours more
+    make no difference."""
     with connection.cursor() as cursor:
         cursor.execute(
             SHORTENED,
@@ -294,9 +293,9 @@ def _place(membership: Membership, project_id: int) -> PersonPlace:
 
 
 def _seat(membership: Membership, assignment_id: int) -> tuple[PersonPlace, Assignment]:
-    """This person's assignment and their place in its project, both locked. Raises Http404 for anybody else's."""
+    """The person's assignment and their place in its project, both locked. Raises Http404 for another person's."""
     found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
-    if found is None:  # 404, unless the person was taken out of the project: what they began is still theirs
+    if found is None:  # 404, unless the person was taken out of the project: their begun work is still theirs
         row = access.own_assignment(membership, assignment_id)
         Participant.objects.get_or_create(project=row.project, user=membership.user, defaults={"paused": True})
         found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
@@ -317,7 +316,7 @@ def _check_size(content: dict[str, Any]) -> None:
 def _save_draft(
     membership: Membership, assignment_id: int, content: dict[str, Any], revision: int, seconds: float, now: datetime
 ) -> tuple[int, str] | None:
-    """(new revision, state), or None where there is no such seat with this revision."""
+    """(new revision, state), or None if there is no such seat with this revision."""
     values: dict[str, Any] = {
         "content": seats.as_json(content),
         "now": now,

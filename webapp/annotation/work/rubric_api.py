@@ -1,4 +1,4 @@
-"""Rubrics while they are written: structural hints, and a try on texts one has."""
+"""Rubrics while they are written, over the API: structural hints, and a trial on given texts."""
 
 from typing import Annotated, Any
 

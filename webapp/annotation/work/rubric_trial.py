@@ -1,7 +1,7 @@
-"""What is computed from a rubric that somebody writes: hints, and its verifiers on texts, in a child with little time.
+"""Computes hints and verifiers' verdicts for a rubric that somebody writes, in a child process with a time limit.
 
-A person's pattern can make a search as slow as they like, and one request could ask for thousands of searches. The
-functions with a leading underscore run in the confined child, without Django.
+A person's pattern can make a search as slow as they like, and one request could ask for thousands of searches. The functions with a leading
+underscore run in the confined child, without Django.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ TOLD: dict[Power, str] = {
     "none_meets": "no response meets it, so it does not discriminate",
     "unknown": "",
 }
-SECONDS = 1.0  # of verifiers for one request; what they have not said by then is missing
+SECONDS = 1.0  # for the verifiers of one request; a verdict that is late is missing
 LIMITS = confined.ProcessLimits(memory=300_000_000, seconds=SECONDS + 2)
 
 
@@ -32,12 +32,11 @@ Judged = Mapping[str, Mapping[str, Verdict]]
 
 
 def report(rubric: Rubric, responses: Sequence[Shown], judged: Judged | None = None) -> dict[str, Any]:
-    """What a page shows and the API returns. Raises Invalid at a verifier that cannot be run, or for too much to compute.
+    """The trial that a page shows and the API returns. Raises Invalid at a verifier that cannot run, or for too much to compute.
 
-    `responses`: letter, text, score (None where an essential criterion has no verdict), clipped, missing, partial.
-    `criteria`: id, text, points, verifier (its name), power, told, verdicts by letter: met (None: missing) and why.
-    `judged`: by letter and criterion what a judge says of those without a verifier. `unverified` counts the criteria without one
-    that lack a verdict.
+    `responses`: letter, text, score (None if an essential criterion has no verdict), clipped, missing, partial. `criteria`: id, text,
+    points, verifier (its name), power, told, verdicts by letter: met (None: missing) and why. `judged`: by letter and criterion, a judge's
+    verdicts on criteria without a verifier. `unverified` counts the criteria without one that lack a verdict.
     """
     given = {
         "rubric": rubric.model_dump(mode="json"),

@@ -1,4 +1,4 @@
-"""Which tasks a person gets next."""
+"""The tasks that a person gets next."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ MAX_HOLD = 10
 
 @dataclass(frozen=True)
 class Turn:
-    """What a person works on now. `left`, without `items`, is None for many; `reason` says why `items` is empty."""
+    """The present tasks of a person. `left`, the tasks without `items`, is None for many; `reason` says why `items` is empty."""
 
     items: list[Assignment]
     project: Project
@@ -39,7 +39,7 @@ def may_finish(place: PersonPlace) -> bool:
 
 
 def serve(place: PersonPlace, hold: int) -> Turn:
-    """This person's open seats, filled up to `hold` without waiting for anybody."""
+    """The person's open seats, filled up to `hold` without waiting for any lock."""
     hold, reason = min(hold, MAX_HOLD), why_not(place)
     items: list[Assignment] = []
     if not reason and hold > 0:
@@ -50,8 +50,8 @@ def serve(place: PersonPlace, hold: int) -> Turn:
 
 
 def serve_waiting(place: PersonPlace, hold: int) -> Turn:
-    """Where passing over locked tasks found nothing at all: looks once more and waits, so that a free seat is never
-    missed. In a transaction of its own, since whoever waits must not hold another task."""
+    """If skipping locked tasks found nothing at all: looks once more and waits, so that a free seat is never missed. In a transaction of
+    its own, because a transaction that waits must not hold another task."""
     reason = why_not(place)
     if reason:
         return turn(place, [], reason)
@@ -73,7 +73,7 @@ def _fill(place: PersonPlace, missing: int) -> list[Assignment]:
     found = seats.take_gold(place, due) if due else []
     found += seats.take_next(place, missing - len(found))
     if len(found) < missing and place.participant.cursor > seats.START:
-        # once more from the start: seats that others gave back, and tasks that were locked when we came by
+        # once more from the start: seats that others gave back, and tasks that were locked before
         place.participant.cursor = seats.START
         found += seats.take_next(place, missing - len(found))
     return found

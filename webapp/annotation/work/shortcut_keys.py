@@ -1,4 +1,4 @@
-"""What a person arranges at their own workbench. Tasks and answers are changed by `queue`."""
+"""A person's own keys at the workbench. `queue` changes tasks and answers."""
 
 import re
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from ..models import Participant, Project
 
 ACTION = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 MAX_KEYS, MAX_KEY = 80, 20
-# Tab moves the focus, Escape leaves, Alt belongs to the system: a task could no longer be left or done with them taken
+# Tab moves the focus, Escape leaves, Alt belongs to the system: without them a person could not leave or finish a task
 RESERVED = re.compile(r"(.*\+)?(Tab|Escape|Dead|Unidentified)\Z|(.*\+)?Alt\+")
 
 
 def set_keys(membership: Membership, project: Project, keys: Mapping[str, str]) -> dict[str, str]:
-    """Replaces the person's own keys in this project, {action: key}; what is left out has the project's key.
+    """Replaces the person's own keys in this project, {action: key}; an absent action has the project's key.
 
-    Raises Invalid at the action whose key cannot be used, or is given twice.
+    Raises Invalid at an action whose key cannot be used, or is used twice.
     """
     problems = {}
     for action, key in keys.items():

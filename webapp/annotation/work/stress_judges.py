@@ -1,4 +1,4 @@
-"""Who decides the criteria of a rubric that no verifier decides, in its stress test. Judging puts itself here when it starts."""
+"""Judges for the criteria of a rubric that no verifier decides, in its stress test. Judging registers itself here at the start."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from ..kinds import Shown
 
 @dataclass(frozen=True)
 class JudgedAnswer:
-    """What is judged. `answer` is the id of the submission, `example` the example's content."""
+    """The rubric to judge. `answer` is the id of the submission, `example` the example's content."""
 
     answer: int
     workspace: int
@@ -22,7 +22,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True)
 class LetterVerdicts:
-    """Verdicts by letter and criterion, those that there are. `open`: the judge is still being asked."""
+    """The present verdicts by letter and criterion. `open`: the judge is still being asked."""
 
     verdicts: Mapping[str, Mapping[str, Verdict]] = field(default_factory=dict)
     open: bool = False
@@ -32,16 +32,16 @@ class StressJudge(Protocol):
     """`version` is the id of a judge version."""
 
     def options(self, workspace_id: int) -> list[tuple[int, str]]:
-        """What a project may choose, with the words for it."""
+        """The judges that a project may choose, with words for each."""
 
     def problem(self, workspace_id: int, version: int) -> str:
-        """Why it cannot be chosen; empty where it can."""
+        """Why it cannot be chosen; empty if it can."""
 
     def ask(self, answer_id: int) -> None:
-        """Has a worker ask about a submitted rubric what nobody asked before."""
+        """Has a worker ask about the parts of a submitted rubric about which nobody asked before."""
 
     def said(self, version: int, given: JudgedAnswer) -> LetterVerdicts:
-        """What is known by now. No judge is asked; a message to the worker that was lost is sent again."""
+        """The verdicts so far. No judge is asked; a lost message to the worker is sent again."""
 
 
 JUDGE: list[StressJudge] = []
@@ -52,7 +52,7 @@ def options(workspace_id: int) -> list[tuple[int, str]]:
 
 
 def problem(workspace_id: int, version: int | None) -> str:
-    """Why a project of the workspace cannot have it; empty where it can, and where there is none."""
+    """Why a project of the workspace cannot have it; empty if it can, and for None."""
     if version is None:
         return ""
     return next((judge.problem(workspace_id, version) for judge in JUDGE), "there are no judges here")

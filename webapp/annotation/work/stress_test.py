@@ -1,7 +1,7 @@
-"""The stress test after a rubric is submitted: it meets the responses its author wrote it without.
+"""The stress test after a rubric is submitted: it scores responses that its author did not see.
 
-Verifiers decide at once. Where the project has a judge, that decides the other criteria: a worker asks it, and the page looks
-again until it has answered.
+Verifiers decide at once. If the project has a judge, the judge decides the other criteria: a worker asks it, and the page checks again
+until it has answered.
 """
 
 import logging
@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 def of_submission(seat: Assignment, answer: Answer, settings: Settings, ask: bool = False) -> dict[str, Any] | None:
-    """For a submitted rubric; None where its example has no responses, or where the test takes too much: the answer stands in
-    any case. `seat` has its project and `task.example` in place. `ask`: the judge is asked what nobody asked before."""
+    """The test of a submitted rubric; None if its example has no responses, or if the test takes too much: the answer stands in any case.
+    `seat` has its project and `task.example` in place. `ask`: ask the judge for missing verdicts."""
     if (given := given_of(seat, answer)) is None:
         return None
     said = LetterVerdicts()
@@ -40,7 +40,7 @@ def of_submission(seat: Assignment, answer: Answer, settings: Settings, ask: boo
 
 
 def given_of(seat: Assignment, answer: Answer) -> JudgedAnswer | None:
-    """What is tested; None where the example has no responses."""
+    """The rubric to test; None if the example has no responses."""
     example = seat.task.example.content
     seen = blinding.responses("rubric", {}, [], example, done=True)
     responses = [Shown.model_validate(response) for response in seen]

@@ -1,4 +1,4 @@
-"""From what a page sent to an answer that stands."""
+"""Turns what a page sent into an answer that stands."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from .completion import tell_if_complete
 State = Assignment.State
 MAX_SECONDS = 7 * 24 * 3600.0
 FEW = 200
-# The answer, its seat and its task in one statement: they are true together, and it is one round trip
+# the answer, its seat and its task in one statement: they change together, and it is one round trip
 SUBMIT = f"""
     WITH seat AS (
         UPDATE annotation_assignment
@@ -54,8 +54,8 @@ TOLD = ["answer.submitted", "task.completed"]
 
 @dataclass(frozen=True)
 class Sent:
-    """A submission as it arrived. `revision` is the draft it grew from, None to skip that check; `guidelines` the number
-    of the version that was on the screen, None for the one the assignment was served with."""
+    """A submission as it arrived. `revision` is the draft that it changes, None to skip that check; `guidelines` is the number of the
+    version on the screen, None for the one with which the assignment was served."""
 
     content: dict[str, Any]
     revision: int | None = None
@@ -65,7 +65,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Submission:
-    """What came of one: `feedback` on a gold task, a model's view `after` it, the `stress` test of a rubric."""
+    """The result of a submission: `feedback` on a gold task, a model's view `after` it, the `stress` test of a rubric."""
 
     answer: Answer
     assignment: Assignment
@@ -75,7 +75,7 @@ class Submission:
 
 
 def accept(place: PersonPlace, seat: Assignment, sent: Sent) -> Submission | Conflict:
-    """The answer, or the Conflict to raise once what it keeps is committed. Raises Invalid at `content.*`."""
+    """The answer, or the Conflict to raise once its draft is committed. Raises Invalid at `content.*`."""
     content = _checked(place, seat, sent.content)
     if seat.state == State.SUBMITTED:
         standing = _standing(seat)
@@ -112,7 +112,7 @@ def _standing(seat: Assignment) -> Answer:
 
 
 def _stand_again(seat: Assignment, sent: Sent) -> None:
-    """Reopened, and left as it was: the same answer, no revision."""
+    """The answer was reopened and sent without changes: it stands again, without a new revision."""
     seats.count([(seat.task_id, 0, 1)])
     seat.state, seat.seconds, seat.sent_back, seat.draft = State.SUBMITTED, _seconds(seat, sent), "", None
     seat.save(update_fields=["state", "seconds", "sent_back", "draft"])
@@ -141,13 +141,13 @@ def _kept(seat: Assignment, sent: Sent, refusal: Conflict) -> Conflict:
 
 
 def _seconds(seat: Assignment, sent: Sent) -> float:
-    """The page counts on from what it was given; a tab that counted less does not turn time back."""
+    """The seconds spent. The page continues from the number it was given; a tab that counted less does not lower it."""
     return max(seat.seconds, min(max(sent.seconds, 0.0), MAX_SECONDS))
 
 
 def _write(place: PersonPlace, seat: Assignment, sent: Sent, content: dict[str, Any]) -> Answer:
     now, revision, first = timezone.now(), 1, seat.submitted_at is None
-    if seat.draft_revision or seat.submitted_at:  # a first answer without drafts, the common case, asks nothing
+    if seat.draft_revision or seat.submitted_at:  # a first answer without drafts, the common case, needs no query
         revision = 1 + (Answer.objects.filter(assignment_id=seat.pk).aggregate(last=Max("revision"))["last"] or 0)
     if not first:
         # the task's lock before the answers': gold answers are set in that order too
@@ -188,15 +188,15 @@ def _tell(place: PersonPlace, seat: Assignment, answer: Answer, completed: bool 
 
 
 def _hold_against(answer: Answer, place: PersonPlace, seat: Assignment) -> None:
-    """The task has become a gold one, or is none any more, since its seat was read."""
+    """Marks the answer, because the task became a gold task, or stopped being one, after its seat was read."""
     seat.task.gold = Task.objects.values_list("gold", flat=True).get(pk=seat.task_id)
     answer.gold_right = _right(place, seat, answer.content)
     Answer.objects.filter(pk=answer.pk).update(gold_right=answer.gold_right)
 
 
 def _insert(answer: Answer, seat: Assignment, place: PersonPlace, first: bool) -> tuple[int, bool | None, bool, bool]:
-    """The answer's id, whether it was the last that its task waited for (None: a gold task waits for nobody), whether a webhook
-    wants to know, and whether so few tasks are open that it may be the last of the project, whoever else answers right now."""
+    """Inserts the answer. Returns its id; whether it was the last one for its task (None: a gold task waits for nobody); whether a webhook
+    wants it; and whether so few tasks are open that it may be the last of the project, even if others answer right now."""
     values: dict[str, Any] = {
         "now": answer.submitted_at,
         "seconds": answer.seconds,
@@ -234,7 +234,8 @@ def _suggestion(place: PersonPlace, seat: Assignment) -> dict[str, Any] | None:
 
 
 def _suggested(place: PersonPlace, seat: Assignment) -> tuple[str, str]:
-    """When this person saw a model's view, and whose. Who reopens an answer after it has seen it before the next one."""
+    """When this person saw a model's view, and its source. A person who reopens an answer after seeing the view has seen it before the next
+    answer."""
     if _suggestion(place, seat) is None:
         return "never", ""
     offered = blinding.offered(seat, place.settings)

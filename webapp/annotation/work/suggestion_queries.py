@@ -1,4 +1,4 @@
-"""What judges have suggested for a project's tasks, and how often people answered as they did."""
+"""The suggestions of judges for a project's tasks, and how often people answered in the same way."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +18,8 @@ WHEN = {"before": "saw it before", "after": "saw it after", "never": "never saw 
 
 @dataclass(frozen=True)
 class SuggestionStanding:
-    """`by`: {whose: tasks}. `agreement`: for each way people were shown it, in words, how often they said the same
-    (direction of a pair, verdict on a criterion), as an estimate with n."""
+    """`by`: {source: tasks}. `agreement`: for each way in which people saw it, in words, how often they gave the same judgement (direction
+    of a pair, verdict on a criterion), as an estimate with n."""
 
     tasks: int
     with_one: int
@@ -35,7 +35,7 @@ def standing(project: Project) -> SuggestionStanding:
 
 
 def promised_in_vain(project: Project) -> bool:
-    """Whether the settings show people a model's view, and none of the tasks that come first has one."""
+    """Whether the settings show people a model's view, but none of the next tasks has one."""
     if kinds.Settings.model_validate(project.settings).suggestions == "never":
         return False
     first = Task.objects.filter(project=project).select_related("example").order_by("rank")[:LOOKED]
@@ -48,7 +48,7 @@ def _has_one(kind: str, task: Task) -> bool:
 
 
 def _agreement(project: Project) -> list[tuple[str, dict[str, Any]]]:
-    """Who saw it before may have followed it, so the ways are kept apart."""
+    """The ways are kept apart, because a person who saw the view before may have followed it."""
     answers = Answer.objects.filter(project=project, current=True, assignment__task__suggestion__isnull=False)
     same: dict[str, list[bool]] = {}
     rows = answers.order_by("-id").values_list("suggestion", "content", "assignment__task__suggestion__content")

@@ -1,7 +1,7 @@
-"""A judge's view of tasks, stored beside them before they are shown. Judging asks the judges; this keeps what they say.
+"""A judge's view of tasks, stored beside them before they are shown. Judging asks the judges; this module stores their views.
 
-`Task.suggestion` is {"content": an answer in the subject's frame, "by": whose it is, "version": the judge version's id,
-"at": when it was stored}.
+`Task.suggestion` is {"content": an answer in the subject's frame, "by": its source, "version": the judge version's id, "at": when it was
+stored}.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ from ..tasks.order import follows_disagreement, rank_anew
 
 @transaction.atomic
 def keep(project: Project, by: str, version: int, found: Mapping[int, Mapping[str, Any] | None]) -> int:
-    """Stores {task id: content}, None where the judge has no view; returns how many tasks have one of it now.
+    """Stores {task id: content}, None if the judge has no view; returns the number of tasks that now have one of it.
 
-    Gold tasks take theirs as well, or people could tell them by its absence. Where tasks are served by their disagreement
-    with the judge, they are ranked anew. Whoever has a task already goes on without: see `blinding.offered`.
+    Gold tasks get theirs as well, because people could recognise them by a missing one. If tasks are served by their disagreement with the
+    judge, they are ranked again. A person who has a task already continues without the view: see `blinding.offered`.
     """
     if follows_disagreement(project):  # before the tasks, as in a claim: see `rank_anew`
         list(Participant.objects.select_for_update(no_key=True).filter(project=project).order_by("pk"))
@@ -41,9 +41,9 @@ def keep(project: Project, by: str, version: int, found: Mapping[int, Mapping[st
 
 
 def take_away(membership: Membership, project: Project) -> int:
-    """Removes what judges said of tasks; what answers recorded stays. Returns of how many tasks.
+    """Removes the views of judges from tasks; records of answers stay. Returns the number of tasks.
 
-    A judge that is being asked is stopped first, and Conflict raised: until it has ended it may store what it said.
+    If a judge is being asked, it is stopped first and Conflict is raised, because it may store views until it has ended.
     """
     if runner.open_one(project, Job.Kind.SUGGEST):
         runner.stop(project, Job.Kind.SUGGEST)

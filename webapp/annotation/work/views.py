@@ -1,4 +1,4 @@
-"""The annotator's workbench: one page per project, at which tasks come and go without another page load."""
+"""The annotator's workbench: one page per project, on which tasks change without another page load."""
 
 import re
 from functools import cache
@@ -25,7 +25,7 @@ IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
 
 @cache
 def modules(kind: str) -> tuple[str, ...]:
-    """Every module the page needs, so that the browser fetches them at once and not one after another."""
+    """Every module that the page needs, so that the browser fetches them at once and not one after another."""
     found, ahead = set(), [SCRIPTS / "annotate" / "frame.js", SCRIPTS / "annotate" / "kinds" / f"{kind}.js"]
     while ahead:
         path = ahead.pop().resolve()
@@ -39,7 +39,7 @@ def modules(kind: str) -> tuple[str, ...]:
 @never_cache
 @require_GET
 def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """The frame of the page. Nothing of a task is in it: the script claims, and claiming takes a seat."""
+    """The frame of the page, without a task: the script claims tasks, and claiming takes a seat."""
     membership = require(request)
     project = access.project_work(membership, project_id)
     context = {
@@ -53,8 +53,8 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 
 def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any]:
-    """What the script must know before the first task. Settings about gold tasks and their rhythm stay here: an
-    annotator who knew when a gold task comes would work differently on it."""
+    """What the script needs before the first task. Settings about gold tasks are left out: an annotator who knew when a gold task comes
+    would work differently on it."""
     settings = kinds.Settings.model_validate(project.settings)
     hidden = {"gold_every", "fast_seconds", "keys", "stress_judge"}
     return {
@@ -71,7 +71,7 @@ def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any
 @never_cache
 @require_GET
 def guidelines(request: HttpRequest, project_id: int) -> HttpResponse:
-    """The guidelines as they are now, for a page that was opened under older ones."""
+    """The present guidelines, for a page that was opened with older ones."""
     project = access.project_work(require(request), project_id)
     return render(request, "annotation/_work_guidelines.html", {"guidelines": latest_guidelines(project)})
 

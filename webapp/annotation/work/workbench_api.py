@@ -1,4 +1,4 @@
-"""What the workbench asks for besides tasks: one's own keys, and texts as formatted text."""
+"""Requests of the workbench besides tasks: the person's keys, and texts as formatted text."""
 
 from typing import Annotated
 

@@ -27,7 +27,7 @@ class Command(JsonCommand):
 
 
 def _once(lines: Lines[tuple[UnitRating | None]]) -> Iterator[UnitRating]:
-    """The ratings that are not missing; a rater's second one of a unit is a problem of its line."""
+    """The ratings that are not missing. A second rating of a unit by the same rater is a problem of its line."""
     seen: dict[tuple[str, str], int] = {}
     for number, (rating,) in lines:
         if rating is None:

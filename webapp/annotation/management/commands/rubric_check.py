@@ -1,4 +1,4 @@
-"""`manage.py rubric_check FILE`: what looks wrong in the structure of a file's rubrics, as one JSON object."""
+"""`manage.py rubric_check FILE`: structural problems of a file's rubrics, as one JSON object."""
 
 from argparse import ArgumentParser
 from collections import Counter
