@@ -13,12 +13,15 @@ from trainer.metrics.claims import Setting
 from .client import JobClient
 
 MODEL = "model"
-"""The folder of the model below that of the job, and its name in the artifact store."""
+"""The folder of the model inside that of the job, and its name in the artifact store."""
 
 
 def work(client: JobClient) -> Mapping[str, Any]:
-    """`{"examples", "files"}`. The examples are the results of the job, in their order; `files` are those of the model if they were sent to
-    the artifact store. The same params make the same examples and the same model, so a job that was killed makes what is missing."""
+    """Make the task; returns `{"examples", "files"}`. The examples are the results of the job, in their order; `files` are those of the
+    model if they
+    were sent to the artifact store. The same params give the same examples and the same model, so a job that was killed makes what is
+    missing.
+    """
     told = client.assignment
     task = TASKS[told.params["task"]]
     client.phase = "making the examples"
@@ -33,7 +36,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
 
 
 def _steps(client: JobClient) -> Progress:
-    """Tells how many steps of teaching are done, and the time left at the pace since the first one."""
+    """Reports how many steps of teaching are done, and the time left at the pace since the first one."""
     begun: list[float] = []
 
     def progress(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""What a job hears from the server and tells it: its items, its results in numbered batches, its signs of life."""
+"""The connection of a job to the server: it fetches items, and sends results in numbered batches and signs of life."""
 
 import json
 import shutil
@@ -27,24 +27,24 @@ _HEARTBEAT_S = 2.0
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _LONGEST_PAUSE_S = 15.0
 PATIENCE_S = 1800.0
-"""How long a server that is away is waited for: longer than a restart, or a repair of its database."""
+"""Seconds to wait for a server that does not answer: longer than a restart, or a repair of its database."""
 _GONE = {401, 403, 404, 410}
 
 
 class JobStopped(Exception):
-    """Somebody asked the job to end, or a limit of its own did; the message says which, if there is one."""
+    """Somebody asked the job to end, or a limit of the job itself ended it; the message says which, if there is one."""
 
 
 class Abandoned(Exception):
-    """Another attempt has taken the job, or it is over: nothing more may be written."""
+    """Another attempt has taken the job, or the job is over: nothing more may be written."""
 
 
 class ServerAway(RuntimeError):
-    """The server did not answer for very long."""
+    """The server did not answer for a very long time."""
 
 
 class JobClient:
-    """`with JobClient(url, token) as client`: knows its assignment, and beats in a thread of its own until the end."""
+    """`with JobClient(url, token) as client`: fetches the assignment, and sends signs of life in its own thread until the end."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url, self._token = url, token
@@ -59,7 +59,7 @@ class JobClient:
         self.objects: ObjectStore | None = None
 
     def _client(self) -> httpx.Client:
-        # proxies from the environment have no business between a job and its own server
+        # proxies from the environment must not stand between a job and its own server
         return httpx.Client(headers={"Authorization": f"Bearer {self._token}"}, timeout=_TIMEOUT, trust_env=False)
 
     def __enter__(self) -> Self:
@@ -73,8 +73,9 @@ class JobClient:
         self._http.close()
 
     def settle(self) -> None:
-        """Fetches what lies in the artifact store, where this node shares no disk with the server: from here on the assignment
-        names folders of this node. Raises StoreAway, StoreRefused and OSError."""
+        """Fetch what lies in the artifact store, if this node shares no disk with the server: from here on the assignment
+        names folders of this node. Raises StoreAway, StoreRefused and OSError.
+        """
         told = self.assignment
         if not told.store_url:
             return
@@ -86,13 +87,13 @@ class JobClient:
         self.assignment = told.model_copy(update={"models": models, "folder": str(folder)})
 
     def clear(self) -> None:
-        """What `settle` has made for this job alone; models stay for those that come."""
+        """Remove what `settle` has made for this job alone; models stay for later jobs."""
         if self.objects:
             self.objects.close()
             shutil.rmtree(self.assignment.folder, ignore_errors=True)
 
     def items(self) -> Iterator[dict[str, Any]]:
-        """Those that have no result yet. A connection that breaks is made anew behind the last item that came."""
+        """The items that have no result yet. If a connection breaks, a new one begins after the last item that came."""
         after = self.assignment.done
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -111,20 +112,20 @@ class JobClient:
                 time.sleep(1.0)
 
     def log(self, message: str, level: Literal["info", "warning", "error"] = "info") -> None:
-        """Goes with the next post."""
+        """Add a line to the log; the next post sends it."""
         print(f"{level}: {message}" if level != "info" else message, flush=True)
         with self._lock:
             self._lines.append(WeightsLine(level=level, message=message[:20_000]))
 
     def check(self) -> None:
-        """Raises JobStopped or Abandoned where the server asked for it."""
+        """Raises JobStopped or Abandoned if the server asked for it."""
         if self._command == "abandon":
             raise Abandoned
         if self._command == "stop":
             raise JobStopped
 
     def store(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Returns once the server has them. Raises JobStopped or Abandoned afterwards, ServerAway."""
+        """Send results; returns once the server has them. Raises JobStopped or Abandoned afterwards, and ServerAway."""
         for at in range(0, len(results), MAX_ITEMS_PER_POST):
             self._number += 1
             part = tuple(dict(result) for result in results[at : at + MAX_ITEMS_PER_POST])
@@ -139,13 +140,13 @@ class JobClient:
         reason: str = "",
         outcome: Mapping[str, Any] | None = None,
     ) -> None:
-        """The last word."""
+        """Send the end of the job; nothing is sent after it."""
         attempt = self.assignment.attempt
         said = dict(outcome or {})
         self._post(WeightsBatch(attempt=attempt, state=state, reason=reason[:5000], outcome=said, used=use()))
 
     def _post(self, batch: WeightsBatch) -> None:
-        """Until it is stored. Raises Abandoned and ServerAway."""
+        """Send a batch until it is stored. Raises Abandoned and ServerAway."""
         with self._lock:
             batch = batch.model_copy(update={"lines": tuple(self._lines[:100])})
             del self._lines[:100]
@@ -162,7 +163,7 @@ class JobClient:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _sent(self, body: str, http: httpx.Client | None = None) -> str:
-        """Empty where the server took it; else what was in the way."""
+        """Why the server did not take the batch; empty if it took it."""
         try:
             answer = (http or self._http).post(
                 f"{self._url}/batches", content=body.encode(), headers={"Content-Type": "application/json"}
@@ -183,7 +184,7 @@ class JobClient:
         return ""
 
     def _beat(self) -> None:
-        """Says that the process lives while it loads and computes, and hears whether it shall stop."""
+        """Say that the process lives while it loads and computes, and learn whether it must stop."""
         with self._client() as http:
             while not self._ended.wait(_HEARTBEAT_S):
                 beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase, used=use(), steps=self.steps)
@@ -207,7 +208,7 @@ class JobClient:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Ended by a line feed and by nothing else: texts may hold other characters that Unicode counts as ends of lines."""
+    """The lines, ended only by a line feed: texts may contain other characters that Unicode counts as line ends."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

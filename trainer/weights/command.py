@@ -20,7 +20,7 @@ from .client import Abandoned, JobClient, JobStopped, ServerAway
 
 JOB = "TOUCHSTONE_WEIGHTS_JOB"
 Work = Callable[[JobClient], Mapping[str, Any]]
-"""Does the job and returns its outcome. Raises JobStopped, Abandoned, ServerAway, or whatever goes wrong."""
+"""Does the job and returns its outcome. Raises JobStopped, Abandoned, ServerAway, and any other error."""
 WORK = {
     "generate": "trainer.weights.generate:work",
     "score": "trainer.weights.score:work",

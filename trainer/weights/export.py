@@ -1,4 +1,4 @@
-"""A kept checkpoint becomes a folder that stock libraries load."""
+"""Writes a kept checkpoint as a folder that stock libraries load."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,9 @@ from .client import JobClient
 
 
 def work(client: JobClient) -> Mapping[str, Any]:
-    """`{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer has them."""
+    """Export the checkpoint; returns `{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer
+    has them.
+    """
     params, run_dir = client.assignment.params, Path(client.assignment.folder)
     kept = f"checkpoints/step-{int(params['step']):06d}"
     if client.objects:
@@ -55,7 +57,9 @@ def _sent(store: ObjectStore, run_dir: Path, artifact: ArtifactData) -> tuple[Mo
 
 
 def recognise(checkpoint: checkpoints.Loaded, job: StageJob) -> None:
-    """Raises ValueError where the checkpoint is another run's, with what differs. The first releases' say nothing."""
+    """Raises ValueError with the differences if the checkpoint is another run's. Checkpoints of the first releases do not say whose they
+    are.
+    """
     from trainer.loops.session.fingerprint import differences, fingerprint
 
     there = checkpoint.state.get("fingerprint")
@@ -83,7 +87,7 @@ def _written(client: JobClient, job: StageJob, checkpoint: checkpoints.Loaded) -
 
 
 def alone(config: RecipeConfig) -> RecipeConfig:
-    """Without the workers and engines of the run: to write weights takes none."""
+    """The config without the workers and engines of the run, because writing weights needs none."""
     raw = config.model_dump()
     if "sampler" in raw:
         raw["sampler"] |= {"kind": "local", "push": "merged"}

@@ -1,4 +1,4 @@
-"""A model answers prompts."""
+"""A model generates answers to prompts."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -69,7 +69,7 @@ def _shown(result: SampleResult) -> dict[str, Any]:
 
 
 def longest(folder: Path) -> int:
-    """Tokens that the model sees."""
+    """How many tokens the model can see."""
     from transformers import AutoConfig
 
     return int(AutoConfig.from_pretrained(str(folder), trust_remote_code=False).max_position_embeddings)

@@ -25,14 +25,14 @@ from trainer.rewards.verdict_store import own_verdict
 
 from .client import JobClient, JobStopped
 
-_COLLECT_S = 0.01  # questions that come within it are answered in one pass
+_COLLECT_S = 0.01  # seconds in which questions are collected and then answered in one pass
 
 
 class LoadedChat:
-    """Answers chat requests with weights in this process; what waits together is answered together.
+    """Answers chat requests with weights in this process; requests that wait together are answered together.
 
-    `yes_no` and `wording` are those of `trainer.judges.local.LocalTarget`. `look` is called while the weights work; what it
-    raises ends the request.
+    `yes_no` and `wording` are those of `trainer.judges.local.LocalTarget`. `look` is called while the weights work; an exception of it
+    ends the request.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LoadedChat:
         self._serving: asyncio.Task[None] | None = None
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Raises EndpointProblem, and what `look` raises."""
+        """Answer a request. Raises EndpointProblem, and what `look` raises."""
         return await within(self._budget, request, self._prices, self._ask)
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
@@ -81,7 +81,7 @@ class LoadedChat:
 def work(client: JobClient) -> Mapping[str, Any]:
     """One result per item, a question `{"key", "record", "subject"}`: a `trainer.contracts.OwnVerdict`.
 
-    Raises JobStopped, with the reason, where the budget is used up.
+    Raises JobStopped, with the reason, if the budget is used up.
     """
     params = client.assignment.params
     spec, prices = resolve(params["spec"]), _prices(params["prices"])
@@ -103,7 +103,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
 async def judged(
     spec: BaseSpec, calls: Sequence[Call], chat: LoadedChat, prices: Prices | None
 ) -> tuple[list[Outcome], str]:
-    """What became of each call that was made, and why some were not; unreadable answers are asked for again."""
+    """The outcome of each call that was made, and why some were not made; unreadable answers are asked for again."""
 
     def reading(call: Call, reply: ChatReply) -> Reading:
         return read(spec, call.subject, reply.text, complete=reply.finish_reason != "length")

@@ -15,11 +15,11 @@ from trainer.loops.recipes.sft import end_tokens
 from .client import JobClient
 
 AT_ONCE = 4096
-"""Tokens of one pass, whose memory grows with them."""
+"""Tokens of one pass; its memory grows with them."""
 
 
 class Measure:
-    """A language model that reads responses. Raises ModelInvalid."""
+    """A language model that scores given responses. Raises ModelInvalid."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = load_tokenizer(folder)
@@ -32,7 +32,7 @@ class Measure:
         self._ends = end_tokens(model, self._tokenizer)
 
     def of(self, prompt: Sequence[Message], answers: Sequence[str]) -> list[list[float] | str]:
-        """The log-probability of each token of each answer, its end among them, given the prompt; or why there is none.
+        """The log-probability of each token of each answer, with its end, given the prompt; or why there is none.
 
         What the answers share is computed once.
         """
@@ -73,7 +73,8 @@ class Measure:
 
 def work(client: JobClient) -> Mapping[str, Any]:
     """One result per item: `{"key", "log_probs": {response id: {"sum", "mean", "tokens"}}, "problems": {response id: why}}`,
-    with `each` token's where the params ask for it."""
+    with `each` token's log-probability if the params ask for it.
+    """
     measure = Measure(whole_directory(client.assignment.models["model"], Path(client.assignment.folder) / "merged"))
     client.phase = "measuring"
     for item in client.items():

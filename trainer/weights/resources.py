@@ -1,4 +1,4 @@
-"""What the process of a job has taken of its machine."""
+"""The time and memory that the process of a job has used."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from trainer.contracts.weights import WeightsUse
 
 
 def use() -> WeightsUse:
-    """Of this process and the children that have ended. torch is looked at only where something else has loaded it."""
+    """The use by this process and its children that have ended. torch is looked at only if something else has loaded it."""
     mine, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     device, gpu_bytes = _gpu()
     return WeightsUse(
@@ -28,5 +28,5 @@ def _gpu() -> tuple[str, int | None]:
         if not torch.cuda.is_initialized():
             return "CPU", None
         return str(torch.cuda.get_device_name(0))[:120], int(torch.cuda.max_memory_allocated())
-    except AttributeError:  # the thread that works is about to import it
+    except AttributeError:  # the working thread is importing it at this moment
         return "", None

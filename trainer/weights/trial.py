@@ -1,15 +1,16 @@
-"""`python -m trainer try-model DIR`: can this model be trained, and by which path? One JSON object; 0: it was tried, 2: called wrongly.
+"""`python -m trainer try-model DIR`: can this model be trained, and by which path? Prints one JSON object. Exit status 0: it was tried, 2:
+called wrongly.
 
 Three things are measured on the model itself, in float32:
 
-- packed log-probabilities, as the trainer computes them, against those that the model gives in its own words
-  (`trainer.inference.decoders.compared`);
+- packed log-probabilities, as the trainer computes them, against those that the model computes itself
+(`trainer.inference.decoders.compared`);
 - adapters: how many layers take one, whether a gradient reaches them, and whether merging them gives the same model;
 - the sampler's record of a few responses against the trainer's log-probabilities of them, by the engine check.
 
-`{"path": "grouped" | "generic", "state": "fits", "tokens", "largest", "mean", "adapters", "sampler"}` where it can be trained,
-`{"path", "state": "refused", "reason"}` where not, and `{"path", "state": "not_tried", "reason"}` where something of the moment kept
-it from finding out: too little memory, a file that cannot be read, a package that is missing. Another time may tell.
+`{"path": "grouped" | "generic", "state": "fits", "tokens", "largest", "mean", "adapters", "sampler"}` if it can be trained,
+`{"path", "state": "refused", "reason"}` if not, and `{"path", "state": "not_tried", "reason"}` if a temporary problem prevented the
+trial: too little memory, a file that cannot be read, a package that is missing. Another trial may succeed.
 """
 
 import argparse
@@ -26,13 +27,13 @@ from trainer.config.memory import is_shortage
 from trainer.serving.memory import free_bytes, needed_bytes
 
 _COPIES = 2
-"""The trainer's model and the sampler's."""
+"""The number of copies of the model: the trainer's and the sampler's."""
 _ALLOWED = 2
-"""Of what it should need, so many times the memory may be taken: a forecast that is wrong costs others nothing."""
+"""How many times its expected memory the trial may take, so that a wrong forecast does not take the memory of other processes."""
 _RESPONSES = 4
 _LENGTH = 8
 _PUSH = 0.02
-"""Spread of the adapters' second matrices, so that they change what the model says."""
+"""Spread of the adapters' second matrices, so that they change the model's output."""
 
 
 def try_model(arguments: list[str]) -> int:
@@ -43,7 +44,7 @@ def try_model(arguments: list[str]) -> int:
 
 
 def tried(folder: Path) -> dict[str, Any]:
-    """See the module."""
+    """The trial of the model in `folder`; the module says what is measured."""
     from trainer.inference.models import ModelInvalid, check_directory
 
     told: dict[str, Any] = {"path": "generic"}
@@ -66,7 +67,7 @@ def tried(folder: Path) -> dict[str, Any]:
         ImportError,
         MemoryError,
     ) as error:
-        # Whatever stands in the code of an architecture that nobody here has seen.
+        # Any error may come from the code of an unknown architecture.
         words = str(error).removeprefix(f"{folder}: ") if isinstance(error, ModelInvalid) else _named(error)
         return told | {"state": "not_tried" if _of_the_moment(error) else "refused", "reason": words[:500]}
 
@@ -76,7 +77,7 @@ def _named(error: BaseException) -> str:
 
 
 def _of_the_moment(error: BaseException | None) -> bool:
-    """Whether the error, or one that it follows from, says nothing of the model: memory, disk or a package was wanting."""
+    """Whether the error, or one that caused it, has a temporary reason: no memory, an unreadable file, a missing package."""
     if error is None:
         return False
     wanting = isinstance(error, OSError | ImportError) or is_shortage(_named(error))
@@ -85,9 +86,9 @@ def _of_the_moment(error: BaseException | None) -> bool:
 
 @contextmanager
 def _within(more: int) -> Iterator[None]:
-    """This process takes at most `more` bytes beyond what it has; whoever asks for more gets a MemoryError, or torch's words for it.
+    """Meanwhile this process may take at most `more` further bytes; beyond that, Python raises MemoryError and torch its own error.
 
-    It counts what is written to (RLIMIT_DATA), and not the address space, of which libraries reserve more than they use.
+    The limit (RLIMIT_DATA) counts memory that is written to, and not the address space, of which libraries reserve more than they use.
     """
     taken = _taken_bytes()
     if taken is None:
@@ -103,7 +104,7 @@ def _within(more: int) -> Iterator[None]:
 
 
 def _taken_bytes() -> int | None:
-    """None where the system does not say."""
+    """Bytes of data that the process has taken; None if the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
@@ -129,7 +130,7 @@ def _measured(folder: Path) -> dict[str, Any]:
 
 
 def _with_adapters(folder: Path, model: Any, tokenizer: Any, config: PolicyConfig) -> dict[str, Any]:
-    """Adapters that change what the model says, merged into a sampler's copy, whose responses the trainer then looks at."""
+    """Draw adapters' weights at random, merge them into a sampler's copy, and compare its responses with the trainer."""
     import torch
 
     from trainer.inference.local import LocalSampler
