@@ -35,6 +35,7 @@ READ = (
     "trainer/rubrics",
     "trainer/runners",
     "trainer/scheduling",
+    "trainer/serving",
     "trainer/simulator",
     "trainer/tasks",
     "trainer/verifiers",

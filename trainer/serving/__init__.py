@@ -1,1 +1,1 @@
-"""A model that is tried: one process holds its weights, answers over a socket token by token, and ends when nobody asks."""
+"""A model that people try: one process holds its weights, answers over a socket token by token, and ends when it is idle."""

@@ -15,9 +15,9 @@ IDLE_S = 300.0
 
 
 def main(arguments: list[str]) -> int:
-    """Holds a model and answers on a socket until its input ends or nobody has asked for a while.
+    """Holds a model and answers on a socket until its input ends or no request has come for a while.
 
-    Exit status 0: done; 1: the model cannot be loaded (whoever asked was told).
+    Exit status 0: done; 1: the model cannot be loaded (the callers get the reason).
     """
     parser = argparse.ArgumentParser(prog="python -m trainer model-server", description=main.__doc__)
     parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
@@ -82,6 +82,6 @@ def _scorer(source: ModelSource) -> ServedScorer:
 
 
 def _end_with_input(server: Server) -> None:
-    """The pipe closes when the process that started this one is gone."""
+    """End when the pipe closes, which it does when the process that started this one has ended."""
     sys.stdin.buffer.read()
     server.end()

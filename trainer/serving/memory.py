@@ -5,9 +5,9 @@ from pathlib import Path
 
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 _BESIDES = 1.25
-"""What loading and answering need beside the weights, as a share of them."""
+"""Memory that loading and answering need, weights included, as a multiple of the weights."""
 _PROGRAM = 600_000_000
-"""What the libraries need."""
+"""Bytes that the libraries need."""
 
 
 class OutOfMemory(RuntimeError):
@@ -15,7 +15,7 @@ class OutOfMemory(RuntimeError):
 
 
 def check_fits(folder: Path) -> None:
-    """Raises OutOfMemory. Weights are held as float32."""
+    """Raises OutOfMemory if the model does not fit. Weights are held as float32."""
     needed, free = needed_bytes(folder), free_bytes()
     if free is not None and needed > free:
         raise OutOfMemory(
@@ -32,7 +32,7 @@ def needed_bytes(folder: Path) -> int:
 
 
 def free_bytes() -> int | None:
-    """Of the machine and of the group of processes that this one belongs to; None where neither says so."""
+    """Free bytes of the machine and of the cgroup of this process; None if neither is known."""
     found = [_available(), _left_in_group()]
     return min((value for value in found if value is not None), default=None)
 
@@ -52,5 +52,5 @@ def _left_in_group() -> int | None:
         used = int((group / "memory.current").read_text())
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         return max(0, most - used + int(stat.get("inactive_file", 0)))
-    except (OSError, ValueError):  # no limit is written as `max`
+    except (OSError, ValueError):  # a missing limit is written as `max`
         return None

@@ -1,4 +1,4 @@
-"""Answers requests on a socket: one connection is one request, a line of JSON each way and more lines back."""
+"""Answers requests on a socket. One connection is one request: one line of JSON in, several lines out."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from trainer.contracts.base import Record
 from .pieces import Pieces
 
 AT_ONCE = 4
-"""Responses that take turns."""
+"""How many responses take turns."""
 MOST_WAITING = 12
 _SEND_S = 15.0
 _FIRST_LINE_S = 10.0
@@ -30,7 +30,7 @@ _NAP_S = 0.2
 
 
 class Ask(Record):
-    """A request. `seed` decides what is drawn; temperature 0 always takes the likeliest token."""
+    """A request. `seed` decides what is drawn; with temperature 0 the likeliest token is always taken."""
 
     messages: tuple[Message, ...] = Field(min_length=1, max_length=200)
     max_new_tokens: int = Field(default=256, ge=1, le=8192)
@@ -41,7 +41,7 @@ class Ask(Record):
 
 
 class Score(Record):
-    """A request to a reward model: what it gives each answer to the prompt."""
+    """A request to a reward model for the score of each answer to the prompt."""
 
     op: Literal["score"]
     messages: tuple[Message, ...] = Field(min_length=1, max_length=200)
@@ -52,7 +52,7 @@ Request = Ask | Score
 
 
 class Failed(Exception):
-    """A request that cannot be answered: `code` is for programs."""
+    """A request that cannot be answered; programs read `code`."""
 
     def __init__(self, code: Literal["invalid", "too_long", "busy", "memory", "failed"], message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class Failed(Exception):
 
 
 class Caller:
-    """The other end of a connection."""
+    """The client's end of a connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class Caller:
             return
         try:
             self._connection.sendall(json.dumps({"event": event, **facts}).encode() + b"\n")
-        except OSError:  # closed, or too slow to listen
+        except OSError:  # closed, or too slow to read
             self.gone = True
 
     def fail(self, problem: Failed) -> None:
@@ -86,14 +86,14 @@ class Caller:
 
 @dataclass
 class AnswerInProgress:
-    """A request on its way: `steps` tells the caller one token more each time it is advanced."""
+    """A request under way: each advance of `steps` sends the caller one more token."""
 
     caller: Caller
     steps: Iterator[None]
 
 
 class Server:
-    """Accepts in threads, generates in the thread that calls `serve`. Ends when nobody has asked for `idle_s` seconds."""
+    """Accepts in threads, generates in the thread that calls `serve`. Ends when no request has come for `idle_s` seconds."""
 
     def __init__(self, path: Path, idle_s: float) -> None:
         self._idle_s = idle_s
@@ -107,7 +107,7 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def serve(self, load: Callable[[], "Answers"]) -> None:
-        """Loads the model and answers until it is idle. A model that cannot be loaded is told to whoever asked."""
+        """Load the model and answer until it is idle. If the model cannot be loaded, all callers get the reason."""
         try:
             model = load()
         except Failed as problem:
@@ -126,7 +126,7 @@ class Server:
         self.close()
 
     def end(self) -> None:
-        """From any thread."""
+        """End the server; any thread may call this."""
         self._ended.set()
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Server:
         return not (self._active or self._waiting or self._loading) and self._came.empty()
 
     def _take(self, model: "Answers") -> None:
-        """What has come joins the queue, the queue fills the places. Waits a moment where there is nothing else to do."""
+        """Move new requests to the queue, and from the queue to free places. Waits a moment if there is nothing else to do."""
         with suppress(queue.Empty):
             self._waiting.append(self._came.get(block=not self._active, timeout=_NAP_S))
         while len(self._active) < AT_ONCE and self._waiting:
@@ -148,7 +148,7 @@ class Server:
                 self._active.append(AnswerInProgress(caller, model.answer(ask, caller)))
 
     def _advance(self) -> None:
-        """One token for whoever is next. Who is being answered stays in `_active` meanwhile, so that `idle` is true to it."""
+        """Send one token of the next answer. The answer stays in `_active` meanwhile, so that `idle` is right."""
         answering = self._active[0]
         goes_on = self._step(answering) and not answering.caller.gone
         self._active.popleft()
@@ -156,7 +156,7 @@ class Server:
             self._active.append(answering)
 
     def _step(self, answering: AnswerInProgress) -> bool:
-        """Whether there is more to come."""
+        """Advance an answer; returns whether more is to come."""
         try:
             next(answering.steps)
         except StopIteration:
@@ -202,7 +202,7 @@ class Server:
         self._came.put((ask, caller))
 
     def _yield_place(self, caller: Caller) -> None:
-        """Another model needs the memory: ends where nobody is being answered."""
+        """End, if no answer is under way, because another model needs the memory."""
         leaving = self.idle
         caller.tell("leaving" if leaving else "busy")
         caller.close()
@@ -210,7 +210,7 @@ class Server:
             self.end()
 
     def _refuse_all(self, problem: Failed) -> None:
-        time.sleep(_NAP_S)  # who has just connected is still being read
+        time.sleep(_NAP_S)  # a caller that has just connected is still being read
         while True:
             try:
                 _, caller = self._came.get_nowait()
@@ -221,7 +221,7 @@ class Server:
 
 
 class Answers(Protocol):
-    """A loaded model, whatever it answers."""
+    """A loaded model of any kind."""
 
     def answer(self, ask: Request, caller: Caller) -> Iterator[None]: ...
 
@@ -233,7 +233,7 @@ class ServedScorer:
         self._model = model
 
     def answer(self, ask: Request, caller: Caller) -> Iterator[None]:
-        """Tells `done` with `scores` and `problems`, one of each per answer; of the two one is null or empty. Raises Failed."""
+        """Sends `done` with `scores` and `problems`, one of each per answer; one of the two is null or empty. Raises Failed."""
         if not isinstance(ask, Score):
             raise Failed("invalid", "This model scores texts and cannot write any.")
         found = self._model.scores(ask.messages, ask.answers)
@@ -249,7 +249,7 @@ class ServedModel:
         self._sampler, self._tokenizer, self._longest = sampler, tokenizer, longest
 
     def answer(self, ask: Request, caller: Caller) -> Iterator[None]:
-        """Tells the caller of the start, of each token and of the end. Raises Failed."""
+        """Sends the caller the start, each token and the end. Raises Failed."""
         if not isinstance(ask, Ask):
             raise Failed("invalid", "This model writes text and cannot score any.")
         from trainer.inference.chat import encode_prompt
@@ -276,7 +276,7 @@ class ServedModel:
 
 
 def _listen(path: Path) -> socket.socket:
-    """Whoever starts this process holds a lock, so a socket that is there already is of a process that has died."""
+    """Listen at `path`. The process that starts this one holds a lock, so a socket that exists already is left from a dead process."""
     path.unlink(missing_ok=True)
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     partial = path.with_suffix(".new")
