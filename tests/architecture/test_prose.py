@@ -21,6 +21,7 @@ READ = (
     "trainer/config",
     "trainer/contracts",
     "trainer/curriculum",
+    "trainer/formulas",
     "trainer/hacking",
     "trainer/inference",
     "trainer/judges",

@@ -1,4 +1,4 @@
-"""The pure functions of METHODS on numbers from a file: `python -m trainer formula NAME FILE.json`. Torch-free."""
+"""The pure functions of rewards, judges and curricula on numbers from a file: `python -m trainer formula NAME FILE.json`. Torch-free."""
 
 from .base import Formula, InputInvalid, Undefined
 from .registry import FORMULAS

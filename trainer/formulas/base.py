@@ -1,4 +1,4 @@
-"""What a formula is: a function whose parameters declare the inputs, and what it may answer."""
+"""A formula is a function whose parameters declare its inputs; this module also has the answers that a formula may give."""
 
 import inspect
 import json
@@ -27,7 +27,7 @@ class Undefined(Exception):
 
 @dataclass(frozen=True)
 class Partly:
-    """A value of which parts are undefined (null), and why."""
+    """A value with undefined (null) parts, and the reason."""
 
     value: Any
     why: str
@@ -57,7 +57,7 @@ class Formula:
     compute: Compute
 
     def evaluate(self, record: Any) -> dict[str, Any]:
-        """`{"value": ...}`, with "why" where all or a part of it is undefined. Raises InputInvalid."""
+        """`{"value": ...}`, with "why" if all or a part of it is undefined. Raises InputInvalid."""
         if not isinstance(record, dict):
             raise InputInvalid("FILE", "expected one JSON object with the inputs by name")
         try:
@@ -75,12 +75,12 @@ class Formula:
             return {"value": None, "why": _TOO_LARGE}
         except InputInvalid:
             raise
-        except ValueError as error:  # the functions of the product begin their messages with the argument
+        except ValueError as error:  # messages of the product's functions begin with the argument
             field, _, message = str(error).partition(": ")
             raise InputInvalid(field, message) from error
 
     def usage(self) -> str:
-        """`name {a, b, [c]}`: the inputs, those in brackets may be left out."""
+        """`name {a, b, [c]}`: the inputs; those in brackets may be left out."""
         fields = self.inputs.model_fields.items()
         return f"{self.name} {{{', '.join(n if field.is_required() else f'[{n}]' for n, field in fields)}}}"
 
@@ -107,7 +107,7 @@ class Formula:
                 f"is empty; expected at least {least}" if not found else f"has {found}; expected at least {least}",
             )
         if isinstance(item["input"], str | int | float | None):
-            shown = json.dumps(item["input"], ensure_ascii=False)  # as it stands in the file
+            shown = json.dumps(item["input"], ensure_ascii=False)  # as the file has it
             message += f", found {shown if len(shown) <= 40 else shown[:37] + '...'}"
         return field, message[:1].lower() + message[1:]
 
@@ -125,7 +125,7 @@ def formula(compute: Compute) -> Formula:
 
 
 def same_length(**lists: Sized) -> None:
-    """Raises InputInvalid at the first list that is not as long as the first one."""
+    """Raises InputInvalid at the first list whose length differs from that of the first list."""
     (first, expected), *others = lists.items()
     for name, values in others:
         if len(values) != len(expected):
@@ -133,14 +133,14 @@ def same_length(**lists: Sized) -> None:
 
 
 def same_width(name: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Raises InputInvalid at the first row that is not as long as row 0."""
+    """Raises InputInvalid at the first row whose length differs from that of row 0."""
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise InputInvalid(f"{name}[{i}]", f"has {len(row)} entries, {name}[0] has {len(rows[0])}")
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: no -0.0, no infinity."""
+    """The value as JSON allows it: without -0.0 and infinity."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise Undefined(_TOO_LARGE)

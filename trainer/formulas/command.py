@@ -1,7 +1,7 @@
 """`python -m trainer formula NAME FILE.json`: one formula on inputs of your own.
 
-FILE ("-": standard input) holds one JSON object, the inputs by name. Prints {"value": ...}; where the formula has no value
-it is null, and "why" says the reason. Bad input: one line on standard error that names the field, exit status 2.
+FILE ("-": standard input) holds one JSON object, the inputs by name. Prints {"value": ...}; if the formula has no value,
+it is null, and "why" gives the reason. Bad input: one line on standard error that names the field, exit status 2.
 """
 
 import json
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         if len(argv) != 2:
             raise InputInvalid("arguments", f"expected NAME and FILE, found {len(argv)}; {USAGE}")
-        with np.errstate(all="ignore"):  # a value that is not finite is said in the answer
+        with np.errstate(all="ignore"):  # the answer itself says if a value is not finite
             print(json.dumps(_named(argv[0]).evaluate(_read(argv[1])), allow_nan=False))
     except InputInvalid as error:
         print("error:", *error.problem.split(), file=sys.stderr)
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def listing() -> str:
-    """Every formula with its inputs and a line on what it is."""
+    """Every formula with its inputs and one line of explanation."""
     return "\n".join(f"{each.usage()}\n    {each.summary}" for each in FORMULAS.values())
 
 
@@ -60,7 +60,7 @@ def _read(name: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless a key stands in it twice: which of the two is meant cannot be known."""
+    """The pairs as an object. Raises InputInvalid if a key is there twice, because only one can be meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]

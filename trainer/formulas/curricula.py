@@ -1,4 +1,4 @@
-"""Formulas of what to train on next: curricula, budgets, selection. Parameters are the inputs by name."""
+"""Formulas that choose what to train on next: curricula, budgets, selection. Parameters are the inputs by name."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ Lengths = Annotated[list[Count], Field(min_length=1)]
 Rewards = Annotated[list[float | None], Field(min_length=1)]
 Numbers = Annotated[list[float], Field(min_length=1)]
 Rollouts = Annotated[int, Field(ge=0, le=1_000_000)]
-Drawn = Annotated[int, Field(ge=0, le=100_000)]  # binomials of more take seconds
+Drawn = Annotated[int, Field(ge=0, le=100_000)]  # binomials of larger numbers take seconds
 
 
 def toggle_budget(lengths: Lengths, rewards: Rewards, rho: Share) -> float:
@@ -33,7 +33,7 @@ def toggle_budget(lengths: Lengths, rewards: Rewards, rho: Share) -> float:
 def toggle_reward(
     rewards: Rewards, lengths: Lengths, budget: NotNegative | None, t: Count, m: Positive, lam: float
 ) -> list[float | None]:
-    """Rewards of a group at iteration t: in budget phases 0 above the budget, once the mean reward is lam (Toggle)."""
+    """Rewards of a group at iteration t: in budget phases 0 above the budget, if the mean reward is at least lam (Toggle)."""
     same_length(rewards=rewards, lengths=lengths)
     return toggle.toggle_rewards(rewards, lengths, budget, t, m, lam)
 
@@ -64,7 +64,7 @@ def budget(
     low: Rollouts,
     high: Rollouts,
 ) -> list[int]:
-    """Rollouts of each prompt: low for all, then one at a time where p (1 - p) / ((n + 1) (n + 2)) is largest."""
+    """Rollouts of each prompt: low for all, then one at a time to the prompt with the largest p (1 - p) / ((n + 1) (n + 2))."""
     same_length(pass_rates=pass_rates, counts=counts)
     return budgets.allocate(pass_rates, counts, total, low, high)
 

@@ -37,7 +37,7 @@ def mams_reward(
 
 
 def rationale_ap(matrix: Matrix, correct: Flag = False, threshold: Share = rationale.HIT_THRESHOLD) -> float:
-    """Average precision of a judge's reasons; a row of `matrix` is a human reason. `correct` is not looked at."""
+    """Average precision of a judge's reasons; a row of `matrix` is a human reason. `correct` is not read."""
     value = rationale.average_precision(_scores(matrix), len(matrix), threshold)
     if value is None:
         raise Undefined(_NO_HUMAN_REASONS)
@@ -45,7 +45,7 @@ def rationale_ap(matrix: Matrix, correct: Flag = False, threshold: Share = ratio
 
 
 def rationale_hybrid(matrix: Matrix, correct: Flag, threshold: Share = rationale.HIT_THRESHOLD) -> float:
-    """Average precision of a judge's reasons where its verdict is right, else 0 (AP x outcome)."""
+    """Average precision of a judge's reasons if its verdict is right, else 0 (AP x outcome)."""
     value = rationale.hybrid(_scores(matrix), len(matrix), 1, 1 if correct else -1, threshold)
     if value is None:
         raise Undefined(_NO_HUMAN_REASONS)
@@ -53,7 +53,7 @@ def rationale_hybrid(matrix: Matrix, correct: Flag, threshold: Share = rationale
 
 
 def remax_pairwise(sample_first: pairwise.Place | None, sample_second: pairwise.Place | None) -> float:
-    """Share of the two orders in which a sample wins against the greedy answer; inputs are the places that won."""
+    """Share of the two orders in which a sample wins against the greedy answer; the inputs are the places that won."""
     value = pairwise.remax_pairwise(sample_first, sample_second)
     if value is None:
         raise Undefined(_no_verdict(sample_first=sample_first, sample_second=sample_second))
@@ -61,7 +61,7 @@ def remax_pairwise(sample_first: pairwise.Place | None, sample_second: pairwise.
 
 
 def swap_consistent(given: pairwise.Side | None, swapped: pairwise.Side | None) -> str:
-    """The verdict both orders agree on; `swapped` is as said, before un-swapping."""
+    """The verdict on which both orders agree; `swapped` is the verdict before un-swapping."""
     value = pairwise.swap_consistent(given, swapped)
     if value is not None:
         return value
@@ -80,7 +80,7 @@ def cohens_d(chosen: list[float | None], rejected: list[float | None]) -> float:
 
 
 def likert_score(ratings: list[Rating | None], weights: list[float]) -> float:
-    """Weighted mean of ratings 1 to 10, brought to 0 to 1: sum w (rating - 1) / 9 / sum w."""
+    """Weighted mean of ratings 1 to 10, scaled to 0 to 1: sum w (rating - 1) / 9 / sum w."""
     same_length(ratings=ratings, weights=weights)
     if sum(weights) <= 0:
         raise InputInvalid("weights", f"sum to {sum(weights):g}; a score needs a sum above 0")
@@ -105,7 +105,7 @@ def _measured(given: Any) -> Any:
 
 
 def reward_expression(expression: str, parts: dict[str, Annotated[MeasuredPart, BeforeValidator(_measured)]]) -> float:
-    """A reward put together from the values of its parts, such as outcome * rc + 0.1 * format."""
+    """A reward computed from the values of its parts by an expression such as outcome * rc + 0.1 * format."""
     try:
         parsed = parse(expression, list(parts))
     except ExpressionInvalid as error:
@@ -125,7 +125,7 @@ def _flag_or_place(value: Any) -> Any:
 
 
 def pad_group(valid: list[Annotated[Any, BeforeValidator(_flag_or_place)]], size: GroupSize | None = None) -> list[int]:
-    """Places a group trains on: its valid ones, repeated up to its size where more than half are valid (GLM-5).
+    """Places a group trains on: its valid ones, repeated up to its size if more than half are valid (GLM-5).
 
     `valid` has a true or false (1 or 0) for each response; or, with `size`, the places of the valid ones.
     """

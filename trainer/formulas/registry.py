@@ -1,4 +1,4 @@
-"""Every formula of the command line, in the order in which it is listed. A new one is a function and a line here."""
+"""Every formula of the command line, in the order of its list. A new one is a function and a line here."""
 
 from . import curricula, judgement, training_judges
 from .base import Compute, formula

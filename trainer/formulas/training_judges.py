@@ -1,4 +1,4 @@
-"""Formulas of judges and rubric writers that learn. Parameters are the inputs by name."""
+"""Formulas of judges and rubric writers in training. Parameters are the inputs by name."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -36,7 +36,7 @@ def rubric_arm_judge(verdict: Verdict | None, label: Verdict, format_ok: Flag) -
 
 
 def rubric_arm_writer(verdict: Verdict | None, label: Verdict) -> float:
-    """Reward of a rubric: 1 where the frozen judge that used it chose the label's answer, else 0."""
+    """Reward of a rubric: 1 if the frozen judge that used it chose the label's answer, else 0."""
     value = arm.writer_reward(verdict, label)
     if value is None:
         raise Undefined("the judge gave no verdict, so the rubric is excluded" if verdict is None else _TIE)
@@ -57,7 +57,7 @@ def arm_variances(p: list[Share], u_r: Vectors, u_j: Vectors) -> Any:
 
 
 def rubric_format(text: str, form: RubricForm) -> dict[str, Any]:
-    """Whether a written rubric has the form it should, with the reasons where not."""
+    """Whether a written rubric has its form, with the reasons if not."""
     found = read_rubric(text, form)
     return {"ok": found.ok, "reasons": found.problems, "notes": found.notes}
 
@@ -67,7 +67,7 @@ def judgement_format(
 ) -> dict[str, Any]:
     """Whether a judgement has its form: every criterion, a justification and one decision, or reasons and then a verdict.
 
-    The latter, `json` and `lines`, is of a pair without a rubric.
+    The second form, `json` or `lines`, is for a pair without a rubric.
     """
     if form is None and criteria is None:
         form = "json" if without_thinking(text).startswith("{") else "lines"
