@@ -31,6 +31,7 @@ READ = (
     "trainer/metrics",
     "trainer/monitors",
     "trainer/objectives",
+    "trainer/ray_jobs",
     "trainer/rewards",
     "trainer/rollouts",
     "trainer/rubrics",

@@ -1,8 +1,9 @@
 """`python -m trainer job`: what Ray starts. Asks the server what to do, does it, and reports.
 
-The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. TOUCHSTONE_REQUEST_ID, if it is set, is
-the id under which the server's log tells how the run came to be. With TOUCHSTONE_CARRIES, JSON that has a token by the id of a run, the
-process trains these runs as well, in turns: each has its assignment, folder and events, as by itself.
+The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. If TOUCHSTONE_REQUEST_ID is set, it is
+the id under which the server's log shows the request that began the run. With TOUCHSTONE_CARRIES, JSON that has a token by the id of a run,
+the
+process trains these runs as well, in turns: each has its own assignment, folder and events.
 """
 
 import json
@@ -44,8 +45,8 @@ class JobError(RuntimeError):
 
 
 def job(arguments: list[str]) -> int:
-    """0: finished or stopped; 1: failed; 3: could not even start or was abandoned. Of several runs the worst."""
-    if os.environ.get(WEIGHTS_JOB):  # a cluster that starts runs in a way of its own starts these jobs the same way
+    """Exit status 0: finished or stopped; 1: failed; 3: could not start or was abandoned. For several runs it is the worst status."""
+    if os.environ.get(WEIGHTS_JOB):  # a cluster with its own way of starting runs starts these jobs in the same way
         from trainer.weights.command import main
 
         return main(arguments)
@@ -66,13 +67,13 @@ def job(arguments: list[str]) -> int:
 
 
 def _tickets() -> list[tuple[str, str]]:
-    """(run, token) of all that this process trains. Without variables there is one, with which `Attempt` says what is missing."""
+    """(run, token) of all runs that this process trains. Without variables there is one entry, for which `Attempt` names what is missing."""
     carried: dict[str, str] = json.loads(os.environ.get(CARRIES) or "{}")
     return [(os.environ.get("TOUCHSTONE_RUN_ID", ""), os.environ.get("TOUCHSTONE_RUN_TOKEN", "")), *carried.items()]
 
 
 def _traced(attempts: list["Attempt"]) -> int:
-    """In a span that belongs to the task by which the server handed the runs over."""
+    """Train in a span that belongs to the task in which the server handed the runs over."""
     first = attempts[0]
     told: dict[str, tracing.Value] = {
         "touchstone.run.id": ",".join(each.run for each in attempts),
@@ -104,7 +105,7 @@ def _carry_out(attempts: list["Attempt"]) -> int:
     elif ready:
         from trainer.loops.together import run_together
 
-        # each is over when it is over: it may go on elsewhere while the others are still at work here
+        # a run ends by itself: it may be resumed elsewhere while the others still train here
         jobs = [(job, each.assignment.resume) for each, job in ready]
         run_together(jobs, after=lambda place, ended_well: codes.append(ready[place][0].end(ended_well)))
     for each in attempts:
@@ -113,17 +114,17 @@ def _carry_out(attempts: list["Attempt"]) -> int:
 
 
 Wholes = dict[str, Path]
-"""Directories of whole models by what they are made of, so that a base with adapters is merged once for all runs of this process."""
+"""Directories of whole models by what they are made of, so that a base with adapters is merged once for all runs of the process."""
 
 
 class Attempt:
-    """One attempt of a run: what the server wants, the folder that no earlier attempt writes to any more, the events.
+    """One attempt of a run: its assignment, its folder, which no earlier attempt writes to any more, and its events.
 
-    Raises JobError, Taken and OSError where it cannot begin.
+    Raises JobError, Taken and OSError if it cannot begin.
     """
 
     def __init__(self, run: str, token: str, name: str = "") -> None:
-        """`name`: before its lines in a log that others share."""
+        """`name` stands before its lines in a log that other runs share."""
         address = f"api/v1/ingest/runs/{_given('TOUCHSTONE_RUN_ID', run)}"
         self._url = f"{_given('TOUCHSTONE_URL', os.environ.get('TOUCHSTONE_URL', '')).rstrip('/')}/{address}"
         self.run, self._token = run, _given("TOUCHSTONE_RUN_TOKEN", token)
@@ -132,7 +133,7 @@ class Attempt:
             self._client = opened.enter_context(httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False))
             assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
             opened.enter_context(folder.alone(places.run_dir(assignment), _PATIENCE_S))
-            # how far the server is, now that no earlier attempt tells it anything more
+            # the last number that the server has, now that no earlier attempt sends any
             self.assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
             self.run_dir = places.run_dir(self.assignment)
             self._store = node.store(self.assignment.store_url, token)
@@ -144,11 +145,11 @@ class Attempt:
             self._opened = opened.pop_all()
 
     def begin(self) -> None:
-        """From here on the server hears of it, also while it waits for its turn."""
+        """Connect to the server, which hears from the run also while it waits for its turn."""
         self._sink.start()
 
     def prepared(self, wholes: "Wholes") -> "StageJob | None":
-        """What the run needs, config and examples first: a mistake in them needs no model to be found. None: it has failed."""
+        """What the run needs, config and examples first: a mistake in them needs no model to be found. None: the run has failed."""
         assignment, monitor, store = self.assignment, self.monitor, self._store
         if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
             monitor.log(f"Started by request {asked} of the server's log")
@@ -173,12 +174,12 @@ class Attempt:
         return StageJob(recipe, config, examples, models, self.run_dir, monitor, assignment.forked, access)
 
     def end(self, ended_well: bool) -> int:
-        """Delivers the rest and leaves the folder to the next attempt. The status of the run."""
+        """Deliver the rest and leave the folder to the next attempt; returns the exit status of the run."""
         with self._opened:
             delivered = self.monitor.close()
             if self._store:
                 self._store.close()
-                # all of it is with the server; of a run that failed the newest may be here alone
+                # the server has everything; if the run failed, the newest files may be only here
                 self._may_be_cleared = delivered and ended_well
         if self.monitor.command == "abandon":
             print("abandoned: the server has given this run to another attempt", file=sys.stderr)
@@ -191,13 +192,13 @@ class Attempt:
         return 0 if ended_well else 1
 
     def clear(self) -> None:
-        """Once all runs of the process are over: a model that others use may be in its folder."""
+        """Remove the folder once all runs of the process are over: it may contain a model that others use."""
         if self._may_be_cleared:
             places.clear(self.run_dir)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:
-    """The frozen version's rows, verified; kept from an earlier attempt when they are whole. Raises JobError."""
+    """The frozen version's rows, verified; those of an earlier attempt are kept if they are complete. Raises JobError."""
     path = run_dir / "examples.jsonl"
     if path.is_file() and version_digest(path) == assignment.examples_digest:
         return path
@@ -231,7 +232,7 @@ def _download(client: httpx.Client, url: str, path: Path) -> None:
 
 
 def _patiently(client: httpx.Client, url: str) -> bytes:
-    """The body of a GET; a server that is just restarting is waited for. Raises JobError."""
+    """The body of a GET; waits for a server that is restarting. Raises JobError."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

@@ -12,16 +12,16 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class FolderTaken(Exception):
-    """Another process writes there, and went on doing so."""
+    """Another process writes to the folder, and did not stop in time."""
 
 
 @contextmanager
 def alone(folder: Path, patience_s: float) -> Iterator[None]:
-    """Waits until no other process is in the folder, and keeps others out of it.
+    """Wait until no other process is in the folder, and keep others out of it.
 
-    An earlier attempt may outlive what started it: Ray was killed, and the process has not noticed yet. It would go on writing
-    checkpoints and events between those of its successor. The kernel lets go when a process ends, however it ends. Raises FolderTaken
-    after `patience_s`. A file system without locks keeps nobody out.
+    An earlier attempt may outlive the process that started it: Ray was killed, and the attempt has not noticed yet. It would go on writing
+    checkpoints and events between those of its successor. The kernel frees the lock when a process ends in any way. Raises FolderTaken
+    after `patience_s`. A file system without locks keeps no process out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as file:

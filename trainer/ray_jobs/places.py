@@ -10,12 +10,14 @@ from trainer.storing import ObjectStore, StoreRefused, scratch
 from . import folder
 
 LEFT_S = 3600.0
-"""After which what a process that is gone has left on a node is removed."""
+"""Seconds after which files that a dead process has left on a node are removed."""
 
 
 def run_dir(assignment: RunAssignment) -> Path:
-    """Of this attempt alone where the node shares no disk: what an earlier attempt left on it may be older than what another
-    node has told since. Raises OSError."""
+    """The folder of the run. If the node shares no disk, it is that of this attempt alone: files of an earlier attempt may be older than
+    what another
+    node has reported since. Raises OSError.
+    """
     if not assignment.store_url:
         return Path(assignment.run_dir)
     runs = scratch(assignment.store_url) / "runs"
@@ -24,9 +26,9 @@ def run_dir(assignment: RunAssignment) -> Path:
 
 
 def newest_checkpoint(assignment: RunAssignment, store: ObjectStore, run_dir: Path) -> None:
-    """Fetched into the run's folder. One that is not what was written is passed over for the one before it.
+    """Fetch the newest checkpoint into the run's folder. A checkpoint that is not as it was written is skipped for the one before it.
 
-    Raises StoreAway and OSError, and StoreRefused where there are some and none is whole.
+    Raises StoreAway and OSError, and StoreRefused if there are checkpoints and none is complete.
     """
     problems = []
     for name in assignment.checkpoints:
@@ -47,7 +49,7 @@ def clear(run_dir: Path) -> None:
 
 
 def clear_left(runs: Path) -> None:
-    """Folders of attempts that were killed. Nobody is in them, and nobody will be: each attempt has its own."""
+    """Remove folders of attempts that were killed. No process uses them, because each attempt has its own."""
     for left in runs.glob("*-*"):
         try:
             is_old = time.time() - left.stat().st_mtime > LEFT_S
