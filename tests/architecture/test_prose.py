@@ -37,6 +37,7 @@ READ = (
     "trainer/rubrics",
     "trainer/runners",
     "trainer/scheduling",
+    "trainer/selection",
     "trainer/serving",
     "trainer/simulator",
     "trainer/tasks",

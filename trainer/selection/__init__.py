@@ -1,4 +1,4 @@
-"""Which examples to train on, chosen by what a model makes of them. Torch-free."""
+"""Chooses examples to train on by what a model makes of them. Torch-free."""
 
 from .clusters import near_duplicates
 from .faults import FAULTS

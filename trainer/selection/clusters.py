@@ -10,7 +10,7 @@ from .kcenter import unit_rows
 
 _PASSES = 8
 _AT_ONCE = 8_192
-"""Rows whose likeness to every centre is in memory together."""
+"""Rows whose cosines with every centre are in memory together."""
 _ROUNDING = 1e-5
 Vectors = NDArray[np.floating]
 Places = NDArray[np.int64]
@@ -23,11 +23,12 @@ def near_duplicates(
     size: int = 500,
     tell: Callable[[int], None] = lambda done: None,
 ) -> Places:
-    """[N]: for each example the index of the one that stays for it, its own if it stays itself.
+    """For each example [N], the index of the example that stays for it; its own index if it stays itself.
 
-    Spherical k-means makes about N / `size` clusters. Within each, from the example that is least like the centre on, an example
-    goes when one that stays before it has a cosine of `likeness` or more: so nothing goes by a chain of likenesses, and what stays is the
-    unusual one. Alike examples in two clusters are not found. Memory: the embeddings, and a few numbers a row for each of C clusters
+    Spherical k-means makes about N / `size` clusters. Within each, starting with the example that is least like the centre, an example
+    is removed if one that stays before it has a cosine of `likeness` or more. So nothing is removed by a chain of likenesses, and the
+    unusual example stays. Alike examples in two clusters are not found. Memory: the embeddings, and a few numbers a row for each of C
+    clusters
     for 8,192 rows at once. Raises ValueError for a zero vector.
     """
     unit_ND = unit_rows(embeddings_ND)
@@ -42,7 +43,7 @@ def near_duplicates(
 
 
 def _clusters(unit_ND: Vectors, count: int, seed: int) -> Iterator[Places]:
-    """The places of each cluster, those least like its centre first; equally like ones in their order."""
+    """The places of each cluster, those least like its centre first; equally like ones stay in their order."""
     if not len(unit_ND):
         return
     draw = np.random.default_rng(seed)
@@ -69,7 +70,7 @@ def _nearest(unit_ND: Vectors, centres_CD: Vectors) -> tuple[Places, Vectors]:
 
 
 def _within(unit_ND: Vectors, places: Places, likeness: float) -> Iterator[tuple[int, int]]:
-    """(place that goes, place that stays for it) of one cluster."""
+    """Pairs (removed place, place that stays for it) of one cluster."""
     waiting = places
     while len(waiting) > 1:
         first, waiting = int(waiting[0]), waiting[1:]

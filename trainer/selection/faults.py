@@ -8,7 +8,7 @@ import regex
 
 _FENCE = "```"
 _LINE = 12
-"""Letters from which a line that comes again and again counts as repetition."""
+"""The least number of characters of a line whose repetition counts."""
 _TIMES, _PIECE = 4, 16
 _WORD = regex.compile(r"\p{Han}|[\p{L}\p{N}]+")
 _SCRIPTS = {
@@ -21,14 +21,14 @@ _SCRIPTS = {
     "Devanagari": regex.compile(r"\p{Devanagari}"),
     "Thai": regex.compile(r"\p{Thai}"),
     "Hebrew": regex.compile(r"\p{Hebrew}"),
-    "Greek": regex.compile(r"\p{Greek}{3,}"),  # single letters are mathematics
+    "Greek": regex.compile(r"\p{Greek}{3,}"),  # single letters occur in mathematics
 }
 _HABITUAL = {"Latin"}
-"""Names, code and units: in texts of any language."""
+"""Scripts that occur in texts of any language, in names, code and units."""
 
 
 def mixes_scripts(prompt: str, response: str) -> bool:
-    """Whether the response goes over to a script that neither the prompt nor most of the response is written in."""
+    """Whether the response changes to a script that neither the prompt nor most of the response uses."""
     counts = {name: len(pattern.findall(response)) for name, pattern in _SCRIPTS.items()}
     main = max(counts, key=lambda name: counts[name])
     families = {"Han", "Kana"} if main in ("Han", "Kana") else {main}
@@ -41,8 +41,7 @@ def mixes_scripts(prompt: str, response: str) -> bool:
 
 
 def repeats(prompt: str, response: str) -> bool:
-    """Whether a line of some length stands there four times, or sixteen words follow upon themselves, as a model does that has lost its
-    way."""
+    """Whether a line of some length occurs four times, or sixteen words repeat a piece directly, as in a model's loop."""
     lines = Counter(line.strip() for line in response.split("\n") if len(line.strip()) >= _LINE)
     if lines and max(lines.values()) >= _TIMES and max(lines, key=lambda line: lines[line]) not in prompt:
         return True
@@ -51,7 +50,7 @@ def repeats(prompt: str, response: str) -> bool:
 
 
 def _comes_again(words: list[str], width: int) -> bool:
-    """Whether a piece of so many words follows upon itself until sixteen words, and four pieces, are filled."""
+    """Whether a piece of so many words repeats directly, at least four times and over at least sixteen words."""
     wanted = max(_TIMES, _PIECE // width) * width - width
     run = 0
     for place in range(width, len(words)):
@@ -62,7 +61,7 @@ def _comes_again(words: list[str], width: int) -> bool:
 
 
 def breaks_format(prompt: str, response: str) -> bool:
-    """Whether a fence of code is never closed, a response that begins as JSON is none, or a tag of reasoning stands alone."""
+    """Whether a code fence is never closed, a response that begins as JSON is not JSON, or a tag of reasoning has no partner."""
     text = response.strip()
     if text.count(_FENCE) % 2:
         return True
@@ -81,4 +80,4 @@ FAULTS: Mapping[str, Callable[[str, str], bool]] = {
     "repetition": repeats,
     "broken format": breaks_format,
 }
-"""By name: whether a response (prompt, response) has the fault."""
+"""Functions by the name of the fault: whether a response (prompt, response) has it."""

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 _BATCH = 256
 """Picks between two passes over all embeddings."""
 _FRONT = 2_048
-"""Examples among which they are looked for."""
+"""The number of examples among which the next picks are looked for."""
 _AT_ONCE = 8_192
 """Rows whose distances to a batch are in memory together."""
 _ROUNDING = 1e-12
@@ -22,8 +22,8 @@ def k_center(
 ) -> list[int]:
     """Indices of k examples, in the order in which they were picked (K-center greedy, Sener and Savarese, 2018).
 
-    The first has the highest perplexity; each further one the largest `ppl * distance to the nearest picked example`,
-    distance being 1 - cosine. Ties, and what differs by rounding only, go to the lowest index. One pass over the
+    The first has the highest perplexity; each further one has the largest `ppl * distance to the nearest picked example`,
+    where distance is 1 - cosine. Ties, also up to rounding, go to the lowest index. There is one pass over the
     embeddings for up to 256 picks; beside them it needs memory for a few numbers an example. Raises ValueError, naming the argument, for
     a zero vector, a negative perplexity, or a k that is not in 1..N.
     """
@@ -34,7 +34,7 @@ def k_center(
         raise ValueError(f"ppl[{int(np.argmin(ppl))}]: a perplexity below 0")
     if not 1 <= k <= len(unit_ND):
         raise ValueError(f"k: {k} of {len(unit_ND)} examples")
-    ppl = np.ldexp(ppl, -int(np.frexp(ppl.max())[1]))  # only their ratios count, and products stay finite
+    ppl = np.ldexp(ppl, -int(np.frexp(ppl.max())[1]))  # only their ratios count, and the products stay finite
     nearest = np.full(len(ppl), 2.0)
     picked = pending = [_first_highest(ppl)]
     while len(picked) < k:
@@ -48,8 +48,9 @@ def k_center(
 def _picks(
     ppl: NDArray[np.float64], nearest: NDArray[np.float64], unit_ND: NDArray[np.floating], most: int
 ) -> list[int]:
-    """The next picks, one or more: values only fall, so the best of those in front is the best of all as long as it is above what
-    the best of the others was."""
+    """The next picks, one or more. Values only fall, so the best of the front is the best of all while it is above the best of the
+    others.
+    """
     values = np.where(nearest < 0, -1.0, ppl * nearest)
     places, others = _front(values)
     rows_MD = unit_ND if len(places) == len(unit_ND) else unit_ND[places]
@@ -67,7 +68,7 @@ def _picks(
 
 
 def _front(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """The places of the highest values, all of equal ones, ascending; and the highest of the others."""
+    """The places of the highest values, with all equal ones, ascending; and the highest of the other values."""
     if len(values) <= _FRONT:
         return np.arange(len(values)), -np.inf
     least = np.partition(values, len(values) - _FRONT)[len(values) - _FRONT]
@@ -76,7 +77,7 @@ def _front(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
 
 
 def _come_closer(nearest: NDArray[np.float64], unit_ND: NDArray[np.floating], picks: list[int]) -> None:
-    """Distances to the nearest pick, now that there are `picks` too; those themselves are below every other, and stay so."""
+    """Update the distances to the nearest pick with `picks`; the picks themselves get a value below every distance."""
     picks_DK = unit_ND[picks].T
     for start in range(0, len(unit_ND), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
@@ -85,7 +86,7 @@ def _come_closer(nearest: NDArray[np.float64], unit_ND: NDArray[np.floating], pi
 
 
 def _rounded(cosine: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Cosine distances, without what is rounding."""
+    """Cosine distances without rounding errors."""
     digits = 12 if cosine.dtype == np.float64 else 5
     return np.maximum(np.round(1.0 - cosine, digits), 0.0)
 

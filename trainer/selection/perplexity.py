@@ -9,8 +9,7 @@ WINDOW = 512
 def sliding_perplexity(logp_T: ArrayLike, window: int = WINDOW) -> float | None:
     """The largest mean negative log-likelihood of `window` tokens in a row, in nats.
 
-    Windows begin at every token that has a whole window before it ends: one token apart, not side by side. A text that is
-    shorter is one window. None for a text without tokens.
+    Windows begin at every token, so they overlap. A shorter text is one window. None for a text without tokens.
     """
     nll = -np.asarray(logp_T, dtype=np.float64)
     if not len(nll):
