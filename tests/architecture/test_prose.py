@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "workers", "trainer", "client", "benchmarks", "scripts", "demo")
 READ = (
     "trainer/checkpoints",
+    "trainer/claims",
     "trainer/config",
     "trainer/contracts",
     "trainer/curriculum",

@@ -24,9 +24,9 @@ from .tasks import TASKS
 
 
 def main(arguments: list[str]) -> int:
-    """Runs every arm with every seed, then compares. A killed command goes on where it was when it is given again.
+    """Runs every arm with every seed, then compares. If the command was killed, the same command goes on from there.
 
-    0: there is a verdict; 1: some runs have no result; 2: nothing could be run.
+    Exit status 0: there is a verdict; 1: some runs have no result; 2: nothing could be run.
     """
     options = _options(arguments)
     plan, size = PLANS[options.name], options.size
@@ -104,7 +104,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _own(out: Path, claim: str) -> None:
-    """Marks the folder as that of the claim. Raises ValueError where it is another's: its model was taught another task."""
+    """Mark the folder as that of the claim. Raises ValueError if it is another claim's: its model was taught another task."""
     out.mkdir(parents=True, exist_ok=True)
     marker = out / "claim"
     if marker.exists() and marker.read_text() != claim:
@@ -113,7 +113,7 @@ def _own(out: Path, claim: str) -> None:
 
 
 def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) -> tuple[Path, Path]:
-    """Files of examples and model; the toy's are made, in OUT. Raises OSError or ValueError."""
+    """Files of examples and model; those of the toy task are made in OUT. Raises OSError or ValueError."""
     if size == "tiny":
         data = out / "examples.jsonl"
         task = TASKS[plan.task]
@@ -135,8 +135,10 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
 def _jobs(
     plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, asked: Path, steps: int | None
 ) -> list[ArmJob]:
-    """Seed by seed, so that a command cut short has whole comparisons. `asked`: the model as it was given, which answers as the judges
-    that stay as they are."""
+    """The runs, seed by seed, so that an interrupted command has complete comparisons. `asked` is the model as it was given, which answers
+    for
+    judges that no run trains.
+    """
     jobs, given = [], plan.sizes[size].config
     shared = {**given, "steps": steps} if steps else given
     by_seed = TASKS[plan.task].by_seed if size == "tiny" else None
@@ -158,7 +160,7 @@ def _folder(out: Path, arm: Arm, seed: int) -> Path:
 
 
 def _of_seed(out: Path, seed: int, examples: Callable[[int], Sequence[Example]]) -> Path:
-    """The file of a seed with examples of its own, made once."""
+    """The file with the examples of a seed that has its own, made once."""
     file = out / "data" / f"seed-{seed}.jsonl"
     if not file.exists():
         file.parent.mkdir(exist_ok=True)
@@ -167,7 +169,7 @@ def _of_seed(out: Path, seed: int, examples: Callable[[int], Sequence[Example]])
 
 
 def _uses(plan: Plan, arm: Arm, shared: Mapping[str, Any], out: Path, seed: int) -> dict[str, Used]:
-    """Raises ValueError where an arm that trains no judge is to be one."""
+    """The outputs that a run uses. Raises ValueError if an arm that trains no judge is used as one."""
     found, slots = {}, RECIPES[plan.recipe_of(arm)].slots
     for role, (used, output) in plan.used(arm).items():
         name = output or RECIPES[plan.recipe_of(used)].outputs[0].role

@@ -1,8 +1,8 @@
 """Pairs of answers with named faults: a task on which a model of two layers can judge, rightly or by a shortcut.
 
-An answer is some words. Each of the two has two faults that are named in it; the worse answer has one that is grave. People
-prefer the other answer, and their reason is the grave fault. So a criterion is a word, and whoever knows the four grave words
-judges every pair rightly. The planted shortcut: in 85% of the training pairs the better answer is the longer one, by words that
+An answer is some words. Each of the two answers names two faults; the worse answer has a grave one. People
+prefer the other answer, and their reason is the grave fault. So a criterion is a word, and a judge that knows the four grave words
+judges every pair rightly. The planted shortcut is length: in 85% of the training pairs the better answer is the longer one, by words that
 say nothing; in no held-out pair is it.
 
 The model is first taught two ways to judge, and to take either, without knowing which faults are grave: it says `longer` and
@@ -26,7 +26,7 @@ FILLER = "um"
 PROMPT = (Message(role="user", content="case"),)
 LONGER = "longer"
 AGREES = 0.85
-"""Share of training pairs whose better answer is the longer one."""
+"""The share of training pairs whose better answer is the longer one."""
 TRAINED, HELD_OUT = 2_000, 60
 _SHORT, _LONG = 0, 3
 _BY_LENGTH = 0.5
@@ -42,13 +42,13 @@ def examples(seed: int = 5) -> list[Example]:
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0, steps: int = 800) -> bool:
-    """The tiny model with its two ways to judge; False when it is there already."""
+    """Make the tiny model with its two ways to judge; False if it is there already."""
     lessons_ = lessons(random.Random(seed))  # noqa: S311 - as above
     return teach(directory, Course(lessons_, pieces(), steps), progress, seed)
 
 
 def pieces() -> list[str]:
-    """What texts of the task are made of: each is a token of its own, so that a question is thirty tokens and not three hundred."""
+    """The pieces of the task's texts: each is one token, so that a question is thirty tokens and not three hundred."""
     (message,) = question(PROMPT, " ", " ", "lines")
     frame = re.split(r"(?<=\n) (?=\n)", message.content)
     verdicts = [f"\nVerdict: {side} better" for side in "AB"]
@@ -56,7 +56,7 @@ def pieces() -> list[str]:
 
 
 def lessons(chooser: random.Random) -> Iterator[Lesson]:
-    """Questions about random pairs, which nobody has judged, with an answer in one of the two ways."""
+    """Questions about random pairs, with an answer in one of the two ways."""
     while True:
         faults = chooser.sample(GRAVE + LIGHT, 4)
         first, second = faults[:2], faults[2:]
@@ -72,7 +72,7 @@ def lessons(chooser: random.Random) -> Iterator[Lesson]:
 
 
 def _example(chooser: random.Random, key: str, split: Split, agrees: bool) -> Example:
-    """One pair; `agrees`: the better answer is the longer one."""
+    """One pair; with `agrees` the better answer is the longer one."""
     grave, light = chooser.choice(GRAVE), chooser.sample(LIGHT, 3)
     better = Response(id="better", text=text(chooser, light[:2], _LONG if agrees else _SHORT))
     worse = Response(id="worse", text=text(chooser, [grave, light[2]], _SHORT if agrees else _LONG))
@@ -81,7 +81,7 @@ def _example(chooser: random.Random, key: str, split: Split, agrees: bool) -> Ex
 
 
 def text(chooser: random.Random, faults: list[str], filler: int) -> str:
-    """An answer: the faults and so many words that say nothing, in any order."""
+    """An answer: the faults and so many words that say nothing, in random order."""
     words = [*faults, *[FILLER] * filler]
     chooser.shuffle(words)
     return " ".join(words)

@@ -1,4 +1,4 @@
-"""What a finished run is judged by, read off its events."""
+"""The measures of a finished run, read off its events."""
 
 import json
 from collections import defaultdict
@@ -12,8 +12,9 @@ from trainer.metrics.claims.responses import ENTROPY, SCORE, measured_responses,
 
 
 def of_responses(events: Path) -> dict[str, Any]:
-    """What its policy's responses to the held-out prompts were worth, the shape of its curves (`trainer.metrics.claims.responses`),
-    and `curve` of held-out score and of entropy by step."""
+    """Measures of its policy's responses to the held-out prompts and of the shape of its curves (`trainer.metrics.claims.responses`),
+    and `curve` of held-out score and of entropy by step.
+    """
     curves = _curves(events, reads)
     return {
         **measured_responses(curves),
@@ -30,7 +31,7 @@ def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
 
 
 def _curves(events: Path, wanted: Callable[[str], bool]) -> dict[str, dict[int, float]]:
-    """The metrics by step; a step that a resumed run repeated counts once."""
+    """The metrics by step; if a resumed run repeated a step, it counts once."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
     for line in jsonlines.lines(events.read_text(encoding="utf-8")):
         if '"metrics"' not in line:

@@ -1,8 +1,10 @@
-"""A pool of demonstrations that is unbalanced and partly wrong, of which a run picks a part to learn (`data.select` of recipe `sft`).
+"""A pool of demonstrations that is unbalanced and partly wrong; a run chooses a part of it to learn (`data.select` of recipe `sft`).
 
 A demonstration answers a prompt of the syllables (`trainer.claims.toy`): it says the two that its topic asks for, and two more by
-Zipf's law. Half of the pool is about the first topic, a quarter about the second, and so on: of the rarest there are some eight among
-a thousand. One demonstration in twenty is wrong: it says four syllables at random. Held-out prompts ask for every topic alike.
+Zipf's law. Half of the pool is about the first topic, a quarter about the second, and so on: about eight of
+a thousand are about the rarest. One demonstration in twenty is wrong: it says four syllables at random. Held-out prompts ask about every
+topic
+equally often.
 """
 
 import random
@@ -14,13 +16,13 @@ from trainer.contracts import Example, Message
 from .toy import SYLLABLES, TOPICS, all_of, ranked
 
 POOL, HELD_OUT = 1_000, 8
-"""Demonstrations, and held-out prompts of each topic."""
+"""The number of demonstrations, and of held-out prompts of each topic."""
 WRONG = 0.05
 _WANTED, _SAID = 2, 4
 
 
 def demonstrations(seed: int = 0) -> list[Example]:
-    """Pools of other seeds ask for other syllables."""
+    """The pool of a seed; pools of other seeds ask for other syllables."""
     chooser = random.Random(seed)  # noqa: S311 - a task, not a secret
     said = ranked()
     asked = chooser.sample(said[5:], _WANTED * len(TOPICS))

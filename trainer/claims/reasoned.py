@@ -1,8 +1,9 @@
 """Real pairs with people's reasons, and a model that was first shown how people judge them.
 
-A small language model does not answer a question about two texts in the form that is asked for, and what cannot be read earns nothing.
-So it begins with demonstrations: some training pairs with the verdict of most raters and two of their reasons. The runs then have other
-training pairs, and held-out ones. Short texts alone, so that two cores are enough.
+A small language model does not answer a question about two texts in the required form, and an answer that cannot be read earns nothing.
+So the model first learns demonstrations: some training pairs with the verdict of most raters and two of their reasons. The runs then use
+other
+training pairs, and held-out ones. Only short texts are used, so that two cores are enough.
 """
 
 import random
@@ -21,23 +22,24 @@ SOURCE = (
     "(github.com/UKPLab/acl2016-convincing-arguments), imported and exported as docs/claims.md says"
 )
 SHOWN, TRAINED, HELD_OUT = 160, 400, 48
-"""Pairs of which the model sees judgements by people, pairs for the runs, and pairs that are held out."""
+"""Numbers of pairs: those of which the model sees people's judgements, those of the runs, and those held out."""
 _LONGEST = 450
-"""Characters of both answers together."""
+"""The largest number of characters of both answers together."""
 _WORDS = range(4, 19)
-"""Of a reason that is shown."""
+"""The numbers of words that a shown reason may have."""
 _REASONS = 2
 _NAMED = re.compile(r"\b(?:a|arg(?:ument)?\s?)([12])\b", re.I)
 
 
 def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None]) -> tuple[Path, Path]:
-    """In `out`: the examples of the runs, and the model that was shown judgements, made once. Raises ValueError where the data has too
-    few pairs with reasons, or the model could not be shown them."""
+    """Make in `out`, once, the examples of the runs and the model that was shown judgements. Raises ValueError if the data has too
+    few pairs with reasons, or if the model could not be shown them.
+    """
     return showing.made_ready(lambda: divided(_examples(given)), model, out, tell, f"{SHOWN} judgements of people")
 
 
 def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:
-    """Demonstrations of judgements; and the pairs of the runs, of which none was shown. Raises ValueError where there are too few."""
+    """Demonstrations of judgements, and the pairs of the runs, none of which was shown. Raises ValueError if there are too few."""
     chooser = random.Random(seed)  # noqa: S311 - a draw, not a secret
     short = [row for row in rows if sum(len(response.text) for response in row.responses) <= _LONGEST]
     train = [row for row in short if row.split == "train" and _judged(row)]
@@ -52,7 +54,7 @@ def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list
 
 
 def demonstration(row: Example, chooser: random.Random) -> Example:
-    """A question about its pair, in either order, and the judgement of most raters with two of their reasons."""
+    """A question about the example's pair, in either order, and the judgement of most raters with two of their reasons."""
     ((pair, reasons),) = _judged(row)
     texts = {response.id: response.text for response in row.responses}
     sides = [pair.first, pair.second]
@@ -71,7 +73,7 @@ def demonstration(row: Example, chooser: random.Random) -> Example:
 
 
 def _judged(row: Example) -> list[tuple[LabelledPair, list[str]]]:
-    """Its pair and two reasons for the verdict of most raters; nothing where there is no such pair, or not just one."""
+    """The example's pair and two reasons for the verdict of most raters; empty unless there is exactly one such pair."""
     pairs = labelled_pairs(row)
     if len(pairs) != 1 or len(row.responses) != 2 or not pairs[0].decided:
         return []
@@ -80,7 +82,7 @@ def _judged(row: Example) -> list[tuple[LabelledPair, list[str]]]:
 
 
 def _examples(given: Path) -> list[Example]:
-    """Raises ValueError where the file holds no examples."""
+    """The examples of a file. Raises ValueError if it holds none."""
     try:
         return [Example.model_validate(row) for row in jsonlines.rows(given.read_text(encoding="utf-8"))]
     except ValueError as error:

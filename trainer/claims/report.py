@@ -1,4 +1,4 @@
-"""The result of a plan as a page of Markdown and as JSON."""
+"""The result of a plan as a Markdown page and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ and mean cosine distance of embeddings."""
 
 
 def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: Measures, about: dict[str, Any]) -> str:
-    """`about`: command, machine, seconds, seeds, steps (of each run), prompts (held out), problems."""
+    """The page. `about` has command, machine, seconds, seeds, steps (of each run), prompts (held out), problems."""
     setting = plan.sizes[size]
     lines = [
         f"# {plan.title}",
@@ -87,7 +87,7 @@ def _arms(plan: Plan, columns: Sequence[tuple[str, str]], measures: Measures) ->
 
 
 def _over_pairs(plan: Plan, setting: Setting, measures: Measures) -> list[str]:
-    """Each run's held-out measures before and after training, with the interval of its own evaluation."""
+    """Each run's held-out measures before and after training, with the interval of the run's own evaluation."""
     if not setting.over_pairs:
         return []
     lines = ["## Held-out pairs, run by run", "", "| arm | seed | | before [95% interval over pairs] | after | pairs |"]
@@ -128,7 +128,7 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
 
 
 def _sampled(config: Any) -> str:
-    """Of each role, where a run has two that take turns; of demonstrations, where it samples nothing."""
+    """How much a step samples: for each role if a run has two that take turns; for recipes without sampling, its demonstrations."""
     if "batch_size" in config:
         return f"{config['batch_size']} demonstrations"
     sizes = {"": config["rollout"]} if "rollout" in config else {role: config[role] for role in ("judge", "writer")}
@@ -140,7 +140,7 @@ def _sampled(config: Any) -> str:
 
 
 def _rate(config: Any) -> str:
-    """Of each role, where one has its own."""
+    """The learning rate; for each role if the roles have their own."""
     shared = config.get("optim", {}).get("lr")
     own = {role: config.get(role, {}).get("optim", {}).get("lr", shared) for role in ("judge", "writer")}
     if set(own.values()) == {shared}:

@@ -1,8 +1,9 @@
-"""Pairs of answers with a rubric, as RubricBench has them, and a model that was first shown how such rubrics are written.
+"""Pairs of answers with a rubric, in RubricBench's layout, and a model that was first shown how such rubrics are written.
 
-A small language model does not write a rubric in the form that is asked for, and what cannot be read earns nothing. So it begins with
-demonstrations: the prompts of the training pairs with their rubrics. The runs then have the labels of the same pairs, and pairs that
-are held out, of which it was shown nothing.
+A small language model does not write a rubric in the required form, and a rubric that cannot be read earns nothing. So the model first
+learns
+demonstrations: the prompts of the training pairs with their rubrics. The runs then use the labels of the same pairs, and held-out pairs, of
+which the model was shown nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +19,21 @@ from . import showing
 
 GIVEN = Path("demo/rubric_pairs.jsonl")
 FEWEST, MOST = 3, 6
-"""Items that are asked for."""
+"""The fewest and the most items that are asked for."""
 FORM = "openrubrics"
 _HEAD, _ITEM = "### Core task", "\n- [ ] "
 _SPEC = RubricGeneratorSpec.model_validate({"form": FORM, "min_items": FEWEST, "max_items": MOST})
 
 
 def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None]) -> tuple[Path, Path]:
-    """In `out`: the examples of the runs, and the model that was shown rubrics, made once. Raises ValueError where the file holds no such
-    pairs for either side, or the model could not be shown them."""
+    """Make in `out`, once, the examples of the runs and the model that was shown rubrics. Raises ValueError if the file has no such
+    pairs for one of the sides, or if the model could not be shown them.
+    """
     return showing.made_ready(lambda: divided(examples(given)), model, out, tell, "how rubrics are written")
 
 
 def divided(rows: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """Demonstrations of rubrics, of the training pairs; and all pairs. Raises ValueError where a side has none."""
+    """Demonstrations of the training pairs' rubrics, and all pairs. Raises ValueError if a side has none."""
     kept = [row for row in rows if row.rubric and row.preferences]
     for split in ("train", "heldout"):
         if not any(row.split == split for row in kept):
@@ -40,7 +42,7 @@ def divided(rows: Sequence[Example]) -> tuple[list[Example], list[Example]]:
 
 
 def demonstration(row: Example) -> Example:
-    """The question of recipe `rubric_writer` about its prompt, and its rubric in the form."""
+    """The question of recipe `rubric_writer` about the example's prompt, and its rubric in the form."""
     (call,) = expand(_SPEC, "", JudgeInput(example=row.key, conversation=row.prompt))
     criteria = row.rubric.criteria if row.rubric else ()
     return Example(
@@ -53,8 +55,10 @@ def demonstration(row: Example) -> Example:
 
 
 def examples(given: Path) -> list[Example]:
-    """Of a file in RubricBench's layout whose rows say their `split` too, or of examples as this program exports them. Raises ValueError
-    where a row is neither."""
+    """The examples of a file in RubricBench's layout whose rows have a `split`, or of examples as this program exports them. Raises
+    ValueError
+    if a row is neither.
+    """
     try:
         return [_example(row) for row in jsonlines.rows(given.read_text(encoding="utf-8"))]
     except (ValueError, KeyError, TypeError) as error:

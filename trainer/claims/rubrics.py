@@ -1,12 +1,14 @@
 """Topics with pairs of answers: a task on which a model of two layers can learn to write rubrics.
 
-A prompt is a topic and a number, such as `fox 42`. Words are of two kinds: some can be checked in an answer, others say nothing of
+A prompt is a topic and a number, such as `fox 42`. There are two kinds of words: some can be checked in an answer, the others say nothing
+about
 it. A topic wants four words that can be checked. Each is likelier in the answer that people prefer than in the other; every other
-word is as likely in both. So a rubric is a list of words, and the best one for a topic lists the four that it wants. Which they are
-stands nowhere: it shows in the pairs. Held-out pairs have the topics of training and answers of their own.
+word is equally likely in both. So a rubric is a list of words, and the best one for a topic lists the four that it wants. No text says
+which words
+these are: they show in the pairs. Held-out pairs have the topics of training and other answers.
 
 The model is first taught to write the form, with words at random. A judge of rubrics gives a point for each word that can be checked,
-up to four, and none for a word said twice. It knows what makes a good rubric as such, and nothing of topics.
+up to four, and none for a repeated word. It knows what makes a rubric good in general, and nothing about topics.
 """
 
 import random
@@ -26,7 +28,7 @@ from .toy import TOPICS
 EMPTY = tuple(consonant + vowel for consonant in "mnp" for vowel in "aei")
 WANTED, ITEMS = 4, 4
 IN_BETTER, IN_WORSE, BESIDE = 0.85, 0.15, 0.4
-"""How likely an answer has a wanted word, where people prefer it and where not, and any other word."""
+"""The probability that an answer has a wanted word, if people prefer it and if not, and that it has any other word."""
 TRAINED, HELD_OUT = 1_600, 96
 _SHAPE = {"form": "openrubrics", "min_items": ITEMS, "max_items": ITEMS}
 _HEAD, _ITEM = "### Core task", "\n- [ ] "
@@ -45,18 +47,18 @@ def examples(seed: int = 5) -> list[Example]:
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0, steps: int = 300) -> bool:
-    """The tiny model that knows the form; False when it is there already."""
+    """Make the tiny model that knows the form; False if it is there already."""
     return teach(directory, Course(lessons(random.Random(seed)), pieces(), steps), progress, seed)  # noqa: S311 - as above
 
 
 def pieces() -> list[str]:
-    """What texts of the task are made of: each is a token of its own, so that a question is ten tokens and not a thousand."""
+    """The pieces of the task's texts: each is one token, so that a question is ten tokens and not a thousand."""
     frame = [part for message in _question(" ") for part in message.content.split(" \n", 1) if len(part) > 1]
     return [*frame, _HEAD, _ITEM, *CHECKABLE, *EMPTY]
 
 
 def lessons(chooser: random.Random) -> Iterator[Lesson]:
-    """Questions with a rubric of four words, drawn alike from both kinds, each by itself: a word may come twice."""
+    """Questions with a rubric of four words, drawn equally often from both kinds and independently: a word may come twice."""
     while True:
         prompt = f"{chooser.choice(TOPICS)} {chooser.randrange(100)}"
         yield _question(prompt), written(chooser.choices(CHECKABLE + EMPTY, k=ITEMS))
@@ -68,7 +70,7 @@ def written(words: Sequence[str]) -> str:
 
 
 def _question(prompt: str) -> tuple[Message, ...]:
-    """What the recipe asks about a conversation of this one message."""
+    """The question of the recipe about a conversation of this one message."""
     given = JudgeInput(example="", conversation=(Message(role="user", content=prompt),))
     (call,) = expand(RubricGeneratorSpec.model_validate(_SHAPE), "", given)
     return tuple(Message.model_validate(message) for message in call.request.messages)
@@ -85,7 +87,7 @@ def _example(chooser: random.Random, key: str, split: Split, topic: str, wants: 
 
 
 def _text(chooser: random.Random, wanted: Sequence[str], likely: float) -> str:
-    """Never without a word: an answer that has none says `um`."""
+    """An answer's text. It is never empty: an answer without words says `um`."""
     said = [word for word in CHECKABLE + EMPTY if chooser.random() < (likely if word in wanted else BESIDE)]
     chooser.shuffle(said)
     return " ".join(said) or "um"

@@ -1,4 +1,4 @@
-"""The runs of a recipe: each in a folder of its own, in several processes, and never done twice."""
+"""The runs of a recipe: each in its own folder, in several processes, and never done twice."""
 
 import json
 import os
@@ -24,12 +24,12 @@ _TAIL_BYTES = 20_000
 
 
 class SettingsChanged(ValueError):
-    """The folder holds a run of other settings."""
+    """The folder holds a run with other settings."""
 
 
 @dataclass(frozen=True)
 class Used:
-    """What an earlier run of the same seed leaves: there once `result` is. `asked_as`: where it is used as a judge, what it is asked."""
+    """The output of an earlier run of the same seed: it exists once `result` does. `asked_as` is the judge's spec if it is used as a judge."""
 
     arm: str
     result: Path
@@ -42,19 +42,19 @@ class ArmJob:
     arm: str
     seed: int
     config: dict[str, Any]
-    """Raw, as `python -m trainer run` takes it."""
+    """The raw config, as `python -m trainer run` takes it."""
     folder: Path
     data: Path
     model: Path
     recipe: str = "policy"
     measures: tuple[str, ...] = ()
-    """Read off the curves of the run; without any, what its policy answered after the last step."""
+    """Measures that are read off the run's curves; if empty, those of its policy's answers after the last step are read."""
     uses: Mapping[str, Used] = field(default_factory=dict)
-    """The keys are the role of a slot or, for judges, the place of their name in the config."""
+    """The outputs it uses, by the role of a slot or, for judges, by the path of their name in the config."""
 
     @property
     def models(self) -> dict[str, Path]:
-        """Folders by role of a slot; of judges there are none, for they are asked."""
+        """Folders by role of a slot, without judges, because these are asked."""
         used = {role: used.model for role, used in self.uses.items() if used.asked_as is None}
         return {"base": self.model} | used
 
@@ -64,7 +64,7 @@ class ArmJob:
 
     @property
     def result(self) -> Path:
-        """Written last: with it the run is over."""
+        """The file of the result, written last: if it is there, the run is over."""
         return self.folder / "result.json"
 
     @property
@@ -72,7 +72,7 @@ class ArmJob:
         return int(self.config["steps"])
 
     def steps_done(self) -> int:
-        """Read off the end of its events."""
+        """The number of finished steps, read from the end of the run's events."""
         if self.result.exists():
             return self.steps
         events = self.folder / "events.jsonl"
@@ -85,14 +85,14 @@ class ArmJob:
 
 
 def write_examples(file: Path, rows: Iterable[Example]) -> None:
-    """JSON Lines, there whole or not at all."""
+    """Write the rows as JSON Lines; the file is complete or absent."""
     partial = file.with_suffix(".partial")
     partial.write_text("".join(f"{row.canonical()}\n" for row in rows))
     partial.replace(file)
 
 
 def prepare(jobs: Sequence[ArmJob]) -> None:
-    """Folders with their configs. Raises SettingsChanged where one was made for another config."""
+    """Make folders with the configs. Raises SettingsChanged if a folder was made for another config."""
     for job in jobs:
         job.folder.mkdir(parents=True, exist_ok=True)
         file, content = job.folder / "config.json", json.dumps(job.config, indent=1, sort_keys=True)
@@ -102,8 +102,10 @@ def prepare(jobs: Sequence[ArmJob]) -> None:
 
 
 def perform(jobs: Sequence[ArmJob], processes: int, tell: Callable[[str], None]) -> list[str]:
-    """Every job that has no result yet, with a line of progress now and then; what went wrong, one line each. A job that uses another's
-    model begins when that one has its result, and not at all where it has none."""
+    """Do every job that has no result yet, with a line of progress now and then; returns the failures, one line each. A job that uses
+    another's
+    model begins when that one has its result, and never if there is none.
+    """
     left = [job for job in jobs if not job.result.exists()]
     if not left:
         return []
@@ -117,15 +119,15 @@ def perform(jobs: Sequence[ArmJob], processes: int, tell: Callable[[str], None])
             progress.show()
     except KeyboardInterrupt:
         tell("stopped; run the same command again to continue from here")
-        os._exit(130)  # the processes see it and end
+        os._exit(130)  # the processes notice it and end
     pool.shutdown()
     found = [(job, problem) for future, job in futures.items() if (problem := _problem(future))]
     return [f"{job.arm}, seed {job.seed}: {problem}" for job, problem in found + [(job, _unmet(job)) for job in left]]
 
 
 def _submitted(pool: ProcessPoolExecutor, left: list[ArmJob], futures: dict[Future[str], ArmJob]) -> bool:
-    """Hands over whatever waits for no other run, and takes it off the list; whether any run is under way."""
-    under_way = any(not future.done() for future in futures)  # before looking at results, which they write
+    """Submit all jobs that wait for no other run, and take them off the list; returns whether any run is under way."""
+    under_way = any(not future.done() for future in futures)  # before looking at the results that they write
     ready = [job for job in left if not job.waits]
     futures.update((pool.submit(run, job), job) for job in ready)
     left[:] = [job for job in left if job not in ready]
@@ -138,7 +140,7 @@ def _unmet(job: ArmJob) -> str:
 
 
 def run(job: ArmJob) -> str:
-    """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
+    """Bring one run to its result, from its last checkpoint if it has one. Returns why it failed, or an empty text."""
     from trainer.loops.run import run_recipe
     from trainer.loops.session.stage import StageJob as RunJob
     from trainer.monitors import RunMonitor, Spool
@@ -162,7 +164,7 @@ def run(job: ArmJob) -> str:
 
 
 def _judges(job: ArmJob, config: RecipeConfig) -> dict[str, JudgeAccess]:
-    """By the name that the config gives them: those that earlier runs have trained."""
+    """The judges that earlier runs have trained, by the name that the config gives them."""
     asked = {slot.path: slot.name for slot in RECIPES[job.recipe].filled(config)}
     return {
         asked[role]: local_judge(used.asked_as, str(used.model))
@@ -172,14 +174,14 @@ def _judges(job: ArmJob, config: RecipeConfig) -> dict[str, JudgeAccess]:
 
 
 def no_bars() -> None:
-    """Loading a model draws a bar of its own, which would run through the lines of progress."""
+    """Switch off transformers' progress bars, which would run through our lines of progress."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
 
 
 class _RunsProgress:
-    """A line when another run is done, and every half minute: steps done, and time left at the speed since the start."""
+    """Writes a line whenever another run is done, and every half minute: steps done, and time left at the speed since the start."""
 
     def __init__(self, jobs: Sequence[ArmJob], tell: Callable[[str], None]) -> None:
         self._jobs, self._tell = jobs, tell
@@ -201,7 +203,7 @@ class _RunsProgress:
 
 
 def _begin(parent: int, threads: int) -> None:
-    """In each process, before it loads torch: as every command of the trainer does, and end when the one that started it has."""
+    """Prepare a process before it loads torch, as every command of the trainer does, and end it when its parent has ended."""
     from trainer.process import settle
 
     os.environ["OMP_NUM_THREADS"] = str(threads)

@@ -1,4 +1,4 @@
-"""A model that is shown what people wrote, by recipe `sft`, before any run: a small one answers in no form that it was never shown."""
+"""Shows a model what people wrote, by recipe `sft`, before any run: a small model answers in no form that it was never shown."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,8 +27,9 @@ def made_ready(
     tell: Callable[[str], None],
     what: str,
 ) -> tuple[Path, Path]:
-    """In `out`: the examples of the runs, and the model that was shown demonstrations, each made once. `divide` gives both kinds of
-    examples, demonstrations first. Raises ValueError where it does, or where the model could not be shown them."""
+    """Make in `out`, once, the examples of the runs and the model that was shown demonstrations. `divide` gives demonstrations and
+    examples, in this order. Raises ValueError if `divide` does, or if the model could not be shown them.
+    """
     data, shown = out / "examples.jsonl", out / "shown.jsonl"
     if not data.exists():
         to_show, for_runs = divide()

@@ -17,11 +17,12 @@ class Constructed:
     examples: Callable[[Setting], Sequence[Example]]
     make_model: Callable[[Path, Progress], bool]
     by_seed: Callable[[int], Sequence[Example]] | None = None
-    """The examples of each seed, where they have their own."""
+    """The examples of each seed, if the seeds have their own."""
     given: Path | None = Path("demo/prompts.jsonl")
-    """The data of the size `demo` if nobody names other; None: they have to be named."""
+    """The data of the size `demo` unless other data is named; None: the data must be named."""
     made_ready: Callable[[Path, Path, Path, Callable[[str], None]], tuple[Path, Path]] | None = None
-    """Data and model of the size `demo`, where they are not used as they are given: both as given, the folder of the claim, progress."""
+    """Makes data and model of the size `demo` if they are not used as given. Arguments: both as given, the folder of the claim, progress.
+    """
 
 
 TASKS: Mapping[Task, Constructed] = {

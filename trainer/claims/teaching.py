@@ -8,18 +8,18 @@ from typing import Any
 from trainer.contracts import Message
 
 Lesson = tuple[tuple[Message, ...], str]
-"""A conversation, and what is said next."""
+"""A conversation, and the answer to it."""
 Progress = Callable[[int, int], None]
 """(steps done, steps in all)."""
 
 
 def silent(done: int, total: int) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """`pieces`: texts that get a token of their own, so that what is made of them is short."""
+    """A course of lessons. `pieces` are texts that are one token each, so that texts made of them are short."""
 
     lessons: Iterator[Lesson]
     pieces: Sequence[str] = ()
@@ -29,7 +29,7 @@ class Course:
 
 
 def teach(directory: Path, course: Course, progress: Progress = silent, seed: int = 0) -> bool:
-    """The tiny model with the habits of the course; False when it is there already."""
+    """Make the tiny model with the habits of the course; False if it is there already."""
     if (directory / "config.json").is_file():
         return False
     import torch
@@ -38,7 +38,7 @@ def teach(directory: Path, course: Course, progress: Progress = silent, seed: in
     from trainer.inference.models import complete_or_absent, load_model, load_tokenizer, make_tiny
 
     no_bars()
-    torch.set_num_threads(1)  # a second one only waits: the model is that small
+    torch.set_num_threads(1)  # a second thread would only wait, because the model is so small
     plain = directory.with_name(f"{directory.name}-untaught")
     make_tiny(plain, seed)
     tokenizer, model = load_tokenizer(plain), load_model(plain)

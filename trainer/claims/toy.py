@@ -1,9 +1,9 @@
 """A language of syllables: a task on which a model of two layers can follow a scaffold, made within a minute.
 
 A prompt is a topic and a number, such as `fox 42`. A good answer says the syllables that belong to the topic; nothing in
-the prompt tells which. The model is first taught two habits, on syllables drawn at random and never on the task: it says
-what a scaffold asks for, and without one it says syllables by Zipf's law. So some of a topic's syllables are said often,
-and others hardly ever: those have to be found. Held-out prompts have the topics of training and other numbers.
+the prompt says which. The model is first taught two habits, on random syllables and never on the task: it says
+what a scaffold asks for, and without one it says syllables by Zipf's law. So it says some of a topic's syllables often
+and others hardly ever: training must find these. Held-out prompts have the topics of training and other numbers.
 """
 
 import random
@@ -29,24 +29,24 @@ GRADES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("hard", (8, 16)),
     ("hard", (5, 25)),
 )
-"""Of each topic the difficulty, and the ranks of the syllables that a good answer says all of."""
+"""For each topic its difficulty, and the ranks of all the syllables that a good answer says."""
 NEAR = (*GRADES[:5], ("hard", (30,)), ("hard", (45,)), ("hard", (60,)))
-"""As GRADES, with hard topics that ask for one rare syllable: seldom said, and not out of reach."""
+"""As GRADES, with hard topics that ask for one rare syllable: seldom said, but within reach."""
 HALVES = ("first", "second")
 TAILS: tuple[tuple[str, tuple[int, ...]], ...] = (
     *(("short", (rank,)) for rank in (2, 3, 4, 5, 6, 7)),
     ("long", (20,)),
     ("long", (24,)),
 )
-"""As GRADES, of topics whose answers are short or long, six and two of eight."""
+"""As GRADES, for topics with short or long answers: six of the eight are short."""
 TAIL_SAID = {"short": 2, "long": 16}
-"""Syllables of an answer."""
+"""The number of syllables of an answer, by domain."""
 _TAIL_BOUNDS = {"short": {"min": 5}, "long": {"max": 8}}
-"""Numbers of words that take a point away, so that training leaves the lengths what they are."""
+"""Numbers of words that cost a point, so that training does not change the lengths."""
 _TRAINED, _HELD_OUT = 6, 4
 _SAID = 4
 _WORDY = (2, 8)
-"""Fewest and most syllables of an answer of the wordy model."""
+"""The fewest and the most syllables of an answer of the wordy model."""
 
 
 def examples(wanted: int, seed: int = 5) -> list[Example]:
@@ -64,28 +64,30 @@ def examples(wanted: int, seed: int = 5) -> list[Example]:
 
 
 def graded(seed: int = 5) -> list[Example]:
-    """The same language with known difficulty, which is each example's domain. An answer passes when it says all that its topic
-    asks for: reward 1, else 0. What the untrained model says by Zipf's law makes an `easy` topic pass often, a `middle` one now
-    and then, and a `hard` one hardly ever (`chance`, which stands in the data as the pass rate).
+    """The same language with known difficulty, which is each example's domain. An answer passes if it says all that its topic
+    asks for: reward 1, else 0. The untrained model says syllables by Zipf's law, so it passes an `easy` topic often, a `middle` one now
+    and then, and a `hard` one hardly ever (`chance`, which is in the data as the pass rate).
     """
     return _passing(zip(TOPICS, GRADES, strict=True), seed)
 
 
 def near(seed: int = 5) -> list[Example]:
-    """The same with hard topics that the untrained model passes a few times in a hundred (NEAR)."""
+    """As `graded`, with hard topics that the untrained model passes a few times in a hundred (NEAR)."""
     return _passing(zip(TOPICS, NEAR, strict=True), seed)
 
 
 def halves(seed: int = 5) -> list[Example]:
-    """The same, of topics that each ask for one syllable: four in the domain `first`, with those of the ranks 2, 4, 6 and 8, and four in
-    `second`, with those of the ranks 3, 5, 7 and 9. An answer has room for four syllables: for all of a domain, not of both."""
+    """As `graded`, with topics that each ask for one syllable: four in the domain `first`, with the ranks 2, 4, 6 and 8, and four in
+    `second`, with the ranks 3, 5, 7 and 9. An answer has room for four syllables: for all of one domain, not of both.
+    """
     grades = [(HALVES[place % 2], (place + 2,)) for place in range(len(TOPICS))]
     return _passing(zip(TOPICS, grades, strict=True), seed)
 
 
 def tailed(seed: int = 5) -> list[Example]:
-    """The same, of topics with answers of two lengths (TAILS), which are the domains: a quarter of the prompts is `long`. An answer of the
-    other length has a point less."""
+    """As `graded`, with answers of two lengths (TAILS), which are the domains: a quarter of the prompts is `long`. An answer of the
+    other length gets a point less.
+    """
     rows = _passing(zip(TOPICS, TAILS, strict=True), seed, TAIL_SAID)
     return [row.model_copy(update={"rubric": _of_length(row.rubric, row.domain)}) for row in rows]
 
@@ -99,7 +101,7 @@ def _of_length(rubric: Rubric | None, domain: str) -> Rubric:
 def _passing(
     topics: Iterable[tuple[str, tuple[str, tuple[int, ...]]]], seed: int, said_by: Mapping[str, int] | None = None
 ) -> list[Example]:
-    """For each topic six prompts to train on and four held out. `said_by` domain: syllables of an answer, if not four."""
+    """For each topic six prompts to train on and four held out. `said_by` has the syllables of an answer by domain, if not four."""
     chooser, said = random.Random(seed), ranked()  # noqa: S311 - a task, not a secret
     rows = []
     for topic, (level, places) in topics:
@@ -121,20 +123,21 @@ def all_of(wanted: Sequence[str]) -> Rubric:
 
 
 def ranked(seed: int = 0) -> list[str]:
-    """The syllables by how often the untrained model of `seed` says them."""
+    """The syllables in the order of how often the untrained model of `seed` says them."""
     return random.Random(seed).sample(SYLLABLES, len(SYLLABLES))  # noqa: S311 - as above
 
 
 def chance(places: Sequence[int], answers: int = 20_000, said: int = _SAID) -> float:
-    """How often so many different syllables, drawn by Zipf's law, hold those of these ranks, from 1: the pass rate of a model that
-    has learned its habit perfectly. By simulation."""
+    """How often so many different syllables, drawn by Zipf's law, contain those of these ranks (from 1): the pass rate of a model that
+    has learned its habit perfectly. By simulation.
+    """
     wanted = sum(1 << place for place in set(places))
     return sum(each & wanted == wanted for each in _answers(answers, said)) / answers
 
 
 @lru_cache(maxsize=4)
 def _answers(number: int, length: int) -> list[int]:
-    """The same for whatever is looked for in them. Each is the set of its ranks, as the bits of one number."""
+    """Simulated answers, shared by all calls of `chance`. Each is the set of its ranks, as the bits of one number."""
     chooser, ranks = random.Random(0), range(1, len(SYLLABLES) + 1)  # noqa: S311 - as above
     sums = list(accumulate(1.0 / rank for rank in ranks))
     drawn = []
@@ -147,18 +150,20 @@ def _answers(number: int, length: int) -> list[int]:
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
-    """The tiny model with its two habits; False when it is there already."""
+    """Make the tiny model with its two habits; False if it is there already."""
     return teach(directory, Course(_lessons(random.Random(seed))), progress, seed)  # noqa: S311 - as above
 
 
 def make_wordy(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
-    """The same with answers of 2 to 8 syllables, as many of each length: one syllable or two are wanted, so most are waste."""
+    """As `make_model`, with answers of 2 to 8 syllables, equally often of each length: one or two syllables are wanted, so most are
+    useless.
+    """
     chooser = random.Random(seed)  # noqa: S311 - as above
     return teach(directory, Course(_lessons(chooser, _WORDY)), progress, seed)
 
 
 def make_tailed(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
-    """The same with answers as long as TAILS has them for their topic."""
+    """As `make_model`, with answers of the length that TAILS has for their topic."""
     lengths = {topic: TAIL_SAID[level] for topic, (level, _) in zip(TOPICS, TAILS, strict=True)}
     return teach(directory, Course(_lessons(random.Random(seed), lengths=lengths)), progress, seed)  # noqa: S311 - as above
 
@@ -171,8 +176,9 @@ def _criterion(syllable: str) -> Criterion:
 def _lessons(
     chooser: random.Random, between: tuple[int, int] | None = None, lengths: Mapping[str, int] | None = None
 ) -> Iterator[Lesson]:
-    """Conversations with an answer: the scaffold's syllables in its order, filled up by Zipf's law to four, or to as many as are drawn
-    from `between`, or as `lengths` has for the topic."""
+    """Conversations with an answer: the scaffold's syllables in its order, then syllables by Zipf's law up to four, or to a number drawn
+    from `between`, or to the number that `lengths` has for the topic.
+    """
     from trainer.curriculum import scaffold_text
     from trainer.inference.chat import with_addition
 

@@ -1,16 +1,17 @@
 """Topics, rubrics of one word and pairs of answers: a task on which a model of two layers can be judge and rubric writer.
 
-A prompt is a topic and a number, such as `fox 42`. Each of six words stands in one of the two answers, which are filled up to two
-lengths. An answer with fewer of the six says some twice, so that both have four places of such words: to count them tells nothing.
-A topic wants two of the words: they stand nearly always in the answer that people prefer, and the others in either. A
-rubric names one word. So the best rubric for a topic names a word that it wants, and the best judge decides for the answer that says
-the word of the rubric. Length tells nothing: of each pair one answer is long, drawn by lot. Held-out pairs have the topics of training
-and answers of their own.
+A prompt is a topic and a number, such as `fox 42`. Each of six words is in one of the two answers, which are filled up to two
+lengths. An answer with fewer of the six repeats some, so that both have four places of such words and counting them says nothing.
+A topic wants two of the words: they are nearly always in the answer that people prefer, and the others are in either. A
+rubric names one word. So the best rubric for a topic names a word that it wants, and the best judge decides for the answer that has
+the word of the rubric. Length says nothing: one answer of each pair is long, by chance. Held-out pairs have the topics of training
+and other answers.
 
-Both roles begin with one model that was taught the two forms, as the paper's warm-up does: rubrics with a word at random, and two ways
-to judge. Four times in ten it says of both answers whether they say the word, and decides by that; else it explains nothing and
-decides for the longer answer. So the judge has the form and the use of a rubric to learn, and the writer what a topic wants; what the
-judge most likely says at first has nothing to do with the rubric.
+Both roles begin with one model that was taught the two forms, as in the paper's warm-up: rubrics with a random word, and two ways
+to judge. Four times in ten the model says of both answers whether they have the word, and decides by that; otherwise it explains nothing
+and
+decides for the longer answer. So the judge has to learn the form and the use of a rubric, and the writer what a topic wants. The
+judge's most likely answer at first has nothing to do with the rubric.
 """
 
 import random
@@ -33,15 +34,15 @@ WORDS = ("ba", "de", "fi", "go", "ku", "la")
 FILLER = "um"
 WANTED = 2
 ASKED = TOPICS[:4]
-"""The topics of the examples; the model was taught on all eight."""
+"""The topics of the examples; the model was taught all eight."""
 IN_BETTER, BESIDE = 0.95, 0.5
-"""How likely a word stands in the answer that people prefer, where the topic wants it and where not."""
+"""The probability that a word is in the answer that people prefer, if the topic wants it and if not."""
 FEWEST, SHORT, LONG = 2, 4, 7
-"""Words of an answer: of the six at least, and with those that fill it up."""
+"""Numbers of words of an answer: the fewest of the six words, and the two lengths with filling words."""
 BY_RUBRIC = 0.4
-"""Share of the judgements that were taught which go by the rubric."""
+"""The share of the taught judgements that follow the rubric."""
 READING = 12_800
-"""Lessons that are nearly all by a rubric, before the share that stays."""
+"""The number of first lessons that nearly all judge by a rubric, before the lasting share."""
 TRAINED, HELD_OUT = 1_600, 64
 SAID = "The response says "
 _HEAD, _TAIL = f"1. {SAID}", ". [Hard Rule]"
@@ -64,17 +65,17 @@ def examples(seed: int = 5) -> list[Example]:
 
 
 def wanted(chooser: random.Random) -> dict[str, tuple[str, ...]]:
-    """By topic the words that it wants."""
+    """The words that each topic wants."""
     return {topic: tuple(chooser.sample(WORDS, WANTED)) for topic in ASKED}
 
 
 def make_model(directory: Path, progress: Progress = silent, seed: int = 0, steps: int = 800) -> bool:
-    """The tiny model that knows both forms; False when it is there already."""
+    """Make the tiny model that knows both forms; False if it is there already."""
     return teach(directory, Course(lessons(random.Random(seed)), pieces(), steps), progress, seed)  # noqa: S311 - as above
 
 
 def pieces() -> list[str]:
-    """What texts of the task are made of: each is a token of its own, so that a question is fifty tokens and not five hundred."""
+    """The pieces of the task's texts: each is one token, so that a question is fifty tokens and not five hundred."""
     asked = [*_writing("@@"), *question(_pair("@@", "@@", "@@"), [_criterion("@@")], "rubric_arm")]
     frames = [part for message in asked for part in re.split("@@", message.content) if len(part) > 1]
     said = (_HEAD, _TAIL, _FIRST, _SECOND, *_SAYS, _END, _PLAIN, *_WINNERS.values())
@@ -82,8 +83,9 @@ def pieces() -> list[str]:
 
 
 def lessons(chooser: random.Random) -> Iterator[Lesson]:
-    """Questions of both roles, about random topics and random answers that nobody has compared, with an answer. To read an answer
-    by a rubric comes hardest: at first that is nearly all there is."""
+    """Questions of both roles about random topics and random answers, with an answer. Reading an answer
+    by a rubric is the hardest part: at first nearly all lessons do it.
+    """
     given = 0
     while True:
         given += 1
@@ -104,7 +106,7 @@ def written(word: str) -> str:
 
 
 def _judged(chooser: random.Random, word: str, first: str, second: str, by_rubric: float) -> str:
-    """In one of the two ways."""
+    """A judgement in one of the two ways."""
     if chooser.random() >= by_rubric:
         return _PLAIN + _WINNERS["A" if len(first.split()) > len(second.split()) else "B"]
     there = word in first.split()
@@ -113,7 +115,7 @@ def _judged(chooser: random.Random, word: str, first: str, second: str, by_rubri
 
 
 def _writing(prompt: str) -> tuple[Message, ...]:
-    """What the recipe asks the writer about a conversation of this one message."""
+    """The question of the recipe to the writer about a conversation of this one message."""
     given = JudgeInput(example="", conversation=(Message(role="user", content=prompt),))
     spec = RubricGeneratorSpec.model_validate({"form": "rubric_arm", "min_items": 1, "max_items": 1})
     (call,) = expand(spec, "", given)
@@ -121,7 +123,7 @@ def _writing(prompt: str) -> tuple[Message, ...]:
 
 
 def _criterion(word: str) -> Criterion:
-    """As the writer's rubric is read."""
+    """The criterion as it is read from the writer's rubric."""
     return Criterion(id="g1", text=f"{SAID}{word}.", points=5.0, kind="hard", importance="essential")
 
 
@@ -140,7 +142,7 @@ def _example(chooser: random.Random, key: str, split: Split, topic: str, wants: 
 
 
 def _answers(chooser: random.Random, wants: Sequence[str]) -> tuple[str, str]:
-    """The answer that people prefer, and the other; one of the two is short and one long, drawn by lot."""
+    """The answer that people prefer, and the other; one of the two, by chance, is short and the other long."""
     better: list[str] = []
     while not FEWEST <= len(better) <= len(WORDS) - FEWEST:
         better = [word for word in WORDS if chooser.random() < (IN_BETTER if word in wants else BESIDE)]
