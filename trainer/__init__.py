@@ -1,1 +1,1 @@
-"""The machine-learning package: rubrics in, trained policies and numbered events out. It knows nothing of Django."""
+"""The machine-learning package: it takes rubrics and examples, and gives trained policies and numbered events. It knows nothing of Django."""

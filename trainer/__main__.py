@@ -1,4 +1,4 @@
-"""`python -m trainer COMMAND`: each command is named with its function, imported when it is called."""
+"""`python -m trainer COMMAND`: each command has the name of its function, which is imported when the command is called."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""`python -m trainer run` and `models`: parsed and checked before anything heavy is imported."""
+"""`python -m trainer run`, `models` and `sampler-server`: arguments are parsed and checked before anything heavy is imported."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
 
 
 def add_access(parser: argparse.ArgumentParser) -> None:
-    """The options of one run and of several alike: what a config may name, and how much is printed."""
+    """Add the options that `run` and `shared` have in common: what a config may name, and how much is printed."""
     parser.add_argument(
         "--slot",
         type=slot_of,
@@ -76,7 +76,7 @@ def models(arguments: list[str]) -> int:
 
 
 def sampler_server(arguments: list[str]) -> int:
-    """Start vLLM so that runs can sample from it and push their weights to it. Whoever reaches it can do both."""
+    """Start vLLM so that runs can sample from it and push their weights to it. Every program that reaches the server can do both."""
     from trainer.inference.sampling import SamplerInvalid
     from trainer.inference.vllm import installed_version, module_for
     from trainer.inference.vllm.memory import this_card
@@ -126,7 +126,7 @@ def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> i
 
 
 def access_of(recipe: Recipe, config: RecipeConfig, path: Path | None) -> Access:
-    """Exits with status 2 and every judge or service that is missing or does not fit, at its field."""
+    """The judges and services of the config. Exits with status 2 and names each one that is missing or does not fit, with its field."""
     try:
         access = read_access(path) if path else Access()
     except AccessInvalid as error:
@@ -150,7 +150,7 @@ def slot_of(text: str) -> tuple[str, Path]:
 
 
 def config_of(recipe: str, path: Path) -> RecipeConfig:
-    """Exits with status 2 and every problem at its field."""
+    """The config in the file. Exits with status 2 and names every problem with its field."""
     try:
         raw: dict[str, Any] = json.loads(path.read_text())
         return resolve(recipe, raw)

@@ -1,4 +1,4 @@
-"""Which device computes, and whether that is what somebody wants. Imports no torch: the web side asks, too."""
+"""Which device computes, and whether a GPU would stay unused. Imports no torch, because the web side calls it too."""
 
 import os
 import re
@@ -6,12 +6,12 @@ from importlib import metadata
 from pathlib import Path
 
 CHOICE = "TOUCHSTONE_DEVICE"
-"""Environment: `cpu` keeps everything on the processor, whatever cards there are; absent: a GPU where torch finds one."""
+"""Environment variable: `cpu` keeps everything on the CPU, with any GPU; if absent, a GPU is used if torch finds one."""
 REMEDY = f"run `make gpu`, or set {CHOICE}=cpu to train on the processor on purpose"
 
 
 def cards(root: Path = Path("/")) -> list[str]:
-    """Names of this machine's NVIDIA GPUs as the driver tells them, whatever torch makes of them."""
+    """Names of this machine's NVIDIA GPUs as the driver reports them, independent of torch."""
     told = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
     names = [re.search(r"^Model:\s*(.+?)\s*$", file.read_text(), re.M) for file in told]
     found = [name[1] if name else "an NVIDIA GPU" for name in names]
@@ -19,7 +19,7 @@ def cards(root: Path = Path("/")) -> list[str]:
 
 
 def on_purpose() -> str:
-    """Why this process is to compute on the processor although its machine may have cards; empty where it is not."""
+    """Why this process shall compute on the CPU even if its machine has a GPU; empty if it shall not."""
     if os.environ.get(CHOICE) == "cpu":
         return f"{CHOICE} says so"
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
@@ -28,7 +28,7 @@ def on_purpose() -> str:
 
 
 def built_for_cuda() -> bool | None:
-    """Whether the torch of this environment knows CUDA; None where there is no torch. It is not imported."""
+    """Whether the torch of this environment is built for CUDA; None if torch is not installed. torch is not imported."""
     try:
         package = metadata.distribution("torch")
     except metadata.PackageNotFoundError:
@@ -40,7 +40,7 @@ def built_for_cuda() -> bool | None:
 
 
 def idle(found: list[str], cuda: bool | None) -> str:
-    """What to say and do where a run would leave the card idle for want of a build of torch for it; empty where it would not."""
+    """The problem and its remedy if a run would leave the GPU unused because torch is a build without CUDA; else empty."""
     if not found or cuda is not False or on_purpose():
         return ""
     return f"this machine has {found[0]}, but torch is a build without CUDA and would train on the processor: {REMEDY}"

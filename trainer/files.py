@@ -1,4 +1,4 @@
-"""A file as it lies on the disk: what it holds, by a digest, and that it is still there after a power cut."""
+"""Files on the disk: the digest of what they hold, and how they survive a power cut."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ def digest_of(path: Path) -> str:
 
 
 def flush(path: Path) -> None:
-    """A file or a folder to the disk. A new name outlasts a power cut only when its folder was flushed too. Raises OSError."""
+    """Write a file or a folder through to the disk. A new name survives a power cut only if its folder was flushed too. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""`python -m trainer rollouts`: what a run has sampled, as examples that can be trained on."""
+"""`python -m trainer rollouts`: the responses of a run, as examples that can be trained on."""
 
 import argparse
 import sys
@@ -15,8 +15,8 @@ from trainer.rewards.rejection import form_fault, problems, share_right
 def rollouts(arguments: list[str]) -> int:
     """The responses of a run with their rewards, one example per prompt, as JSON Lines on standard output.
 
-    Filters work in one order, each told with its count; --preview shows the cases instead of writing anything.
-    0: written; 1: no response is left; 2: a file or an option that cannot be read.
+    Filters work in one order, and each prints its count; --preview shows the cases instead of writing anything.
+    Exit status 0: written; 1: no response is left; 2: a file or an option that cannot be read.
     """
     options = _options(arguments)
     wanted = _wanted(options)
@@ -47,7 +47,7 @@ def _counts(sampled: int, steps: Sequence[FilterStep]) -> Iterator[str]:
 
 
 def _show(sampled: int, steps: Sequence[FilterStep], most: int) -> None:
-    """The counts, and under each the first cases behind it."""
+    """Print the counts and, below each, the first cases."""
     counts = _counts(sampled, steps)
     print(next(counts))
     for line, step in zip(counts, steps, strict=True):
@@ -121,7 +121,7 @@ def _examples(path: Path) -> Iterator[Example]:
 
 
 def _sampled(events: Path, wanted: WantedResponses) -> list[SampledResponse]:
-    """In the order of the steps. A step that a resumed run has made again counts as it was made last."""
+    """The responses in the order of the steps. If a resumed run has made a step again, the last responses count."""
     found: dict[str, SampledResponse] = {}
     with events.open(encoding="utf-8") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""The machine that a measurement was taken on, in one line."""
+"""The machine on which a measurement was taken, in one line."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def describe() -> str:
-    """Processor, cores this process may use, memory, present load, versions of kernel and Python; the GPU if torch sees one."""
+    """CPU, cores that this process may use, memory, present load, versions of kernel and Python; the GPU if torch sees one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     cores = len(os.sched_getaffinity(0))
     parts = [_processor(), f"{cores} cores", f"{memory:.0f} GiB", f"load {os.getloadavg()[0]:.1f}", *_gpu()]
@@ -15,7 +15,7 @@ def describe() -> str:
 
 
 def _processor() -> str:
-    """The name, with family and model where these are told: a virtual machine may hide what is behind the name."""
+    """The CPU's name, with family and model if they are known: a virtual machine may hide the CPU behind the name."""
     told: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")

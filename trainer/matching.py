@@ -1,6 +1,6 @@
 """`python -m trainer match`: which items of independent lists mean the same. JSON Lines in, JSON Lines out.
 
-In, one task a line: {"id": any, "lists": [[text, ...], ...]}, with "kind": "items" of rubrics (if left out) or "reasons".
+In, one task a line: {"id": any, "lists": [[text, ...], ...]}, with "kind": "items" of rubrics (the default) or "reasons".
 Out, first {"matcher": name}, then for each task in turn {"id": ..., "threshold": t, "groups": [[[list, index], ...], ...]},
 where every item is in exactly one group.
 """
@@ -14,7 +14,7 @@ from trainer.rewards.alignment import background, group
 
 
 def match(arguments: list[str]) -> int:
-    """0: done; 1: the model is not there; 2: the input cannot be read. Reasons go to stderr."""
+    """Exit status 0: done; 1: the model is not installed; 2: the input cannot be read. Reasons go to stderr."""
     if arguments:
         print("python -m trainer match takes no arguments; it reads JSON Lines from its input", file=sys.stderr)
         return 2
@@ -33,7 +33,9 @@ def match(arguments: list[str]) -> int:
         return 1
     print(json.dumps({"matcher": NAME}), flush=True)
     for name, kind, lists in tasks:
-        print(json.dumps({"id": name} | matched(lists, kind, embed)), flush=True)  # whoever waits keeps it at once
+        print(
+            json.dumps({"id": name} | matched(lists, kind, embed)), flush=True
+        )  # a program that waits gets the answer at once
     return 0
 
 
@@ -47,7 +49,7 @@ def _read(lines: TextIO) -> Iterator[tuple[Any, str, list[list[str]]]]:
 
 
 def matched(lists: Sequence[Sequence[str]], kind: str, embed: Any) -> dict[str, Any]:
-    """`{"threshold": t, "groups": [[[list, index], ...], ...]}` of one task."""
+    """The answer to one task: `{"threshold": t, "groups": [[[list, index], ...], ...]}`."""
     from trainer.inference.embeddings import BACKGROUND, LIFT
 
     places = [(which, index) for which, texts in enumerate(lists) for index in range(len(texts))]

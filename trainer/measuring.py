@@ -5,7 +5,7 @@ diversity. In: {"id": any, "texts": [text, ...]}, the responses to one prompt. O
 
 novelty. In: {"model": directory, "config": resolved config of the run, "checkpoint": directory}, then
 {"id": any, "prompt": [{"role", "content"}, ...], "text": response}. Out for each response {"id": ..., "novelty": rho}, null
-where it has no token; rho = exp(mean over tokens of log pi - log pi_init) at temperature 1 (RuscaRL, 2025).
+if it has no token; rho = exp(mean over tokens of log pi - log pi_init) at temperature 1 (RuscaRL, 2025).
 """
 
 import json
@@ -21,12 +21,12 @@ Line = dict[str, Any]
 
 
 def diversity(arguments: list[str]) -> int:
-    """0: done; 1: the model is not there; 2: the input cannot be read. Reasons go to stderr."""
+    """Exit status 0: done; 1: the model is not installed; 2: the input cannot be read. Reasons go to stderr."""
     return _carry_out("diversity", arguments, _diverse)
 
 
 def novelty(arguments: list[str]) -> int:
-    """0: done; 1: a model or checkpoint is not there or does not fit; 2: the input cannot be read."""
+    """Exit status 0: done; 1: a model or checkpoint is missing or does not fit; 2: the input cannot be read. Reasons go to stderr."""
     return _carry_out("novelty", arguments, _novel)
 
 
@@ -62,7 +62,7 @@ def _diverse(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _novel(lines: Sequence[Line]) -> Iterator[Line]:
-    """The responses are encoded anew, by the tokenizer of both models, so that they are compared token by token."""
+    """The novelty of each response. Responses are encoded again by the tokenizer of both models, so that they are compared token by token."""
     import torch
 
     from trainer.checkpoints import load

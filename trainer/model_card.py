@@ -20,7 +20,7 @@ _AUTO = {"lm": "AutoModelForCausalLM", "scalar": "AutoModelForSequenceClassifica
 
 
 def card(about: About, form: FolderFormat) -> str:
-    """Markdown: where the model comes from, how to load it, its metrics and its config. Unknown facts are named as such."""
+    """The card as Markdown: where the model comes from, how to load it, its metrics and its config. The card names facts that are unknown."""
     parts = [_header(about, form), f"# {about.base}, trained with recipe {about.recipe}", _origin(about, form)]
     parts += ["## Load it", _loading(about, form)]
     if about.metrics:
@@ -30,7 +30,7 @@ def card(about: About, form: FolderFormat) -> str:
 
 
 def _header(about: About, form: FolderFormat) -> str:
-    """YAML; strings as JSON writes them, which YAML reads the same."""
+    """The header as YAML; strings are written as in JSON, which YAML reads alike."""
     task = "text-classification" if about.head == "scalar" else "text-generation"
     lines = [f"base_model: {json.dumps(about.base)}", f"library_name: {'peft' if form == 'peft' else 'transformers'}"]
     lines += [f"pipeline_tag: {task}", f"tags: [touchstone, {about.recipe}, {about.role}]"]

@@ -1,7 +1,7 @@
-"""What a process of a run loads on the node that it is on: folders that all nodes see, or copies that object storage fills.
+"""What a process of a run loads on its node: from folders that all nodes see, or from copies out of object storage.
 
-The run's own process is told by its server where its models are, and so may be any worker that Ray has started for it on
-another node: Ray hands it the same variables.
+The server tells the run's own process where its models are. A worker that Ray has started on
+another node can learn it too, because Ray gives it the same variables.
 """
 
 import os
@@ -21,7 +21,7 @@ _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 
 
 def address() -> str:
-    """Of the run, on its server; empty where no server has started this."""
+    """The run's address on its server; empty if no server has started this process."""
     url, run = os.environ.get("TOUCHSTONE_URL", ""), os.environ.get("TOUCHSTONE_RUN_ID", "")
     return f"{url.rstrip('/')}/api/v1/ingest/runs/{run}" if url and run else ""
 
@@ -31,12 +31,12 @@ def store(url: str, token: str) -> ObjectStore | None:
 
 
 def sources(models: Mapping[str, ModelSource], store: ObjectStore | None) -> dict[str, ModelSource]:
-    """By role, with folders of this node. Raises StorageAway, StoreRefused and OSError."""
+    """The models by role, with folders of this node. Raises StorageAway, StoreRefused and OSError."""
     return {role: store.source(source) if store else source for role, source in models.items()}
 
 
 def access(assignment: RunAssignment, token: str, store: ObjectStore | None) -> Access:
-    """Whom the rewards ask. Raises AccessInvalid, StorageAway, StoreRefused and OSError."""
+    """The judges and services that the rewards ask. Raises AccessInvalid, StorageAway, StoreRefused and OSError."""
     judges = {name: _grant(grant, store) for name, grant in assignment.judges.items()}
     found = granted(judges, assignment.judges_url, token, assignment.verdicts_url)
     return relayed(found, assignment.services, assignment.services_url, token)
@@ -50,7 +50,7 @@ def _grant(grant: JudgeGrant, store: ObjectStore | None) -> JudgeGrant:
 
 
 def model(folder: Path, role: str) -> Path:
-    """The folder of the run's model `role`: as its process says, or a copy on this node where that sees no such folder.
+    """The folder of the run's model `role`: the given one, or a copy on this node if the node does not see that folder.
 
     Raises StorageAway, StoreRefused, ModelInvalid and OSError.
     """
@@ -66,7 +66,7 @@ def model(folder: Path, role: str) -> Path:
 
 
 def rewards(setup: RewardSetup) -> RewardSetup:
-    """The same for reward models, and for judges with local weights."""
+    """The setup with folders of this node for reward models and for judges with local weights."""
     targets = [getattr(judge.target, "model", "") for judge in setup.access.judges.values() if judge.store is not None]
     seen = [*setup.folders.values(), *(Path(each) for each in targets)]
     if all(each.is_dir() or not each.is_absolute() for each in seen) or not address():
@@ -89,14 +89,14 @@ def _whole(assignment: RunAssignment, found: ObjectStore, role: str) -> Path:
 
 
 def _again() -> tuple[RunAssignment, ObjectStore | None]:
-    """What the server has told the run's process. Raises StorageAway."""
+    """The assignment that the server has given the run's process, and the store. Raises StorageAway."""
     token = os.environ.get("TOUCHSTONE_RUN_TOKEN", "")
 
     try:
         answer = httpx.get(
             address(), headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False
         ).raise_for_status()
-    except httpx.HTTPError as error:  # whoever started this worker starts another
+    except httpx.HTTPError as error:  # the caller that started this worker starts another
         raise StorageAway(f"the server does not say what this worker shall load ({type(error).__name__})") from None
     assignment = RunAssignment.model_validate_json(answer.content)
     return assignment, store(assignment.store_url, token)

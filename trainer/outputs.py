@@ -1,6 +1,6 @@
-"""A trained model as a folder of its run: written whole or not at all, and described for the registry.
+"""A trained model as a folder of its run: written as a whole or not at all, and described for the registry.
 
-No torch here: what fills the folder brings it.
+This module imports no torch; the function that fills the folder does.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ CARD = "README.md"
 
 
 class OutputInvalid(ValueError):
-    """A folder that is no model; the message says what is missing."""
+    """A folder that holds no model; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class About:
     """What is known of an output beside its weights. `base` is the config's name of the base model.
 
-    `step` is the last update it has seen. `data_digest` is that of the dataset version; `licence` that of the base model.
-    What is unknown stays empty, and the card says so.
+    `step` is the last update of the model. `data_digest` is that of the dataset version; `licence` that of the base model.
+    An unknown fact stays empty, and the card says so.
     """
 
     name: str
@@ -47,9 +47,9 @@ class About:
 
 
 def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about: About) -> ArtifactData:
-    """Fills `outputs/<place>` of the run's folder and says what it holds. What was there before is replaced whole.
+    """Fill `outputs/<place>` of the run's folder and describe its contents. A folder that was there before is replaced as a whole.
 
-    Raises OSError, with nothing left behind but what was there before, and OutputInvalid where `fill` wrote no model.
+    Raises OSError, with an earlier folder unchanged, and OutputInvalid if `fill` wrote no model.
     """
     final = run_dir / FOLDER / place
     partial = final.with_name(f".{place}.partial")
@@ -76,7 +76,7 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
 
 
 def describe(folder: Path, about: About) -> ModelFacts:
-    """The folder's files with their digests, and what kind of model they are. Raises OutputInvalid."""
+    """The folder's files with their digests, and the kind of model. Raises OutputInvalid."""
     files = listed(folder)
     return ModelFacts(
         name=about.name,
@@ -90,7 +90,7 @@ def describe(folder: Path, about: About) -> ModelFacts:
 
 
 def listed(place: Path) -> tuple[ModelFile, ...]:
-    """The files of a folder by their paths, or the one that `place` is, with sizes and digests. Raises OSError."""
+    """The files of a folder by their paths, or the single file `place`, with sizes and digests. Raises OSError."""
     if place.is_file():
         return (_file(place.parent, place),)
     return tuple(_file(place, path) for path in sorted(place.rglob("*")) if path.is_file())
@@ -123,7 +123,7 @@ def _flush(folder: Path, facts: ModelFacts) -> None:
 
 
 def licence_of(folder: Path) -> str:
-    """What the card of a model states as its licence; empty where it states none."""
+    """The licence that the card of a model states; empty if it states none."""
     try:
         text = (folder / CARD).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""How this process uses its machine; called before torch is loaded, which reads some of it at that moment."""
+"""How this process uses its machine; called before torch is loaded, because torch reads some settings at that moment."""
 
 import ctypes
 import os
@@ -11,9 +11,11 @@ _NEVER_TRIM = 2**31 - 1
 
 
 def settle() -> None:
-    """By default a thread of OpenMP that waits for the others spins for milliseconds. On cores shared with the product's
-    own services that keeps the awaited thread from running, and steps take several times as long; not spinning at all
-    costs a wake-up per operation. A short spin was the fastest of both.
+    """Set how long a waiting thread of OpenMP spins, how often garbage is collected, and what happens to freed memory.
+
+    By default such a thread spins for milliseconds. On cores shared with the product's own services this keeps the awaited thread
+    from running, and steps take several times as long; without spinning each operation costs a wake-up. A short spin was faster than
+    both.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     look_rarely()
@@ -22,9 +24,9 @@ def settle() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Large tensors otherwise go back to the system when they are freed, and each new one is zeroed page by page: a
-    fifth of the time of a training step on a CPU. The process then holds its peak until it ends, as it would need it
-    again in the next step anyway.
+    """Keep freed memory in the process. Otherwise large tensors go back to the system when they are freed, and each new one is zeroed page
+    by page: a fifth of the time of a training step on a CPU. The process then holds its peak until it ends; it would need this memory
+    in the next step anyway.
     """
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_MAX, 0)
@@ -32,7 +34,8 @@ def keep_freed_memory() -> None:
 
 
 def one_heap() -> None:
-    """For runs in threads that take turns, before the first thread: glibc gives each thread a heap, and what one run has freed would
-    stay there, where no other run can use it. They would hold the peak of each of them."""
+    """Use one heap, for runs in threads that take turns; called before the first thread. glibc gives each thread a heap, and memory
+    that one run has freed would stay there, unusable for the others. The process would hold the peak of each run.
+    """
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

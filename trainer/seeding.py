@@ -1,6 +1,6 @@
-"""Seeds by name: every draw of a run follows from the run's seed and what the draw is for.
+"""Seeds by name: every draw of a run follows from the run's seed and the purpose of the draw.
 
-Nothing random is carried from step to step, so a resumed run needs no generator state to repeat its draws.
+No random state is carried from step to step, so a resumed run needs no generator state to repeat its draws.
 """
 
 import hashlib

@@ -12,12 +12,14 @@ from trainer.config.together import why_apart
 from trainer.rewards.access import Access
 
 STOP = "stop"
-"""A file of this name in a run's folder stops that run alone."""
+"""A file of this name in a run's folder stops only that run."""
 
 
 def shared(arguments: list[str]) -> int:
-    """Runs of one base model and one dataset in one process: each config is a run, in the folder OUT/<name of its file>. They take turns, and each comes to
-    the numbers that `python -m trainer run` gives it. SIGTERM or Ctrl-C stops all, the file OUT/<name>/stop one. 0: all finished or stopped; 1: one failed."""
+    """Runs of one base model and one dataset in one process: each config is a run, in the folder OUT/<name of its file>. The runs
+    take turns, and each gives the numbers that `python -m trainer run` gives it. SIGTERM or Ctrl-C stops all, the file
+    OUT/<name>/stop one. 0: all finished or stopped; 1: one failed.
+    """
     parser = argparse.ArgumentParser(prog="python -m trainer shared", description=shared.__doc__)
     parser.add_argument("--recipe", choices=TOGETHER, default="policy", help="what the runs do (default: policy)")
     parser.add_argument("--config", type=Path, required=True, nargs="+", help="JSON, one file for each run")

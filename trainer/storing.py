@@ -1,7 +1,7 @@
-"""Files of a run that lie in object storage, for a process that shares no disk with its server.
+"""Files of a run in object storage, for a process that shares no disk with its server.
 
-The server signs an address for each piece; this process holds no credentials of the bucket. What is fetched is compared with
-its SHA-256 and appears under its name whole or not at all; what is sent is told to the server once all of it is there.
+The server signs an address for each piece; this process has no credentials of the bucket. A fetched file is compared with
+its SHA-256 and appears under its name as a whole or not at all. A sent file is reported to the server once all of it is there.
 """
 
 import hashlib
@@ -29,8 +29,9 @@ from trainer.outputs import folder_digest, listed
 
 SCRATCH = "TOUCHSTONE_SCRATCH"
 PATIENCE_S = 120.0
-"""How long a server or storage that is away is asked again before that is told; who is told may ask once more. It counts for each
-piece of a file, from the moment at which that piece fails."""
+"""Seconds for which a server or storage that does not answer is asked again; then the caller gets an error and may ask once more. The
+time counts for each piece of a file, from the moment at which that piece fails.
+"""
 _TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 _BLOCK = 1 << 20
 _AT_ONCE = 4
@@ -38,23 +39,23 @@ _LONGEST_PAUSE_S = 10.0
 T = TypeVar("T")
 
 
-logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write down each address, and these are signed
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log each address, and these are signed
 
 
 class StorageAway(RuntimeError):
-    """The server or its storage did not answer, for as long as one waits; later it may."""
+    """The server or its storage did not answer within the allowed time; it may answer later."""
 
 
 class StoreRefused(RuntimeError):
-    """What is asked for is not there, is not this process's, or is not what was written; the message says which."""
+    """The requested file is missing, belongs to another process, or is not as it was written; the message says which."""
 
 
 class _Again(Exception):
-    """Worth another try; the message says why."""
+    """A request that may be repeated; the message says why."""
 
 
 class _Addresses:
-    """The signed addresses of a folder's files. They are good for about an hour, and to fetch them may take longer."""
+    """The signed addresses of a folder's files. An address is valid for about an hour, and fetching all files may take longer."""
 
     def __init__(self, links: Links, ask: Callable[[], Links]) -> None:
         self.links, self.are_old, self._ask = links, False, ask
@@ -70,39 +71,41 @@ class _Addresses:
 
 
 class ObjectStore:
-    """`url`: the server's address for this run or job; `token` its key. `folder` is this node's, for models that several runs load."""
+    """Sends and fetches files. `url` is the server's address for this run or job; `token` is its key. `folder` is this node's, for
+    models that several runs load.
+    """
 
     def __init__(self, url: str, token: str, folder: Path, patience_s: float = PATIENCE_S) -> None:
         self._url, self._folder, self._patience_s = url, folder, patience_s
-        # proxies from the environment have no business between a run and its own server
+        # proxies from the environment must not stand between a run and its own server
         self._server = httpx.Client(
             headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(60.0, connect=5.0), trust_env=False
         )
         self._storage = httpx.Client(timeout=_TIMEOUT)
 
     def keep(self, place: Path, path: str) -> tuple[ModelFile, ...]:
-        """Sends the file or folder `place`, which is the artifact `path`. Raises StorageAway, StoreRefused and OSError."""
+        """Send the file or folder `place`, which is the artifact `path`. Raises StorageAway, StoreRefused and OSError."""
         files = listed(place)
         by_path = {file.path: place / file.path if place.is_dir() else place for file in files}
-        for file in files:  # one by one: an address is good for about an hour
+        for file in files:  # one by one, because an address is valid for about an hour
             self._send(by_path[file.path], file, path)
         return files
 
     def model(self, path: str) -> Path:
-        """The folder that the assignment calls `path`, on this node; other runs here load the same copy."""
+        """The folder on this node of the model that the assignment calls `path`; other runs here load the same copy."""
         links = self._patiently(lambda: self._links("folders", FolderAsked(name=path)))
         target = self._folder / "models" / folder_digest(links.files)
         return target if target.is_dir() else self.fetch(path, target)
 
     def source(self, source: ModelSource) -> ModelSource:
-        """The same with folders of this node. A hub id stays one."""
+        """The source with folders of this node. A hub id stays as it is."""
         path, *adapters = [
             str(self.model(each)) if Path(each).is_absolute() else each for each in (source.path, *source.adapters)
         ]
         return ModelSource(path=path, adapters=tuple(adapters), head=source.head)
 
     def fetch(self, name: str, target: Path) -> Path:
-        """The folder `name` as `target`, whole or not at all. Raises StorageAway, StoreRefused and OSError."""
+        """Fetch the folder `name` as `target`, complete or not at all. Raises StorageAway, StoreRefused and OSError."""
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         arriving = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         try:
@@ -134,7 +137,7 @@ class ObjectStore:
     def _get(
         self, addresses: _Addresses, file: ModelFile, number: int, out: BinaryIO, before: "hashlib._Hash"
     ) -> "hashlib._Hash":
-        """Writes a piece behind those that are there, over what an earlier try has left of it. Returns the digest so far."""
+        """Write a piece behind those that are there, over the remains of an earlier try. Returns the digest so far."""
         (start, end), digest = pieces(file.bytes)[number], before.copy()
         out.seek(start)
         out.truncate()
@@ -151,7 +154,7 @@ class ObjectStore:
         return digest
 
     def _send(self, place: Path, file: ModelFile, path: str) -> None:
-        """Those pieces that are there are not sent again when others fail; each try has new addresses."""
+        """Send a file. Pieces that have arrived are not sent again when others fail; each try has new addresses."""
         missing = dict(enumerate(pieces(file.bytes)))
 
         def send() -> None:
@@ -163,7 +166,7 @@ class ObjectStore:
                     for number, piece in missing.items()
                 }
                 wait(sent, return_when=FIRST_EXCEPTION)
-                threads.shutdown(cancel_futures=True)  # the rest would fail one after the other
+                threads.shutdown(cancel_futures=True)  # otherwise the rest would fail one after the other
             for each in [each for each in sent if not each.cancelled() and each.exception() is None]:
                 del missing[sent[each]]
             for each in sent:
@@ -180,7 +183,7 @@ class ObjectStore:
 
     @contextmanager
     def _asked(self, method: str, url: str, **more: object) -> Iterator[httpx.Response]:
-        """Never names the address, which is signed. Raises _Again and StoreRefused."""
+        """Make a request. Errors never name the address, which is signed. Raises _Again and StoreRefused."""
         host = urlsplit(url).netloc
         try:
             with self._storage.stream(method, url, **more) as response:  # type: ignore[arg-type]
@@ -208,14 +211,14 @@ class ObjectStore:
         try:
             return Links.model_validate_json(answer.content)
         except ValidationError as error:
-            # never the values: among them are addresses that are signed
+            # without the values, because signed addresses are among them
             wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_input=False)]
             raise StoreRefused(f"the server's answer cannot be read: {'; '.join(wrong[:5])}") from None
 
     def _patiently(self, work: Callable[[], T], left: Callable[[], int] = lambda: 1) -> T:
-        """Raises StorageAway where `work` goes on failing for as long as one waits, while no less is `left` to do.
+        """Repeat `work` until it succeeds. Raises StorageAway if it fails for the allowed time without less being `left` to do.
 
-        How long it had worked before it failed is no matter.
+        The time for which it had worked before does not count.
         """
         pause, deadline, before = 0.5, None, left()
         while True:
@@ -246,9 +249,9 @@ def _reason(answer: httpx.Response) -> str:
 
 
 def scratch(url: str) -> Path:
-    """This node's folder for work of the server at `url`: TOUCHSTONE_SCRATCH, or one of our own among temporary files.
+    """The folder of this node for work of the server at `url`: TOUCHSTONE_SCRATCH, or our own folder among temporary files.
 
-    Raises OSError where somebody else has it.
+    Raises OSError if another user owns it.
     """
     root = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / f"touchstone-{os.getuid()}")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, where OTEL_EXPORTER_OTLP_ENDPOINT names a receiver: `pip install '.[tracing]'` brings what sends them.
+"""Traces by OpenTelemetry, if OTEL_EXPORTER_OTLP_ENDPOINT names a receiver: `pip install '.[tracing]'` installs what sends them.
 
 Without that variable nothing is imported and a span is an empty block. Names follow OpenTelemetry's semantic conventions, 1.37 and
-later: `gen_ai.provider.name` instead of `gen_ai.system`. Spans tell names, numbers and ids, never a text of somebody.
+later: `gen_ai.provider.name` instead of `gen_ai.system`. Spans carry names, numbers and ids, never a user's text.
 """
 
 import logging
@@ -16,16 +16,14 @@ from trainer.product import SLUG
 
 logger = logging.getLogger(__name__)
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-PARENT = (
-    "traceparent"  # W3C Trace Context: the header of HTTP and of tasks; a job finds it in its environment, in capitals
-)
+PARENT = "traceparent"  # W3C Trace Context: the header of HTTP and of tasks; a job finds it in its environment, in upper case
 MISSING = "OTEL_EXPORTER_OTLP_ENDPOINT is set and no trace is sent, because a package is missing ({}): pip install '.[tracing]'"
 Kind = Literal["INTERNAL", "SERVER", "CLIENT", "CONSUMER"]
 Value = str | bool | int | float
 
 
 class TraceSpan:
-    """What a block tells of itself while it lasts; tells nobody where traces are off."""
+    """The span of a block while it lasts; without traces it does nothing."""
 
     def __init__(self, told: Any = None) -> None:
         self._told = told
@@ -36,13 +34,14 @@ class TraceSpan:
             self._told.update_name(name)
 
     def set(self, attributes: Mapping[str, Value | None]) -> None:
-        """What is None is left out."""
+        """Set attributes; those that are None are left out."""
         if self._told is not None:
             self._told.set_attributes({name: value for name, value in attributes.items() if value is not None})
 
     def failed(self, kind: str) -> None:
-        """`kind` is a class of failures, such as "timeout" or "500": the words of a failure may quote somebody's text. The first
-        one counts."""
+        """Mark the block as failed. `kind` is a class of failures, such as "timeout" or "500": the message of a failure may quote a
+        user's text. The first call counts.
+        """
         if self._told is not None and not self._has_failed:
             self._has_failed = True
             self._told.set_attribute("error.type", kind)
@@ -53,12 +52,12 @@ SILENT = TraceSpan()
 
 
 class _Process:
-    """What one process sends with; made at its first span, so after a server has forked."""
+    """The sender of one process; made at its first span, and so after a server has forked."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.service = SLUG
-        self.parent: Any = None  # of spans that have none in their own thread
+        self.parent: Any = None  # the parent of spans that have none in their own thread
         self.tracer: Any = None
         self.provider: Any = None
         self.tried = False
@@ -93,17 +92,17 @@ def on() -> bool:
 
 
 def serve(service: str) -> None:
-    """What this process is called in traces: `touchstone-web`, `touchstone-worker`, `touchstone-run`."""
+    """Set the name of this process in traces: `touchstone-web`, `touchstone-worker`, `touchstone-run`."""
     _process.service = service
 
 
 def span(
     name: str, kind: Kind = "INTERNAL", attributes: Mapping[str, Value | None] | None = None, parent: str | None = None
 ) -> AbstractContextManager[TraceSpan]:
-    """`with span("chat m", "CLIENT", {"gen_ai.request.model": "m"}) as told:` tells how long the block took, and its end.
+    """`with span("chat m", "CLIENT", {"gen_ai.request.model": "m"}) as told:` records how long the block took, and how it ended.
 
-    It belongs to the span around it, or to the one that `parent` (a traceparent) names. An exception that leaves the block marks
-    it failed, by its class alone.
+    The span belongs to the span around it, or to the one that `parent` (a traceparent) names. An exception that leaves the block marks
+    it as failed, with only the exception's class.
     """
     if not on() or _process.ready() is None:
         return nullcontext(SILENT)
@@ -140,8 +139,9 @@ def _context(parent: str) -> Any:
 
 @contextmanager
 def job(service: str, name: str, attributes: Mapping[str, Value | None] | None = None) -> Iterator[TraceSpan]:
-    """The span of a whole process, which belongs to the TRACEPARENT of its environment. All others of the process belong to it,
-    in whatever thread they are. What was told is sent before the block ends."""
+    """The span of a whole process; it belongs to the TRACEPARENT of its environment. All other spans of the process belong to it,
+    in any thread. Everything is sent before the block ends.
+    """
     serve(service)
     with span(name, "CONSUMER", attributes, os.environ.get(PARENT.upper())) as told:
         if on() and _process.tracer is not None:
@@ -152,13 +152,13 @@ def job(service: str, name: str, attributes: Mapping[str, Value | None] | None =
 
 
 def flush() -> None:
-    """Sends what waits: a process that is about to end has no other chance."""
+    """Send the spans that wait: a process that is about to end has no other chance."""
     if _process.provider is not None:
         _process.provider.force_flush(5_000)
 
 
 def carried() -> dict[str, str]:
-    """`traceparent` of the span that lasts now, for a header or an environment; empty where there is none."""
+    """`traceparent` of the present span, for a header or an environment; empty if there is none."""
     found: dict[str, str] = {}
     if on() and _process.tracer is not None:
         import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator().inject(found)
@@ -166,11 +166,11 @@ def carried() -> dict[str, str]:
 
 
 def trace_id() -> str:
-    """32 hexadecimal digits of the trace that lasts now; empty where there is none."""
+    """32 hexadecimal digits of the present trace; empty if there is none."""
     return carried().get(PARENT, "--").split("-")[1]
 
 
 def job_environment() -> dict[str, str]:
-    """What a job of the cluster needs to go on with the trace: nothing where traces are off."""
+    """Environment variables with which a job of the cluster continues the trace; empty without traces."""
     ours = {name: os.environ[name] for name in ENDPOINTS if os.environ.get(name)}
     return ours | {name.upper(): value for name, value in carried().items()}

@@ -1,6 +1,6 @@
-"""Several runs in threads of one process, of which one computes at a time: they take turns of a step or a few.
+"""Several runs in threads of one process take turns of one or a few steps: one run computes at a time.
 
-A run by itself is in no turns, and everything here lets it pass. Imports no torch.
+A run alone takes no turns, and everything here lets it pass. Imports no torch.
 """
 
 import threading
@@ -10,10 +10,12 @@ from contextvars import ContextVar
 
 
 class TurnTaking:
-    """Who waits longest is next, but for those in a hurry: a run that shall stop need not wait for a round of all the others."""
+    """Gives the next turn to the run that waits longest, except that a run in a hurry goes first: a run that must stop need not wait
+    for a round of all the others.
+    """
 
     def __init__(self, hurries: Sequence[Callable[[], bool]], steps: int = 1) -> None:
-        """One entry for each run, in the order of the first round. `steps` make a turn."""
+        """`hurries` has one entry for each run, in the order of the first round. `steps` make a turn."""
         self._hurries, self._steps = hurries, steps
         self._changed = threading.Condition()
         self._waiting = list(range(len(hurries)))
@@ -22,7 +24,7 @@ class TurnTaking:
 
     @contextmanager
     def of(self, run: int) -> Iterator[None]:
-        """All of run `run`, in its own thread: begins with its first turn, and leaves the turns to the others afterwards."""
+        """The whole of run `run`, in its own thread: begins with its first turn, and leaves the turns to the others at its end."""
         token = _mine.set(_Mine(self, run))
         self._await(run)
         try:
@@ -38,7 +40,7 @@ class TurnTaking:
         return len(self._alive)
 
     def pass_on(self, run: int) -> None:
-        """Behind all who wait, until it is its turn again."""
+        """Pass the turn on, behind all that wait; returns when it is the run's turn again."""
         with self._changed:
             self._waiting.append(run)
         self._leave()
@@ -46,7 +48,7 @@ class TurnTaking:
 
     @contextmanager
     def away(self, run: int) -> Iterator[None]:
-        """Meanwhile it computes nothing, and others may."""
+        """Meanwhile the run computes nothing, and others may."""
         self._leave()
         try:
             yield
@@ -56,7 +58,7 @@ class TurnTaking:
             self._await(run)
 
     def is_over(self, steps: int) -> bool:
-        """After so many steps of a turn."""
+        """Whether the turn is over after so many of its steps."""
         return steps >= self._steps or any(self._hurries[run]() for run in self._waiting)
 
     def _leave(self) -> None:
@@ -75,7 +77,7 @@ class TurnTaking:
 
 
 class _Mine:
-    """The place of a run in its turns."""
+    """The place of this thread's run in the turns."""
 
     def __init__(self, turns: TurnTaking, run: int) -> None:
         self.turns, self.run, self.steps = turns, run, 0
@@ -85,7 +87,7 @@ _mine: ContextVar[_Mine | None] = ContextVar("turns", default=None)
 
 
 def step_over() -> None:
-    """A step of the run of this thread is complete. Returns when it may begin the next."""
+    """Note that the run of this thread has made a step. Returns when it may begin the next."""
     mine = _mine.get()
     if mine is None:
         return
@@ -97,7 +99,7 @@ def step_over() -> None:
 
 @contextmanager
 def away() -> Iterator[None]:
-    """Around waiting for somebody outside of this process."""
+    """Meanwhile this run waits for something outside this process, and others may compute."""
     mine = _mine.get()
     if mine is None:
         yield
@@ -107,6 +109,6 @@ def away() -> Iterator[None]:
 
 
 def sharing() -> int:
-    """How many runs take turns with this one, itself among them."""
+    """How many runs take turns here, this run included."""
     mine = _mine.get()
     return mine.turns.alive if mine else 1
