@@ -34,9 +34,8 @@ class Elsewhere(Protocol):
         ...
 
     def write(self, place: CheckpointPlace, step: int) -> list[File]:
-        """Write the kept copies or, without `keep`, the present values; may be repeated after an error. After `keep` another thread may
-        call
-        this while training goes on. Raises OSError.
+        """Write the kept copies or, without `keep`, the present values; may be repeated after an error. After `keep` another thread
+        may call this while training goes on. Raises OSError.
         """
         ...
 

@@ -135,9 +135,8 @@ def _material(plan: Plan, size: Size, out: Path, options: argparse.Namespace) ->
 def _jobs(
     plan: Plan, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, asked: Path, steps: int | None
 ) -> list[ArmJob]:
-    """The runs, seed by seed, so that an interrupted command has complete comparisons. `asked` is the model as it was given, which answers
-    for
-    judges that no run trains.
+    """The runs, seed by seed, so that an interrupted command has complete comparisons. `asked` is the model as it was given, which
+    answers for judges that no run trains.
     """
     jobs, given = [], plan.sizes[size].config
     shared = {**given, "steps": steps} if steps else given

@@ -1,10 +1,8 @@
 """A pool of demonstrations that is unbalanced and partly wrong; a run chooses a part of it to learn (`data.select` of recipe `sft`).
 
 A demonstration answers a prompt of the syllables (`trainer.claims.toy`): it says the two that its topic asks for, and two more by
-Zipf's law. Half of the pool is about the first topic, a quarter about the second, and so on: about eight of
-a thousand are about the rarest. One demonstration in twenty is wrong: it says four syllables at random. Held-out prompts ask about every
-topic
-equally often.
+Zipf's law. Half of the pool is about the first topic, a quarter about the second, and so on: about eight of a thousand are about the
+rarest. One demonstration in twenty is wrong: it says four syllables at random. Held-out prompts ask about every topic equally often.
 """
 
 import random

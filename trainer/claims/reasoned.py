@@ -1,9 +1,8 @@
 """Real pairs with people's reasons, and a model that was first shown how people judge them.
 
-A small language model does not answer a question about two texts in the required form, and an answer that cannot be read earns nothing.
-So the model first learns demonstrations: some training pairs with the verdict of most raters and two of their reasons. The runs then use
-other
-training pairs, and held-out ones. Only short texts are used, so that two cores are enough.
+A small language model does not answer a question about two texts in the required form, and an answer that cannot be read earns
+nothing. So the model first learns demonstrations: some training pairs with the verdict of most raters and two of their reasons. The
+runs then use other training pairs, and held-out ones. Only short texts are used, so that two cores are enough.
 """
 
 import random

@@ -1,9 +1,8 @@
 """Pairs of answers with a rubric, in RubricBench's layout, and a model that was first shown how such rubrics are written.
 
-A small language model does not write a rubric in the required form, and a rubric that cannot be read earns nothing. So the model first
-learns
-demonstrations: the prompts of the training pairs with their rubrics. The runs then use the labels of the same pairs, and held-out pairs, of
-which the model was shown nothing.
+A small language model does not write a rubric in the required form, and a rubric that cannot be read earns nothing. So the model
+first learns demonstrations: the prompts of the training pairs with their rubrics. The runs then use the labels of the same pairs, and
+held-out pairs, of which the model was shown nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,8 +55,7 @@ def demonstration(row: Example) -> Example:
 
 def examples(given: Path) -> list[Example]:
     """The examples of a file in RubricBench's layout whose rows have a `split`, or of examples as this program exports them. Raises
-    ValueError
-    if a row is neither.
+    ValueError if a row is neither.
     """
     try:
         return [_example(row) for row in jsonlines.rows(given.read_text(encoding="utf-8"))]

@@ -103,8 +103,7 @@ def prepare(jobs: Sequence[ArmJob]) -> None:
 
 def perform(jobs: Sequence[ArmJob], processes: int, tell: Callable[[str], None]) -> list[str]:
     """Do every job that has no result yet, with a line of progress now and then; returns the failures, one line each. A job that uses
-    another's
-    model begins when that one has its result, and never if there is none.
+    another's model begins when that one has its result, and never if there is none.
     """
     left = [job for job in jobs if not job.result.exists()]
     if not left:

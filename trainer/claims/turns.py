@@ -7,10 +7,9 @@ rubric names one word. So the best rubric for a topic names a word that it wants
 the word of the rubric. Length says nothing: one answer of each pair is long, by chance. Held-out pairs have the topics of training
 and other answers.
 
-Both roles begin with one model that was taught the two forms, as in the paper's warm-up: rubrics with a random word, and two ways
-to judge. Four times in ten the model says of both answers whether they have the word, and decides by that; otherwise it explains nothing
-and
-decides for the longer answer. So the judge has to learn the form and the use of a rubric, and the writer what a topic wants. The
+Both roles begin with one model that was taught the two forms, as in the paper's warm-up: rubrics with a random word, and two ways to
+judge. Four times in ten the model says of both answers whether they have the word, and decides by that; otherwise it explains nothing
+and decides for the longer answer. So the judge has to learn the form and the use of a rubric, and the writer what a topic wants. The
 judge's most likely answer at first has nothing to do with the rubric.
 """
 

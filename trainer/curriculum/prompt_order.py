@@ -31,9 +31,8 @@ def known_of(example: Example) -> KnownPrompt:
 
 
 def replicas(rate: float | None, most: int) -> int:
-    """How many groups a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before the run, the
-    more
-    (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
+    """How many groups a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before the
+    run, the more (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
     """
     return 1 if rate is None else 1 + math.floor((1 - rate) * (most - 1) + 0.5)
 
@@ -41,9 +40,8 @@ def replicas(rate: float | None, most: int) -> int:
 class PromptOrder:
     """Endless passes over the prompts of a pool; the pool holds all prompts until a phase narrows it.
 
-    With a mixture, from the config or from a phase, the places of a step are shared among the orders in proportion to their shares. Each
-    place goes to the
-    order that is furthest behind. A prompt comes once a step as long as the pool has others.
+    With a mixture, from the config or from a phase, the places of a step are shared among the orders in proportion to their shares.
+    Each place goes to the order that is furthest behind. A prompt comes once a step as long as the pool has others.
     """
 
     def __init__(

@@ -22,9 +22,8 @@ class Schedule:
         self._phases = tuple(phases)
         self._longest = max((phase.window for phase in phases), default=0)
         self._means: list[float] = []
-        """The values that the next phase watches, since the newest phase began: mean rewards of the steps, or values of a metric. At most
-        as many as the
-        longest window needs.
+        """The values that the next phase watches, since the newest phase began: mean rewards of the steps, or values of a metric. At
+        most as many as the longest window needs.
         """
         self._passed: list[float] = []
         """The share of responses of each of these steps that the next phase takes for correct."""

@@ -86,9 +86,8 @@ class PhraseWatch:
         self._baseline = Counter()
 
     def see(self, step: int, scored: Sequence[RewardedResponse]) -> tuple[str, Rise, Payment] | None:
-        """Take the responses of a later step. Returns the phrase that has risen and pays, with its detector and its payment; the longest
-        one if
-        several have; None if none has.
+        """Take the responses of a later step. Returns the phrase that has risen and pays, with its detector and its payment; the
+        longest one if several have; None if none has.
         """
         said = [phrases(each) for each in scored]
         risen = [phrase for phrase, watch in self._followed.items() if self._seen(step, phrase, watch, scored, said)]

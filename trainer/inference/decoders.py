@@ -116,9 +116,8 @@ def tried(model: Any, seed: int = 0) -> DecoderTrial | None:
 
 
 def compared(model: Any, seed: int = 0) -> DecoderTrial:
-    """Packed against padded log-probabilities on random tokens. The trainer will compute the packed ones; for the padded ones the model
-    uses its
-    own masks, its own head, right padding and eager attention. Raises ModelInvalid if they differ.
+    """Packed against padded log-probabilities on random tokens. The trainer will compute the packed ones; for the padded ones the
+    model uses its own masks, its own head, right padding and eager attention. Raises ModelInvalid if they differ.
     """
     rows = _rows(model, seed)
     with torch.no_grad():

@@ -55,9 +55,8 @@ class LocalSampler:
         """Whether the parameters are those of a model under training, in the same memory."""
 
     def follow(self, trained: Any) -> None:
-        """Sample from now on with the memory of `trained`, which has the same parameters. A change of them changes the sampler too, so
-        nothing
-        may sample during a change. Raises ValueError if a parameter differs.
+        """Sample from now on with the memory of `trained`, which has the same parameters. A change of them changes the sampler too,
+        so nothing may sample during a change. Raises ValueError if a parameter differs.
         """
         theirs = dict(trained.named_parameters())
         for name, mine in self._parameters.items():
@@ -251,9 +250,8 @@ class _Stream:
         return ended
 
     def _has_room(self) -> bool:
-        """Whether rows should be filled now. A prompt costs its own pass, so rows are filled a few at a time; a worker's rows are filled
-        when
-        requests wait.
+        """Whether rows should be filled now. A prompt costs its own pass, so rows are filled a few at a time; a worker's rows are
+        filled when requests wait.
         """
         free = self._capacity - len(self._rows)
         return bool(self._waiting) and (not self._rows or free >= (1 if self._steady else max(1, self._capacity // 8)))

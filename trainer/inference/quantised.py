@@ -21,9 +21,8 @@ LARGEST: Mapping[Rounded, int] = {"int8": 127, "int4": 7}
 
 
 class WholeLinear(nn.Module):
-    """A linear layer [.., I] -> [.., O] of whole numbers. `largest` is that of its weights. `parts` is the number of eight-bit numbers that
-    an
-    input is made of; the second one is the remainder of the first.
+    """A linear layer [.., I] -> [.., O] of whole numbers. `largest` is that of its weights. `parts` is the number of eight-bit
+    numbers that an input is made of; the second one is the remainder of the first.
     """
 
     def __init__(self, plain: nn.Linear, largest: int = LARGEST["int8"], parts: int = 1) -> None:

@@ -211,9 +211,8 @@ def _block_mask(exits_N: Tensor, before: int) -> Any:
 
 
 def _blocks(entries_S: Tensor, exits_S: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """Two tensors [blocks of queries, blocks of keys]: whether some pair sees each other, and whether all do. No query sees keys that are
-    missing
-    in the last block, and queries that are missing see nothing.
+    """Two tensors [blocks of queries, blocks of keys]: whether some pair sees each other, and whether all do. No query sees keys that
+    are missing in the last block, and queries that are missing see nothing.
     """
     missing = -len(exits_S) % BLOCK
     entries = torch.nn.functional.pad(entries_S, (0, missing), value=nodes).view(-1, BLOCK)

@@ -3,10 +3,9 @@
 A model leans to yes or to no for every question, so a margin of 0 is not the right border. Each item (a prompt with its responses) falls
 into one half as a whole, because verdicts on one response are not independent evidence.
 
-Two rules choose the border. `accuracy` takes the best balanced accuracy. If a model's margins say nothing, that border is chance and may
-lie
-at an end, so that nearly all criteria are met or none is. `rate` makes the share of margins above the border equal to the share of
-verdicts that are met, which at least removes the lean.
+Two rules choose the border. `accuracy` takes the best balanced accuracy. If a model's margins say nothing, that border is chance and
+may lie at an end, so that nearly all criteria are met or none is. `rate` makes the share of margins above the border equal to the
+share of verdicts that are met, which at least removes the lean.
 
 Axes: N verdicts, M verdicts of one half.
 """
@@ -89,9 +88,8 @@ def calibrate(
     rule: Rule = "accuracy",
     **named: str,
 ) -> ThresholdCalibration:
-    """Choose a threshold and measure it. `named` has model, digest, wording and verdicts. Raises ValueError if a half has only one of the
-    two
-    verdicts.
+    """Choose a threshold and measure it. `named` has model, digest, wording and verdicts. Raises ValueError if a half has only one of
+    the two verdicts.
     """
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
     first = halves(items_N, seed)

@@ -160,9 +160,8 @@ def _unanswered(calls: Iterable[LocalCall], known: set[str]) -> list[LocalCall]:
 
 
 def _input(name: str, known: set[str]) -> tuple[Iterator[LocalCall], int | None]:
-    """The calls and, if the input is a file, how many have no answer yet. A file is read once before the model is loaded, so that a bad
-    line
-    ends the command at once.
+    """The calls and, if the input is a file, how many have no answer yet. A file is read once before the model is loaded, so that a
+    bad line ends the command at once.
     """
     if name == "-":
         return read_calls(sys.stdin), None

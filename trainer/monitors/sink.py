@@ -31,9 +31,8 @@ _GONE = {401, 403, 404, 410}
 class HttpSink:
     """A thread that posts batches in order and sends each again until the reply acknowledges it.
 
-    The server keeps one copy of every number, so a lost reply costs one repetition. If there is nothing to send, the
-    thread still posts at least every two seconds. Each reply says what the server wants: `command` is `stop` (finish cleanly) or `abandon`
-    (the
+    The server keeps one copy of every number, so a lost reply costs one repetition. If there is nothing to send, the thread still
+    posts at least every two seconds. Each reply says what the server wants: `command` is `stop` (finish cleanly) or `abandon` (the
     token is no longer valid: another attempt owns the run).
     """
 
@@ -191,9 +190,8 @@ _SEQ = re.compile(r'\{"seq":(\d+)')
 
 
 def _number(line: str) -> int:
-    """The number of an event, read from the start of a line that our own writer wrote: parsing the spool of a long run would delay its
-    first
-    heartbeats.
+    """The number of an event, read from the start of a line that our own writer wrote: parsing the spool of a long run would delay
+    its first heartbeats.
     """
     found = _SEQ.match(line)
     return int(found[1]) if found else int(json.loads(line)["seq"])

@@ -47,11 +47,10 @@ def clipped_gain(
 ) -> tuple[Tensor, Tensor]:
     """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where a clip decides.
 
-    With `dual` = c, the gain of a negative advantage is at least c A (dual-clip PPO: Ye et al., 2020): a bad token that
-    has become much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and
-    the gradient is rho's.
-    Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: if it
-    overflowed, the gradient would be 0 x inf.
+    With `dual` = c, the gain of a negative advantage is at least c A (dual-clip PPO: Ye et al., 2020): a bad token that has become
+    much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the
+    gradient is rho's. Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: if
+    it overflowed, the gradient would be 0 x inf.
     """
     low, high = 1.0 - eps_low, 1.0 + eps_high
     rho = torch.exp(log_rho.detach())
@@ -134,10 +133,8 @@ def diagnose(
 
 def _mismatch(old_BT: Tensor, roll_BT: Tensor, counted: dict[str, Tensor]) -> dict[str, Tensor]:
     """The mismatch of trainer and sampler. The mean ratio alone says little: it is 1 for any two distributions over the same tokens.
-    `mismatch_kl` is
-    the k3 estimate of KL(pi_roll || pi_old), `mismatch_far` the largest factor between the two for one token, in either direction; each by
-    mask.
-    NaN if nothing counts.
+    `mismatch_kl` is the k3 estimate of KL(pi_roll || pi_old), `mismatch_far` the largest factor between the two for one token, in
+    either direction; each by mask. NaN if nothing counts.
     """
     k, distance, far = ratio(old_BT, roll_BT), k3(roll_BT, old_BT), torch.exp((old_BT - roll_BT).abs())
     found = {}

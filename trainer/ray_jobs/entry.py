@@ -1,9 +1,8 @@
 """`python -m trainer job`: what Ray starts. Asks the server what to do, does it, and reports.
 
 The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. If TOUCHSTONE_REQUEST_ID is set, it is
-the id under which the server's log shows the request that began the run. With TOUCHSTONE_CARRIES, JSON that has a token by the id of a run,
-the
-process trains these runs as well, in turns: each has its own assignment, folder and events.
+the id under which the server's log shows the request that began the run. With TOUCHSTONE_CARRIES, JSON that has a token by the id of
+a run, the process trains these runs as well, in turns: each has its own assignment, folder and events.
 """
 
 import json

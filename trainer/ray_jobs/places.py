@@ -14,9 +14,8 @@ LEFT_S = 3600.0
 
 
 def run_dir(assignment: RunAssignment) -> Path:
-    """The folder of the run. If the node shares no disk, it is that of this attempt alone: files of an earlier attempt may be older than
-    what another
-    node has reported since. Raises OSError.
+    """The folder of the run. If the node shares no disk, it is that of this attempt alone: files of an earlier attempt may be older
+    than what another node has reported since. Raises OSError.
     """
     if not assignment.store_url:
         return Path(assignment.run_dir)

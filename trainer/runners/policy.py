@@ -76,9 +76,8 @@ def _stage(
 
 
 def _places(job: StageJob) -> "Places | None":
-    """The places of the processes that train together and of the workers, reserved at once before anything is loaded. None if only workers
-    need
-    places: they reserve theirs when they start.
+    """The places of the processes that train together and of the workers, reserved at once before anything is loaded. None if only
+    workers need places: they reserve theirs when they start.
     """
     if job.config.optim.processes == 1:
         return None

@@ -81,9 +81,8 @@ class LearnerActor:
         return self._learner.size
 
     def update(self, trajectories: list[Trajectory], advantages_B: Tensor) -> UpdateReport | _Failure | None:
-        """The part of the report of this process; None if it was told to stop, as all were then. A _Failure if something was not finite:
-        the
-        others then wait in vain, and are ended.
+        """The part of the report of this process; None if it was told to stop, as all were then. A _Failure if something was not
+        finite: the others then wait in vain, and are ended.
         """
         try:
             return self._updater.run(trajectories, advantages_B, check=self._check)

@@ -129,8 +129,7 @@ class OpenResponses:
 
     def load(self, state: dict[str, Any], sizes: Mapping[int, int]) -> None:
         """Restore. `sizes` are the numbers of responses of the outstanding groups. Saved responses of other groups, which were being
-        dropped,
-        are of no use.
+        dropped, are of no use.
         """
         for *numbers, tokens, logprobs, stretches in state["put_off"]:
             sample, found = SampleId(*numbers), tuple(Stretch(*stretch) for stretch in stretches)

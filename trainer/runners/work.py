@@ -100,9 +100,8 @@ class RewardWorker:
         self.scored = 0
 
     def score(self, job: ScoreJob) -> ScoredGroup | Waits:
-        """The rewards of a group. A response whose reward cannot be computed has none, with the reason; never 0. `Waits` if a service that
-        must be
-        asked does not answer now.
+        """The rewards of a group. A response whose reward cannot be computed has none, with the reason; never 0. `Waits` if a service
+        that must be asked does not answer now.
         """
         self._notes.begin(job.known)
         try:

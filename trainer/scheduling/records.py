@@ -118,9 +118,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class GroupTaken:
-    """A group of a batch. `rows` are places of its responses; valid ones are repeated if others were excluded. The first `valid` rows are
-    all
-    different, and only these give the advantages.
+    """A group of a batch. `rows` are places of its responses; valid ones are repeated if others were excluded. The first `valid` rows
+    are all different, and only these give the advantages.
     """
 
     number: int

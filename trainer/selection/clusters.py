@@ -25,11 +25,10 @@ def near_duplicates(
 ) -> Places:
     """For each example [N], the index of the example that stays for it; its own index if it stays itself.
 
-    Spherical k-means makes about N / `size` clusters. Within each, starting with the example that is least like the centre, an example
-    is removed if one that stays before it has a cosine of `likeness` or more. So nothing is removed by a chain of likenesses, and the
-    unusual example stays. Alike examples in two clusters are not found. Memory: the embeddings, and a few numbers a row for each of C
-    clusters
-    for 8,192 rows at once. Raises ValueError for a zero vector.
+    Spherical k-means makes about N / `size` clusters. Within each, starting with the example that is least like the centre, an
+    example is removed if one that stays before it has a cosine of `likeness` or more. So nothing is removed by a chain of likenesses,
+    and the unusual example stays. Alike examples in two clusters are not found. Memory: the embeddings, and a few numbers a row for
+    each of C clusters for 8,192 rows at once. Raises ValueError for a zero vector.
     """
     unit_ND = unit_rows(embeddings_ND)
     stays_N = np.arange(len(unit_ND))

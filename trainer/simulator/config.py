@@ -72,8 +72,7 @@ class Cluster(Section):
 
 class Engine(Section):
     """The speed of an engine: decoding n responses of v versions of the weights takes `v * step_s + n * response_s`, and gives each
-    response
-    one token.
+    response one token.
     """
 
     devices: int = knob(1, "Accelerators of one engine", ge=1)

@@ -145,8 +145,7 @@ def reasons_of(reasons: Sequence[Reason], criteria: Sequence[str]) -> list[list[
     """For each criterion the reasons about it.
 
     A reason that begins with "Criterion 2:" is about the second criterion. Any other is about the criterion with which it shares most
-    words,
-    the earlier of equals, and about none if it shares none. If a rubric has one criterion, all reasons are about it.
+    words, the earlier of equals, and about none if it shares none. If a rubric has one criterion, all reasons are about it.
     """
     found: list[list[Reason]] = [[] for _ in criteria]
     if len(criteria) == 1:
@@ -162,9 +161,8 @@ def reasons_of(reasons: Sequence[Reason], criteria: Sequence[str]) -> list[list[
 
 
 def _said(about: Sequence[Reason], side: str) -> str:
-    """The reasons about a criterion that are about this answer; if there are none, those about the comparison; else all, because they are
-    about
-    both answers.
+    """The reasons about a criterion that are about this answer; if there are none, those about the comparison; else all, because they
+    are about both answers.
     """
     own = [each for each in about if each.response == side] or [each for each in about if each.response is None]
     return " ".join(dict.fromkeys(_without_name(each.text) for each in own or about))

@@ -156,9 +156,8 @@ def _over_pairs(
 
 
 def _agree(both: Sequence[AnsweredQuestion]) -> float | None:
-    """The share of pairs of verdicts, one in each order, that name the same answer or are both a tie; None if no verdict of one order can
-    be
-    read.
+    """The share of pairs of verdicts, one in each order, that name the same answer or are both a tie; None if no verdict of one order
+    can be read.
     """
     signs = {
         order: [

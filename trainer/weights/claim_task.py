@@ -17,10 +17,9 @@ MODEL = "model"
 
 
 def work(client: JobClient) -> Mapping[str, Any]:
-    """Make the task; returns `{"examples", "files"}`. The examples are the results of the job, in their order; `files` are those of the
-    model if they
-    were sent to the artifact store. The same params give the same examples and the same model, so a job that was killed makes what is
-    missing.
+    """Make the task; returns `{"examples", "files"}`. The examples are the results of the job, in their order; `files` are those of
+    the model if they were sent to the artifact store. The same params give the same examples and the same model, so a job that was
+    killed makes what is missing.
     """
     told = client.assignment
     task = TASKS[told.params["task"]]

@@ -92,9 +92,8 @@ class VllmSampler:
     Adapters are recognised by their names, `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; the latter is multiplied
     by the scale.
 
-    An engine on the learner's GPU sleeps at level `sleeps` while the learner works; None: the engine has its own memory. Its weights wake
-    for a
-    push, its keys and values only when it samples, so a push needs no room for them.
+    An engine on the learner's GPU sleeps at level `sleeps` while the learner works; None: the engine has its own memory. Its weights
+    wake for a push, its keys and values only when it samples, so a push needs no room for them.
     """
 
     def __init__(

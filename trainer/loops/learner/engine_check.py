@@ -41,9 +41,8 @@ _LONG = 16
 """Tokens from which a response's own mean difference counts in full; with fewer tokens, more of the difference may be chance."""
 _SIGMAS = 6.0
 _ALIKE = 5.0
-"""How many times the median of the responses' mean differences the mean difference of one response may be, besides the fixed allowance. In
-healthy
-starts the worst response has 1.4 times the median, for the tiny model and for SmolLM2 in bfloat16.
+"""How many times the median of the responses' mean differences the mean difference of one response may be, besides the fixed
+allowance. In healthy starts the worst response has 1.4 times the median, for the tiny model and for SmolLM2 in bfloat16.
 """
 
 
@@ -66,21 +65,17 @@ BOUNDS = {
     "int8": DeviationBounds(0.4, 0.05, 0.5, 5e-3),
     "int4": DeviationBounds(0.8, 0.1, 1.0, 2e-2),
 }
-"""The bounds by the sampler's precision. On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model
-and
-0.03 for SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it is 0.005 for the model of `trainer.claims.toy` and
-0.2 for
-SmolLM2 (`benchmarks.int8`), in int4 0.035 for the former. Other models were not measured.
+"""The bounds by the sampler's precision. On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny
+model and 0.03 for SmolLM2 with a nucleus of .9; `benchmarks.engine_check` measures it. In int8 it is 0.005 for the model of
+`trainer.claims.toy` and 0.2 for SmolLM2 (`benchmarks.int8`), in int4 0.035 for the former. Other models were not measured.
 """
 
 
 @dataclass(frozen=True)
 class EngineAgreement:
-    """The comparison over `tokens` tokens. `mean` is the mean |difference| of the log-probabilities (nats), `outside` counts the tokens
-    that the
-    trainer rules out. `worst` is the largest mean of one response, `usual` the median of these means. `ratio` is the mean of pi_train /
-    pi_roll,
-    `error` its standard error.
+    """The comparison over `tokens` tokens. `mean` is the mean |difference| of the log-probabilities (nats), `outside` counts the
+    tokens that the trainer rules out. `worst` is the largest mean of one response, `usual` the median of these means. `ratio` is the
+    mean of pi_train / pi_roll, `error` its standard error.
     """
 
     tokens: int

@@ -4,10 +4,9 @@ peft scales the output of an adapter and adds it to the layer's output: two tens
 pass. Here the scaling happens between the two matrices of the adapter, with `rank` numbers a token, and the product itself adds, so no such
 tensor is made. The gradient of the layer's input is added up in the same way.
 
-On a layer in bfloat16, whose adapters are trained in float32, peft widens the layer's inputs and outputs, forward and backward.
-Here the adapters, which are few numbers, are rounded to the precision of the layer, and gradients are widened once they are as small: as
-for
-the weights of a model all of which is trained (`masters.py`).
+On a layer in bfloat16, whose adapters are trained in float32, peft widens the layer's inputs and outputs, forward and backward. Here
+the adapters, which are few numbers, are rounded to the precision of the layer, and gradients are widened once they are as small: as
+for the weights of a model all of which is trained (`masters.py`).
 
 Axes: N tokens, I in, O out, R rank.
 """

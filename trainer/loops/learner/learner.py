@@ -38,9 +38,8 @@ class Marked(NamedTuple):
 
     @classmethod
     def of(cls, trajectory: Trajectory, sampled: bool = False) -> "Marked":
-        """Marks the tokens that the policy wrote, after the prompt that it is trained on, or with `sampled` after the prompt that it was
-        sampled from.
-        Tokens of the environment are read and not marked.
+        """Marks the tokens that the policy wrote, after the prompt that it is trained on, or with `sampled` after the prompt that it
+        was sampled from. Tokens of the environment are read and not marked.
         """
         prompt = trajectory.prompt if sampled else trajectory.view or trajectory.prompt
         places, start = trajectory.places, len(prompt)

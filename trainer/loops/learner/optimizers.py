@@ -65,8 +65,7 @@ class Optimizers:
 
     def own_state(self) -> dict[str, Tensor]:
         """State tensors by `<key>:<parameter>`, such as `exp_avg:model.norm.weight`, each spread like its parameter. Step counts are
-        tensors
-        too; every process has them.
+        tensors too; every process has them.
         """
         names: dict[Tensor, str] = {parameter: name for name, parameter in self._parameters.items()}
         return {

@@ -94,9 +94,8 @@ class Trained:
 
     @cached_property
     def _adapters(self) -> list[tuple[str, Tensor, Tensor, float]]:
-        """Name, A [R, I], B [O, R] and scale of each layer with an adapter; A and B are what this process holds. The list is kept because
-        looking
-        it up takes longer than copying the tensors.
+        """Name, A [R, I], B [O, R] and scale of each layer with an adapter; A and B are what this process holds. The list is kept
+        because looking it up takes longer than copying the tensors.
         """
         found = [(name, layer) for name, layer in self._peft_modules if hasattr(layer, "lora_A")]
         return [(name, *_held(layer)) for name, layer in found]

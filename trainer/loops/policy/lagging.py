@@ -41,9 +41,8 @@ class SamplerWeights:
         return self._version_at(self._step)
 
     def updated(self, step: int) -> None:
-        """Note that `step` has changed the weights, or that a run begins after it. Pushes the weights that are to sample, if the sampler
-        does
-        not have them.
+        """Note that `step` has changed the weights, or that a run begins after it. Pushes the weights that are to sample, if the
+        sampler does not have them.
         """
         self._step = step
         fresh = step == 0 or self.version != self._version_at(step - 1)

@@ -48,9 +48,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def domain_shares(
     trajectories: Sequence[Trajectory], domain_of: Callable[[str], str], known: Collection[str]
 ) -> dict[str, float]:
-    """`rollout/domain/<name>`: the share of the step's responses whose prompts are of each domain; 0 for a domain without any. Given only
-    if 2 to
-    20 domains are known.
+    """`rollout/domain/<name>`: the share of the step's responses whose prompts are of each domain; 0 for a domain without any. Given
+    only if 2 to 20 domains are known.
     """
     if not 1 < len(known) <= DOMAINS or not trajectories:
         return {}

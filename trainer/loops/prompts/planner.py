@@ -72,9 +72,9 @@ class Planner:
         return chance.random() < rates.pass_over
 
     def size_of(self, number: int) -> int:
-        """How many responses the `number`-th group of the data has; the run now has room for them. A budget gives out the responses of a
-        step when
-        the step's first group is asked for, by what is known by then. So groups must be asked for in the order of the data.
+        """How many responses the `number`-th group of the data has; the run now has room for them. A budget gives out the responses
+        of a step when the step's first group is asked for, by what is known by then. So groups must be asked for in the order of the
+        data.
         """
         prompts = self._config.rollout.prompts_per_step
         if self._config.rollout.budget is None:

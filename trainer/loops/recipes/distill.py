@@ -123,9 +123,8 @@ class DistillStage(PolicyStage):
         return [_shown(record, gaps.get(id(t))) for record, t in zip(records, trajectories, strict=True)]
 
     def gaps(self, answers: Sequence[Trajectory], tell: Tell) -> dict[int, float]:
-        """The mean gap over the tokens of each answer that has tokens, by the answer's identity. The temperature is the config's, so that
-        held-out
-        gaps stay comparable if phases change it.
+        """The mean gap over the tokens of each answer that has tokens, by the answer's identity. The temperature is the config's, so
+        that held-out gaps stay comparable if phases change it.
         """
         parts, progress = self.parts, tell.watch("measuring the gap")
         assert isinstance(parts.teacher, Teachers)  # noqa: S101 - for the types: `make` has loaded them

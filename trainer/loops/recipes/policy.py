@@ -202,9 +202,8 @@ class PolicyStage:
         tell.metrics(values | collected.metrics)
 
     def _learn_pass_rates(self, collected: Collected, tell: Tell) -> None:
-        """Count passes at the end of a step, so that a step that is given up counts nothing. Stored responses are not counted: they say
-        nothing
-        about the present policy.
+        """Count passes at the end of a step, so that a step that is given up counts nothing. Stored responses are not counted: they
+        say nothing about the present policy.
         """
         if collected.elapsed_s is None:
             return

@@ -102,9 +102,8 @@ class JudgedScorer(RewardScorer):
 
 @dataclass(frozen=True)
 class JudgedRewards:
-    """Opens scorers of rubrics. `orders` are those in which the judge is shown each pair: True is swapped. `access` has the judge of the
-    panel, if
-    there is one.
+    """Opens scorers of rubrics. `orders` are those in which the judge is shown each pair: True is swapped. `access` has the judge of
+    the panel, if there is one.
     """
 
     config: TurnConfig

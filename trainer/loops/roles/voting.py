@@ -36,9 +36,8 @@ def majority(votes: Sequence[bool]) -> float:
 
 
 def summary(pairs: Sequence[Sequence[Sequence[bool]]], examples: Sequence[str], k: int) -> dict[str, float]:
-    """Measures over pairs; each pair has the votes in each order. A pair counts once, with the mean of its orders; pairs of one of the
-    `examples`
-    are resampled together.
+    """Measures over pairs; each pair has the votes in each order. A pair counts once, with the mean of its orders; pairs of one of
+    the `examples` are resampled together.
     """
     right = [sum(map(majority, orders)) / len(orders) for orders in pairs]
     cast = sum(len(votes) for orders in pairs for votes in orders)

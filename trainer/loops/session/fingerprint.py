@@ -63,9 +63,8 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool 
 
 
 def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """The differences of the configs, as text, without the fields of HOW. A checkpoint of an older version is read with the meaning that it
-    had then:
-    a field that did not exist yet has its default.
+    """The differences of the configs, as text, without the fields of HOW. A checkpoint of an older version is read with the meaning
+    that it had then: a field that did not exist yet has its default.
     """
     recipe = RECIPES.get(there["recipe"])
     defaults = recipe.schema().model_dump(mode="json") if recipe else {}

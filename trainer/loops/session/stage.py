@@ -113,9 +113,8 @@ class Stage(Protocol):
         ...
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
-        """Held-out metrics after step `number`; the session reports them. May raise StopRequested. Changes no state, except what a schedule
-        of
-        phases has seen, and only if it runs to its end.
+        """Held-out metrics after step `number`; the session reports them. May raise StopRequested. Changes no state, except what a
+        schedule of phases has seen, and only if it runs to its end.
         """
         ...
 

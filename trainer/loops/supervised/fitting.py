@@ -93,8 +93,7 @@ class Fitter(Generic[Item]):
         lr_times: float = 1.0,
     ) -> None:
         """`known` is what phases choose an item by. `lr_times` is a factor of the config's learning rate, besides that of the phases.
-        Raises
-        RunFailed if one of the phases would have no item.
+        Raises RunFailed if one of the phases would have no item.
         """
         self._trained, self._config, self._run_dir = trained, config, run_dir
         self._items, self._texts, self._lr_times = items, texts, lr_times

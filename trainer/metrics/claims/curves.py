@@ -1,12 +1,10 @@
 """Measures of a run that are read off its curves, so that any run of an arm can be measured.
 
-A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last
-minus the first; `mean` is that of all its points; `early` and `late` are the means of the first and the last fifth of its points (at least
-one point); `rise` is the
-late mean minus the early one. `by_N` is its last value while at most N responses had been sampled, so that runs can be
-compared at equal rollouts, however many each step samples. `at_N` is its last value up to step N. `since_N` is the last of all values minus
-`at_N`.
-`from_N_to_M` is `at_M` minus `at_N`.
+A measure is named `metric:reading`. Readings of a curve: `first` and `last` are its first and last values; `change` is the last minus
+the first; `mean` is that of all its points; `early` and `late` are the means of the first and the last fifth of its points (at least
+one point); `rise` is the late mean minus the early one. `by_N` is its last value while at most N responses had been sampled, so that
+runs can be compared at equal rollouts, however many each step samples. `at_N` is its last value up to step N. `since_N` is the last
+of all values minus `at_N`. `from_N_to_M` is `at_M` minus `at_N`.
 """
 
 import re

@@ -6,9 +6,8 @@ from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
 from .policies import SMOLLM, SMOLLM_BY_HAND, TINY
 
 _QUARTER = 6.5
-"""The smallest number of tokens saved that matters. In the tiny task it is a quarter of the longest answer; without a budget the pilot's
-answers
-became nearly as long as that. On SmolLM2 it is a quarter of the length of the pilot's answers after five steps.
+"""The smallest number of tokens saved that matters. In the tiny task it is a quarter of the longest answer; without a budget the
+pilot's answers became nearly as long as that. On SmolLM2 it is a quarter of the length of the pilot's answers after five steps.
 """
 
 

@@ -123,8 +123,7 @@ _FAR = "policy/mismatch_far_{}:late"
 _NEVER = 1e9
 _BOUND, _BOUND_WHOLE = 2.0, 1.06
 """The bound of one token, as in GLM-5, and the bound of the geometric mean of a whole response: at that bound the twelve tokens of a
-response are together
-twice as likely.
+response are together twice as likely.
 """
 
 

@@ -41,12 +41,10 @@ class Arm:
     """An arm of a plan. `config` is what it changes in the settings that all arms share. `rounds` is the number of offline rounds that its
     steps are cut into.
 
-    `recipe` trains the arm, if it is not that of the plan; of the shared settings such an arm has only the number of steps. `uses` names,
-    by
-    role of a slot, the earlier arm whose output of the same seed fills the slot, in place of the model that all runs begin with. A judge's
-    slot
-    is the path of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge. `first` is the first output of
-    that arm's recipe, `first/stage-1` the output of this name.
+    `recipe` trains the arm, if it is not that of the plan; of the shared settings such an arm has only the number of steps. `uses`
+    names, by role of a slot, the earlier arm whose output of the same seed fills the slot, in place of the model that all runs begin
+    with. A judge's slot is the path of its name in the config, such as `rewards.0.judge`: there the earlier arm trains a judge.
+    `first` is the first output of that arm's recipe, `first/stage-1` the output of this name.
     """
 
     name: str
@@ -112,10 +110,9 @@ class Setting:
 class Plan:
     """A plan. `recipe` trains every arm. `columns` are (title, measure) of the table of arms.
 
-    With `measured` `responses`, a run answers the held-out prompts again after its last step, 16 times each, and reports the measures of
-    these
-    responses (`trainer.metrics.claims.responses`). With `curves`, every measure is read off the other curves
-    of the run (`trainer.metrics.claims.curves`). Either way any run of the arm will do.
+    With `measured` `responses`, a run answers the held-out prompts again after its last step, 16 times each, and reports the measures
+    of these responses (`trainer.metrics.claims.responses`). With `curves`, every measure is read off the other curves of the run
+    (`trainer.metrics.claims.curves`). Either way any run of the arm will do.
     """
 
     name: str
@@ -153,9 +150,8 @@ class Plan:
         return arm.recipe or self.recipe
 
     def used(self, arm: Arm) -> dict[str, tuple[Arm, str]]:
-        """By role, the arm whose output it uses, and the output's name; an empty name stands for the first output of that arm's recipe.
-        Raises ValueError
-        if that arm does not come before this one.
+        """By role, the arm whose output it uses, and the output's name; an empty name stands for the first output of that arm's
+        recipe. Raises ValueError if that arm does not come before this one.
         """
         found, earlier = {}, {each.name: each for each in self.arms[: self.arms.index(arm)]}
         for role, text in arm.uses.items():
