@@ -1,10 +1,10 @@
 """Kills everything while everything works: `make chaos`, or `python -m benchmarks.chaos [--minutes 5] [--seed N] [SCENE ...]`.
 
-Starts an installation of its own. Three people compare pairs, a large file is imported, a judge grades, a synchronous run is
-judged and an asynchronous one trains under U-RB, while SIGKILL hits a process that is drawn: web server, one of its processes,
-worker, beat, Redis, Postgres, one of its backends, Ray's head, raylet, learner, rollout actor, reward worker, judge. A ledger outside
-the installation keeps what was acknowledged. In the end it is compared with what is there: answers, events, digests of versions,
-verdicts, and the runs to the last bit with runs that nobody disturbed.
+Starts its own installation. Three people compare pairs, a large file is imported, a judge grades, a synchronous run is judged and an
+asynchronous one trains under U-RB. Meanwhile SIGKILL hits randomly drawn processes: web server, one of its processes, worker, beat, Redis,
+Postgres, one of its backends, Ray's head, raylet, learner, rollout actor, reward worker, judge. A ledger outside the installation keeps
+what was acknowledged. At the end the ledger is compared with the installation: answers, events, digests of versions, verdicts, and the
+runs, to the last bit, with undisturbed runs.
 
 Ctrl-C ends the kills early. Exit status 1 if anything was lost or doubled, or has not come back.
 """
@@ -24,7 +24,7 @@ from .patience import GivenUp
 from .scenes import SCENES, Scene
 from .storm import Storm, StormPlan, table
 
-PAIRS_A_MINUTE = 250  # more than people can compare: they work until the storm is over
+PAIRS_A_MINUTE = 250  # more than people can compare, so that they work until the storm is over
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def play(scene: Scene, plan: StormPlan, folder: Path) -> bool:
-    """Whether all was as it should be."""
+    """Play a scene; returns whether all was as it should be."""
     folder.mkdir(parents=True)
     started, held, began = scene.start(), False, time.monotonic()
     stack = started.stack

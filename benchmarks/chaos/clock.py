@@ -1,7 +1,7 @@
 """A wall clock that can be set while everything runs, in every process of an installation.
 
-A small library (clock.c), compiled at the start and loaded into each process, answers whoever asks the C library for the time of day by an
-offset in a file that all of them map. The clock that only runs forward stays true, and so does what a program asks of the kernel itself.
+A small library (clock.c), compiled at the start and loaded into each process, changes the C library's answers about the time of day by an
+offset in a file that all processes map. The monotonic clock stays true, and so does the time that a program asks the kernel for directly.
 libfaketime 0.9.10, which Debian 12 has, does the same, but ends every `time.sleep` of Python 3.11 with an error (its issue 426).
 """
 
@@ -20,11 +20,11 @@ def compiler() -> str | None:
 
 
 class ShiftedClock:
-    """`environment` is for a process and all that it starts."""
+    """The shifted clock. `environment` is for a process and everything that it starts."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="ts-clock-"))
-        self._folder.chmod(0o755)  # the embedded Postgres may be another user's
+        self._folder.chmod(0o755)  # the embedded Postgres may run as another user
         library, self._file = self._folder / "clock.so", self._folder / "offset"
         command = [str(compiler()), "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
         subprocess.run(command, check=True)
@@ -35,7 +35,7 @@ class ShiftedClock:
         self.environment = {"LD_PRELOAD": str(library), "TOUCHSTONE_CLOCK": str(self._file)}
 
     def set(self, hours: int) -> None:
-        """So many hours beside the true time, from now on and for everybody."""
+        """Set the clock so many hours from the true time, from now on and for every process."""
         file = os.open(self._file, os.O_WRONLY)
         try:
             os.pwrite(file, struct.pack("=q", 3600 * hours), 0)

@@ -1,4 +1,6 @@
-"""The ledger against the installation, once all is quiet: what was acknowledged is there, once, and runs equal undisturbed ones."""
+"""Compares the ledger with the installation once all is quiet: what was acknowledged must be there, once, and runs must equal undisturbed
+ones.
+"""
 
 import hashlib
 from collections import Counter
@@ -16,12 +18,12 @@ from .patience import until
 from .runs import KINDS, Launched, Runs
 
 CLOCK = ("perf/", "async/utilisation", "async/dropped", "judge/latency")
-"""Metrics of what a run took on this machine and of what failures cost it, not of what it learned."""
+"""Metrics of the time that a run took on this machine and of the cost of failures, not of what it learned."""
 
 
 @dataclass
 class ChaosFinding:
-    """`compared`: how many things; `lost` and `doubled` are mistakes, `told` is said beside them."""
+    """A finding over `compared` things; `lost` and `doubled` are mistakes, `told` is a remark."""
 
     name: str
     compared: int
@@ -36,7 +38,7 @@ class ChaosFinding:
 
 
 def answers(site: Site, project: int) -> list[ChaosFinding]:
-    """Every answer that somebody was told of, as it was given; and no answer that nobody was told of."""
+    """Every acknowledged answer is there as it was given, and there is no answer that was not acknowledged."""
     told = [row for row in site.ledger.read("answer") if row["project"] == project]
     stored = site.rows(
         "SELECT id, assignment_id, content, current FROM annotation_answer WHERE project_id = %s", project
@@ -61,7 +63,7 @@ def _as_given(told: dict[str, Any], stored: tuple[Any, ...]) -> bool:
 
 
 def _counts(site: Site, project: int) -> ChaosFinding:
-    """What tasks say of their seats is what their seats say."""
+    """The counts of seats in tasks equal the numbers of their seats."""
     rows = site.rows(
         """SELECT t.id, t.taken, t.done, t.overlap, count(a.id) FILTER (WHERE a.state IN ('claimed', 'submitted')),
                count(a.id) FILTER (WHERE a.state = 'submitted')
@@ -75,7 +77,7 @@ def _counts(site: Site, project: int) -> ChaosFinding:
 
 
 def events(site: Site, hook: int) -> list[ChaosFinding]:
-    """Every event of the rows is a message, every message was heard; heard twice is allowed, and told."""
+    """Every event of the rows is a message, and every message was received; receiving it twice is allowed, and is reported."""
     heard = Counter(row["id"] for row in site.ledger.read("heard"))
     rows = site.rows(
         "SELECT event_id::text, event, state, payload->>'answer' FROM webhooks_delivery WHERE webhook_id = %s", hook
@@ -97,14 +99,14 @@ def events(site: Site, hook: int) -> list[ChaosFinding]:
 
 
 def _counted(name: str, expected: Counter[Any], got: Counter[Any], told: str = "") -> ChaosFinding:
-    """Each by itself: one that is lost and another that is there twice are two mistakes."""
+    """Compare the counts of each key: a lost one and another that is there twice are two mistakes."""
     lost, doubled = expected - got, got - expected
     examples = [f"{key}: lost" for key in [*lost][:3]] + [f"{key}: besides" for key in [*doubled][:3]]
     return ChaosFinding(name, expected.total(), lost.total(), doubled.total(), told, examples)
 
 
 def versions(site: Site) -> ChaosFinding:
-    """Imports that were acknowledged have ended, each with the version that its file makes."""
+    """Acknowledged imports have ended, each with the version that its file gives."""
     told, wrong = site.ledger.read("import"), []
     for row in told:
         job = site.get(f"imports/{row['id']}")
@@ -118,7 +120,7 @@ def versions(site: Site) -> ChaosFinding:
 
 
 def published(site: Site, project: int) -> ChaosFinding:
-    """The same answers, published twice, are the same version."""
+    """The same answers, published twice, give the same version."""
     asked = {"what": "answers", "sources": ["unanimous", "majority"]}
     made = [_publish(site, project, asked) for _ in range(2)]
     digests = {each.get("digest") for each in made}
@@ -128,7 +130,7 @@ def published(site: Site, project: int) -> ChaosFinding:
 
 
 def _publish(site: Site, project: int, asked: dict[str, Any]) -> dict[str, Any]:
-    """The publication, also where there are so many answers that a job makes it."""
+    """Publish; also if there are so many answers that a job does it."""
     before = _newest_publication(site, project)
     made = site.post(f"projects/{project}/publish", **asked)
     if made.get("digest"):
@@ -144,7 +146,7 @@ def _newest_publication(site: Site, project: int) -> dict[str, Any] | None:
 
 
 def verdicts(site: Site, judged: Ledger) -> ChaosFinding:
-    """Every question that the judge has heard is answered in the verdict store; heard more than once is counted."""
+    """Every question that the judge has received is answered in the verdict store; questions received more than once are counted."""
     asked = Counter((row["model"], row["question"]) for row in judged.read("asked"))
     rows = site.rows(
         """SELECT e.name, v.state, v.request FROM judging_verdict v JOIN judging_judgeversion j ON j.id = v.version_id
@@ -159,7 +161,7 @@ def verdicts(site: Site, judged: Ledger) -> ChaosFinding:
 
 
 def runs(site: Site, found: Runs) -> list[ChaosFinding]:
-    """Each disturbed run beside the undisturbed one of its kind."""
+    """Compare each disturbed run with the undisturbed run of its kind."""
     whole = {each.kind: each for each in found.launched if not each.disturbed}
     out = []
     for kind in KINDS:
@@ -176,7 +178,7 @@ Values = dict[Any, Any]
 
 
 def _compared(name: str, sides: Sequence[tuple[Values, Values]]) -> ChaosFinding:
-    """`lost`: that the disturbed one lacks, or has otherwise; `doubled`: that it has besides."""
+    """`lost` counts values that the disturbed run lacks or has differently; `doubled` counts values that only it has."""
     compared = lost = doubled = 0
     examples: list[str] = []
     for expected, got in sides:
@@ -211,7 +213,7 @@ def weights(site: Site, run: Launched) -> Values:
 
 
 def spools(site: Site, ids: Iterable[int]) -> ChaosFinding:
-    """What each run's process has written down is what the server has: every number, every log line, every last value."""
+    """What each run's process has written down equals what the server has: every number, every log line, every last value."""
     compared, wrong = 0, []
     for run in ids:
         lines = jsonlines.rows((site.run_folder(run) / "events.jsonl").read_text())

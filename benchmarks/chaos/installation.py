@@ -1,4 +1,4 @@
-"""A running installation seen from outside: its scripts' tokens, its database to compare with, and data to work on."""
+"""A running installation seen from outside: the tokens of its scripts, its database to compare with, and data to work on."""
 
 import json
 import time
@@ -50,14 +50,16 @@ for number in range({count}):
 
 @dataclass(frozen=True)
 class Site:
-    """`api`: a script of the owner."""
+    """The installation. `api` is a script of the owner."""
 
     stack: Stack
     api: httpx.Client
     ledger: Ledger
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Straight from the database: what is compared does not come by the code that wrote it. Raises GivenUp where it stays away."""
+        """Rows straight from the database, so that the comparison does not use the code that wrote them. Raises GivenUp if the database
+        stays away.
+        """
         host = facts(self.stack.var, "postgres")["host"]
         deadline = time.monotonic() + GIVEN_UP_S
         while True:
@@ -66,7 +68,7 @@ class Site:
                     host=host, dbname="touchstone", user="touchstone", connect_timeout=10
                 ) as connection:
                     return connection.execute(query.encode(), values).fetchall()
-            except psycopg.OperationalError as error:  # it is being started again
+            except psycopg.OperationalError as error:  # the database is starting again
                 if time.monotonic() > deadline:
                     raise GivenUp(f"the database: {error}") from error
             time.sleep(AGAIN_S)
@@ -75,11 +77,11 @@ class Site:
         return self.stack.var / "runs" / str(run)
 
     def post(self, address: str, **body: Any) -> dict[str, Any]:
-        """Repeated until it is answered. Raises GivenUp for any answer but a success."""
+        """Post until there is an answer. Raises GivenUp for any answer but a success."""
         return self._sent(address, {}, body)
 
     def once(self, address: str, key: str, **body: Any) -> dict[str, Any]:
-        """The same under a key: sent again after an answer that got lost, it makes nothing a second time."""
+        """Post with a key: if the answer gets lost and the request is sent again, nothing is made a second time."""
         return self._sent(address, {"Idempotency-Key": key}, body)
 
     def _sent(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +91,7 @@ class Site:
         return granted(patiently(self.api, "GET", path, params=query))
 
     def named(self, path: str, name: str, **body: Any) -> int:
-        """The id of what has this name, made where there is none: it may be there though the answer to its making got lost."""
+        """The id of the object with this name, made if there is none: it may exist although the answer to its creation was lost."""
         told = patiently(self.api, "POST", path, json={"name": name, **body})
         if told.is_success:
             return int(told.json().get("judge_id") or told.json()["id"])
@@ -98,7 +100,7 @@ class Site:
         return found
 
     def find(self, path: str, name: str) -> int | None:
-        """The id of what has this name, on whichever page of the list it is."""
+        """The id of the object with this name, on any page of the list; None if there is none."""
         cursor: dict[str, str] = {}
         while True:
             page = self.get(path, limit=200, **cursor)
@@ -111,14 +113,14 @@ class Site:
 
 
 def people_of(stack: Stack, count: int, name: str) -> list[tuple[int, str]]:
-    """New members who annotate: id and token of each."""
+    """New members who annotate: the id and token of each."""
     told = stack.manage("shell", "-v", "0", "-c", MEMBERS.format(count=count, name=name))
     found = [line.split() for line in told.splitlines() if line.startswith("person ")]
     return [(int(number), secret) for _, number, secret in found]
 
 
 def prepare(site: Site, compared: int, graded: int, runs: bool) -> None:
-    """What everybody works on, before anything is disturbed: pairs, and for runs a model and prompts."""
+    """Make what everybody works on, before anything is disturbed: pairs, and for runs a model and prompts."""
     imported(site, COMPARED, [pair(number) for number in range(compared)])
     imported(site, GRADED, [pair(number) for number in range(graded)])
     if not runs:
@@ -130,13 +132,13 @@ def prepare(site: Site, compared: int, graded: int, runs: bool) -> None:
 
 
 def imported(site: Site, name: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """By the importer that people use; the import, once it is over."""
+    """Import by the importer that people use; returns the import once it is over."""
     job = send(site, name, written(site.ledger.path.parent / "import.jsonl", examples))
     return until(lambda: site.get(f"imports/{job}"), lambda row: row["state"] in OVER, f"the import of {name}", 600)
 
 
 def send(site: Site, name: str, file: Path) -> int:
-    """Sends a file; once that is acknowledged it is in the ledger, with the digest that its version must have."""
+    """Send a file. Once it is acknowledged it is in the ledger, with the digest that its version must have."""
     content = file.read_bytes()
     files = {"file": ("rows.jsonl", content)}
     sent = patiently(site.api, "POST", "datasets/import", data={"name": name}, files=files)
@@ -152,7 +154,7 @@ def written(path: Path, examples: Iterable[Example]) -> Path:
 
 
 def pair(number: int) -> Example:
-    """Two responses and whose is better."""
+    """Two responses and which one is better."""
     topic = f"{WORDS[number % 12]} and {WORDS[number // 12 % 12]} {number}"
     return Example.model_validate_json(
         json.dumps(
@@ -170,7 +172,7 @@ def pair(number: int) -> Example:
 
 
 def prompt(number: int, *, verified: bool) -> Example:
-    """24 to train on and four held out; criteria that a pattern decides, or a judge."""
+    """A prompt, one of 24 to train on and four held out, with criteria that a pattern decides, or a judge."""
     criteria = [
         {"id": f"c{place}", "text": text, "points": place + 1}
         | ({"verifier": {"name": "regex", "args": {"pattern": pattern}}} if verified else {})

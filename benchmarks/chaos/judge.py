@@ -1,7 +1,7 @@
-"""The judge: a chat endpoint in a process of its own, which is killed as well and started again on the same port.
+"""The judge: a chat endpoint in its own process, which is also killed and started again on the same port.
 
-`python -m benchmarks.chaos.judge --port P --ledger FILE` writes down each question before it answers. What it says follows from
-the question alone, so that a judge who is asked again says the same.
+`python -m benchmarks.chaos.judge --port P --ledger FILE` writes down each question before it answers. The answer follows from
+the question alone, so that a repeated question gets the same answer.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from benchmarks.chatserver import ChatServer
 
 from .ledger import Ledger
 
-COMPARES = "compares"  # the beginning of the names of models that compare two responses; others decide about criteria
+COMPARES = "compares"  # the beginning of the names of models that compare two responses; other models decide criteria
 
 
 def question(body: dict[str, Any]) -> str:
@@ -33,7 +33,7 @@ def said(body: dict[str, Any]) -> str:
 
 
 class JudgeProcess:
-    """Keeps one running: whoever it is that kills it, the next one is started at once."""
+    """Keeps one judge running: after any kill, the next one is started at once."""
 
     def __init__(self, port: int, ledger: Path, latency_s: float) -> None:
         self.port, self._ledger, self._latency_s = port, ledger, latency_s

@@ -1,4 +1,4 @@
-"""Who is there to be killed, by kind, and the hand that does it."""
+"""Finds the processes that can be killed, by kind, and kills them."""
 
 import math
 import os
@@ -32,8 +32,9 @@ ACTORS = ("rollout actor", "reward worker")
 
 @dataclass(frozen=True)
 class KillShare:
-    """`weight`: how many kills for each one of a kind of weight 1, where both may be had. `rest_s`: how long a kind is left alone after
-    its last kill, and nine times of ten also after its service is up again."""
+    """`weight` is the number of kills for each kill of a kind of weight 1, if both are there. `rest_s` is how long a kind is left alone
+    after its last kill, and nine times of ten also after its service is up again.
+    """
 
     weight: int
     rest_s: float
@@ -54,9 +55,10 @@ SHARES = {
     "raylet": KillShare(1, 60),
     "Ray's head": KillShare(1, 60),
 }
-"""Every service rests for longer than its supervisor wants (`HEALTHY_AFTER_S`): else it takes it for one that cannot run, and waits longer
-and longer before it starts it again. A kind that is back at once is hit more often than one that keeps everybody waiting. What is seldom there to be hit, for it ends
-a run or works for one, is behind its share when it is there, and so is hit then."""
+"""Every service rests for longer than its supervisor needs (`HEALTHY_AFTER_S`): otherwise the supervisor takes it for a service that cannot
+run, and waits longer and longer before it starts it again. A kind that is back at once is hit more often than one that everybody waits
+for. A kind that is seldom there, because it ends a run or works for one, is behind its share when it is there, and so is hit then.
+"""
 SERVICES = {
     "web server": "web",
     "web process": "web",
@@ -69,10 +71,11 @@ SERVICES = {
     "raylet": "ray",
 }
 LEEWAY = 0.5
-"""Shares apart within which chance decides."""
+"""If kinds are at most so many shares apart, chance decides."""
 BEGINNERS = 0.1
-"""The share of draws that also hit what only begins, once until it is at work. Otherwise a service that takes longer to start than it is
-until the next kill would never be up, and nothing would be at work that could be lost."""
+"""The share of draws that may also hit a service that is only starting, once until it works. Without such draws a service whose start takes
+longer than the time to the next kill would never be up, and nothing would be at work that could be lost.
+"""
 
 
 def family(stack: Stack) -> list[SeenProcess]:
@@ -86,7 +89,7 @@ def family(stack: Stack) -> list[SeenProcess]:
 
 
 def kinds(stack: Stack, judge: Callable[[], int | None] = lambda: None) -> Found:
-    """The living, by kind."""
+    """The living processes, by kind."""
     top, everybody = stack.process.pid, family(stack)
     found: dict[str, list[int]] = {}
     for each in everybody:
@@ -124,13 +127,13 @@ def _kind(each: SeenProcess, top: int) -> str:
 
 
 class Up:
-    """Since when each service is up, by what the supervisor has told of it last."""
+    """The time since which each service is up, from the supervisor's last message about it."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[int, float]] = {}
 
     def beginning(self, output: str, now: float) -> list[str]:
-        """The kinds whose service is not up, or not for long."""
+        """The kinds whose service is not up, or has not been up for long."""
         lines = [line.split() for line in output.splitlines() if len(line.split()) > 1]
         told = {line[0]: (number, line[1]) for number, line in enumerate(lines)}
         return [
@@ -140,8 +143,8 @@ class Up:
         ]
 
     def _up_for(self, service: str, number: int, state: str, now: float) -> float:
-        """Seconds; none where it is away."""
-        if service not in self._since:  # the first look: whoever is up was so before
+        """The seconds for which a service is up; 0 if it is away."""
+        if service not in self._since:  # the first look: a service that is up was up before
             self._since[service] = (number, -math.inf)
         elif self._since[service][0] != number:
             self._since[service] = (number, now)
@@ -149,7 +152,7 @@ class Up:
 
 
 class KillDraws:
-    """Whom the next kill hits, by seed, by what was hit so far and by the time."""
+    """Draws the kind that the next kill hits, by the seed, the kills so far and the time."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311
@@ -158,8 +161,9 @@ class KillDraws:
         self._broken_off: set[str] = set()
 
     def kind(self, there: Iterable[str], now: float, beginning: Collection[str] = ()) -> str:
-        """One of those that are furthest behind their shares; empty where all of them rest, or nobody is there but the judge.
-        `beginning`: those that are not at work yet are hit now and then, and not again before they are."""
+        """One of the kinds that are furthest behind their shares; empty if all of them rest, or only the judge is there.
+        `beginning` are kinds that are not at work yet: they are hit now and then, and then not again before they work.
+        """
         there, begin_too = set(there), self._random.random() < BEGINNERS
         self._broken_off &= {*beginning}
         there -= self._broken_off if begin_too else {*beginning}
@@ -173,7 +177,7 @@ class KillDraws:
         return self._random.choice(sorted(pids))
 
     def note(self, kind: str, now: float, beginning: Collection[str] = ()) -> None:
-        """`kind` was hit. What belongs to the same service begins anew with it."""
+        """Note that `kind` was hit. Kinds of the same service start again with it."""
         self.counts[kind] += 1
         self._last[kind] = now
         if kind in beginning:
@@ -186,12 +190,14 @@ class KillDraws:
         return now - self._last.get(kind, -math.inf) >= SHARES[kind].rest_s
 
     def _takes_all(self, kind: str) -> bool:
-        """A learner may be killed as soon as its own run is far enough, Ray only when all are: it would never be its turn."""
+        """Whether a kind that ends runs has had more than its share and must wait. A learner may be killed once its own run is far enough,
+        Ray only once all runs are, so Ray would otherwise never get its turn.
+        """
         return kind in ENDS_RUNS and self._share(kind) >= min(map(self._share, ENDS_RUNS)) + 1
 
 
 class Killer:
-    """Kills who is drawn among those that live."""
+    """Kills a process that is drawn among the living ones."""
 
     def __init__(self, stack: Stack, ledger: Ledger, seed: int, judge: Callable[[], int | None]) -> None:
         self.stack, self.ledger, self.judge = stack, ledger, judge
@@ -203,7 +209,7 @@ class Killer:
         return self.draws.counts
 
     def strike(self, spared: Collection[str], runs: Collection[int]) -> "Hit":
-        """`spared`: kinds that are left alone; `runs`: those whose learner may be hit."""
+        """Kill one. `spared` are kinds that are left alone; `runs` are those whose learner may be hit."""
         now = time.monotonic()
         living = {kind: list(pids) for kind, pids in kinds(self.stack, self.judge).items() if kind not in spared}
         beginning = self._up.beginning(self.stack.output.read_text(), now)
@@ -227,14 +233,14 @@ class Killer:
 
 @dataclass(frozen=True)
 class Hit:
-    """`kind` is empty where nobody was hit; `run`: whose learner it was."""
+    """The last kill. `kind` is empty if no process was hit; `run` is the run whose learner it was."""
 
     kind: str
     run: int | None = None
 
 
 def run_of(learner: int) -> int | None:
-    """None once it is gone."""
+    """The run of a learner; None once the learner is gone."""
     try:
         return int(psutil.Process(learner).environ()["TOUCHSTONE_RUN_ID"])
     except (psutil.Error, KeyError):

@@ -1,4 +1,4 @@
-"""What happened, as it was seen from outside: one JSON object a line, on the disk before anybody goes on."""
+"""What happened, as seen from outside: one JSON object a line, written to the disk before anybody goes on."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from trainer.contracts import jsonlines
 
 
 class Ledger:
-    """Threads may share one. It lies outside the installation whose losses it shows."""
+    """The ledger. Threads may share one. It lies outside the installation whose losses it shows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Ledger:
             os.fsync(self._file)
 
     def read(self, kind: str) -> list[dict[str, Any]]:
-        """From the disk, oldest first; a line that a kill has torn is left out."""
+        """The entries of a kind from the disk, oldest first; a line that a kill cut off is left out."""
         rows = []
         for line in jsonlines.lines(self.path.read_text()):
             try:

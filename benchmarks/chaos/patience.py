@@ -1,4 +1,4 @@
-"""Requests that are repeated until somebody answers, as a page or a script repeats them."""
+"""Requests that are repeated until they are answered, as a page or a script repeats them."""
 
 import time
 from collections.abc import Callable
@@ -13,13 +13,13 @@ AWAY = (429, 500, 502, 503, 504)
 
 
 class GivenUp(Exception):
-    """Nobody has answered for longer than anybody waits, or the answer was another than the one that must come."""
+    """There was no answer for longer than the limit, or the answer was a wrong one."""
 
 
 def patiently(
     client: httpx.Client, method: str, path: str, *, stop: Callable[[], bool] = lambda: False, **given: Any
 ) -> httpx.Response:
-    """The first answer that is no "come back later". Raises GivenUp after ten minutes, or once `stop` says so."""
+    """The first answer that does not say "come back later". Raises GivenUp after ten minutes, or once `stop` says so."""
     deadline = time.monotonic() + GIVEN_UP_S
     trouble = ""
     while not stop():
@@ -37,7 +37,7 @@ def patiently(
 
 
 def until(read: Callable[[], Found], reached: Callable[[Found], bool], what: str, timeout_s: float) -> Found:
-    """What `read` gives once `reached` holds of it. Raises GivenUp."""
+    """The result of `read` once `reached` is true for it. Raises GivenUp."""
     deadline = time.monotonic() + timeout_s
     while not reached(found := read()):
         if time.monotonic() > deadline:

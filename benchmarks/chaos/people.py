@@ -1,4 +1,4 @@
-"""Scripted people who annotate over the API: what they were told of is in the ledger before they go on."""
+"""Scripted people who annotate over the API: what was acknowledged to them is in the ledger before they go on."""
 
 import random
 import threading
@@ -14,7 +14,7 @@ THINK_S = (0.1, 0.6)
 
 
 class ChaosPeople:
-    """A project that they compare pairs in, and a thread for each of them."""
+    """The project in which they compare pairs, and a thread for each of them."""
 
     def __init__(self, site: Site, count: int, seed: int, name: str) -> None:
         self.site = site
@@ -37,7 +37,7 @@ class ChaosPeople:
             thread.start()
 
     def stop(self) -> None:
-        """Returns when everybody has been told of their last answer."""
+        """Stop; returns when everybody has the acknowledgement of the last answer."""
         self._stop.set()
         for thread in self._threads:
             if thread.ident:
@@ -56,7 +56,7 @@ class ChaosPeople:
                         return
                     for seat in claimed.json()["items"]:
                         self._answer(client, name, seat, draw)
-        except Exception as error:  # told at the end: a person who cannot work is a finding
+        except Exception as error:  # reported at the end: a person who cannot work is a finding
             self.broken.append(f"{name}: {type(error).__name__}: {error}")
 
     def _answer(self, client: httpx.Client, name: str, seat: dict[str, Any], draw: random.Random) -> None:

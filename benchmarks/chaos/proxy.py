@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 class Proxy:
-    """`to` is set once it is known. While it is `cut` nobody is let through, and who was is thrown out."""
+    """`to` is set once it is known. While the proxy is `cut`, it accepts no connection and ends open ones."""
 
     def __init__(self) -> None:
         self.to: tuple[str, int] | None = None

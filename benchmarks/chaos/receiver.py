@@ -1,4 +1,4 @@
-"""Who hears of events: a webhook's receiver, which writes down every message before it says that it has it."""
+"""The receiver of a webhook: it writes down every message before it acknowledges it."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Nothing: the ledger has it."""
+                """Nothing, because the ledger has it."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"

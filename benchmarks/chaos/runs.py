@@ -1,4 +1,4 @@
-"""Runs that are undisturbed and runs that are killed: the same config, data and model, so the same to the last bit."""
+"""Undisturbed runs and runs that are killed: config, data and model are the same, so the results must be the same to the last bit."""
 
 import threading
 import time
@@ -25,8 +25,9 @@ class Launched:
 
 
 class Runs:
-    """A synchronous run whose rewards a judge decides, and an asynchronous one under U-RB. Whoever ends without having meant to
-    is resumed, as a person would do it; `resumed` counts the reasons."""
+    """A synchronous run whose rewards a judge decides, and an asynchronous one under U-RB. A run that ends by a failure
+    is resumed, as a person would do it; `resumed` counts the reasons.
+    """
 
     def __init__(self, site: Site, steps: int, judge_url: str) -> None:
         self.site, self.steps, self.judge_url = site, steps, judge_url
@@ -52,12 +53,12 @@ class Runs:
         return run
 
     def judge(self, name: str, kind: str = "criterion") -> int:
-        """A judge of its own, so that no run finds what another has asked; its model has its name. Its id."""
+        """Make a judge that only one run uses, so that no run finds another's verdicts; its model has its name. Returns its id."""
         endpoint = self.site.named("endpoints", name, kind="chat", url=self.judge_url, model=name, retries=10)
         return self.site.named("judges", name, spec={"kind": kind}, endpoint=endpoint)
 
     def undisturbed(self) -> float:
-        """One of each kind, side by side; the seconds they took."""
+        """Train one run of each kind side by side; returns the seconds that they took."""
         began = time.monotonic()
         for run in [self.launch(kind, disturbed=False) for kind in KINDS]:
             over = until(lambda run=run: self._read(run), lambda row: row["state"] in OVER, f"run {run.id}", 900)  # type: ignore[misc]
@@ -66,7 +67,7 @@ class Runs:
         return time.monotonic() - began
 
     def look(self, again: bool) -> None:
-        """Resumes what has failed; `again`: where a disturbed run has finished, the next one of its kind begins."""
+        """Resume failed runs. With `again`, a finished run is followed by the next one of its kind."""
         for kind in KINDS:
             mine = [each for each in self.launched if each.kind == kind and each.disturbed]
             if not mine:
@@ -82,7 +83,7 @@ class Runs:
         reason = row["state_reason"]
         self.resumed[f"{run.kind}: {reason.partition(' (')[0][:140]}"] += 1
         self.site.ledger.write("resumed", run=run.id, reason=reason, attempt=row["attempt"])
-        patiently(self.site.api, "POST", f"runs/{run.id}/resume")  # 409: the answer to the first one got lost
+        patiently(self.site.api, "POST", f"runs/{run.id}/resume")  # 409: the answer to the first request was lost
 
     def _read(self, run: Launched) -> dict[str, Any]:
         self._seen[run.id] = row = self.site.get(f"runs/{run.id}")
@@ -100,11 +101,11 @@ class Runs:
 
     @property
     def all_over(self) -> bool:
-        """The disturbed ones."""
+        """Whether the disturbed runs are over."""
         return all(self.finished(run.id) for run in self.launched if run.disturbed)
 
     def checkpoint(self, run: int) -> int:
-        """The newest that it has ever made, 0 for none. It is read from its folder: the web server may be away."""
+        """The newest checkpoint that the run ever made; 0 for none. It is read from the run's folder, because the web server may be away."""
         there = (self.site.run_folder(run) / "checkpoints").glob("step-*")
         self._newest[run] = max([self._newest.get(run, 0), *(int(each.name.removeprefix("step-")) for each in there)])
         return self._newest[run]
@@ -114,8 +115,9 @@ class Runs:
 
 
 class Watching(threading.Thread):
-    """Looks every second, whatever happens to the server that is asked. While `again`, what has ended is followed by another of its
-    kind."""
+    """Looks at the runs every second, also if the server does not answer. While `again`, a run that has ended is followed by another of its
+    kind.
+    """
 
     def __init__(self, again: bool, look: Callable[[bool], None]) -> None:
         super().__init__(daemon=True)
@@ -129,11 +131,11 @@ class Watching(threading.Thread):
             with self._looking:
                 try:
                     self._look(self._again)
-                except Exception as error:  # told at the end, and tried again
+                except Exception as error:  # reported at the end, and tried again
                     self.broken.append(f"{type(error).__name__}: {error}"[:500])
 
     def begin_no_more(self) -> None:
-        """From its return on nothing begins."""
+        """From the return of this call on, no run begins."""
         with self._looking:
             self._again = False
 

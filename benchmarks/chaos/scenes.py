@@ -1,4 +1,4 @@
-"""The other faults, each by itself: what it needs of the machine, how the installation starts for it, and what is done to it."""
+"""The other faults, each alone: what it needs of the machine, how the installation starts for it, and the disturbance."""
 
 import os
 import signal
@@ -27,13 +27,14 @@ DISK_BYTES = 2_000_000_000
 DELAY_S = 0.5
 BACK_HOURS = 2
 AS_NICE = {"RAY_worker_niceness": "0"}
-"""Ray starts its workers 15 nicer than their learner: beside other work on the machine they came to nothing, and no run was ever far
-enough to be hit."""
+"""Ray starts its workers 15 nicer than their learner: beside other work on the machine they got no time, and no run was ever far
+enough to be hit.
+"""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """`start` yields the installation and what is done to it. `needs` says why it cannot be played here; empty if it can."""
+    """A scene. `start` yields the installation and its disturbance. `needs` says why the scene cannot be played here; empty if it can."""
 
     about: str
     start: "Callable[[], SceneStart]"
@@ -73,7 +74,7 @@ def empty_redis(storm: Storm, runs: Runs) -> None:
 
 
 def restart_postgres(storm: Storm, runs: Runs) -> None:
-    """A fast shutdown: every transaction that is open is broken off."""
+    """A fast shutdown: every open transaction is aborted."""
     for number in _now_and_then(storm, 10.0):
         open_ones = len(kinds(storm.site.stack).get("Postgres backend", ()))
         for pid in kinds(storm.site.stack).get("Postgres", ()):
@@ -101,7 +102,7 @@ def _network() -> SceneStart:
 
 
 def _until_running(runs: Runs) -> None:
-    """Both disturbed runs have made a step, or five minutes have gone by; at once where nothing is trained."""
+    """Wait until both disturbed runs have made a step, or five minutes have passed; returns at once if nothing is trained."""
     deadline = time.monotonic() + 300
     while runs.steps and time.monotonic() < deadline and not runs.both_under_way:
         time.sleep(0.5)
@@ -128,7 +129,7 @@ def _small_disk() -> SceneStart:
 
 @contextmanager
 def _filled(path: Path) -> Iterator[None]:
-    """Not a byte is left on its disk."""
+    """Meanwhile not a byte is left on the disk of `path`."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT)
     try:
         for size in (1 << 20, 1 << 12, 1):
@@ -165,7 +166,9 @@ def _clock() -> SceneStart:
     stack = _stack(clock.environment)
 
     def back_and_forth(storm: Storm, runs: Runs) -> None:
-        """It ends set back: what waits for a time that was written before shows where everything has to come to its end."""
+        """Set the clock forward and back, and leave it back at the end: work that waits for a time written before then shows, because
+        everything must end.
+        """
         _until_running(runs)
         for hours in (0, -BACK_HOURS, 0, -BACK_HOURS):
             clock.set(hours)

@@ -1,7 +1,7 @@
-"""A disk that takes its time: every fsync and fdatasync of a tree of processes is held up before it is carried out.
+"""A slow disk: every fsync and fdatasync of a tree of processes is delayed before it is carried out.
 
-The kernel asks us about these two calls (seccomp's user notification) and carries them out once we say so. The filter is inherited by
-everything that the process starts, whatever it is written in. Needs Linux 5.5 or newer on x86-64 or aarch64, and no root.
+The kernel asks us about these two calls (seccomp's user notification) and carries them out once we allow it. Everything that the process
+starts inherits the filter, in any language. Needs Linux 5.5 or newer on x86-64 or aarch64, and no root.
 """
 
 import ctypes
@@ -31,7 +31,9 @@ def available() -> bool:
 
 
 class SlowDisk:
-    """`Popen(preexec_fn=disk.enter)` puts a process and all its children on it; `start` is called once it runs. `delay_s` may be changed."""
+    """`Popen(preexec_fn=disk.enter)` puts a process and all its children on the slow disk; `start` is called once it runs. `delay_s` may be
+    changed.
+    """
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s
@@ -40,7 +42,7 @@ class SlowDisk:
         self._file = -1
 
     def enter(self) -> None:
-        """In the child, before it becomes the program."""
+        """Called in the child, before it becomes the program."""
         machine, seccomp, calls = MACHINES[platform.machine()]
         code = [(LOAD, 0, 0, 4), (EQUAL, 0, 4, machine), (LOAD, 0, 0, 0), (EQUAL, 1, 0, calls[0])]
         code += [(EQUAL, 0, 1, calls[1]), (RETURN, 0, 0, ASK), (RETURN, 0, 0, ALLOW)]
@@ -68,7 +70,7 @@ class SlowDisk:
             notice = bytearray(NOTICE)
             try:
                 fcntl.ioctl(self._file, _request(0, NOTICE), notice)
-            except OSError:  # who asked was killed meanwhile; or nobody is left
+            except OSError:  # the caller was killed meanwhile, or no process is left
                 if not _anybody(self._file):
                     return
                 continue
@@ -84,7 +86,7 @@ class SlowDisk:
 
 
 def _anybody(file: int) -> bool:
-    """The kernel says so by a hang-up once the last process with the filter has ended."""
+    """Whether a process with the filter still lives: the kernel signals a hang-up once the last one has ended."""
     import select
 
     poll = select.poll()

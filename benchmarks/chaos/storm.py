@@ -1,4 +1,4 @@
-"""Everything at once, and kills at random: what the command and its short form in the tests have in common."""
+"""Everything at once, with random kills: the code that the command and its short form in the tests share."""
 
 import random
 import time
@@ -31,10 +31,11 @@ Disturb = Callable[["Storm", Runs], None]
 
 @dataclass(frozen=True)
 class StormPlan:
-    """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
-    `compared`: pairs for people; `graded`: pairs for the judge. `steps` 0: no run is trained. `more`: what has ended before the end of
-    the kills (a run, an import, an evaluation) is followed by the next of its kind. `settled_s`: how long all may take to come to its
-    end once the kills are over."""
+    """How much of everything. `every_s` is the mean time between two kills; each is drawn from half of it to three halves. `compared` are
+    pairs for people, `graded` pairs for the judge. With `steps` 0 no run is trained. With `more`, work that has ended before the end of
+    the kills (a run, an import, an evaluation) is followed by the next of its kind. `settled_s` is how long everything may take to end
+    after the last kill.
+    """
 
     seed: int
     seconds: float
@@ -64,7 +65,7 @@ class StormOutcome:
 
 
 class Storm:
-    """People, an import, a judge and two runs on a running installation, and what `disturb` does to it; kills, where it is left out."""
+    """People, an import, a judge and two runs on a running installation, and the disturbance `disturb`; by default, kills."""
 
     def __init__(
         self, stack: Stack, plan: StormPlan, folder: Path, say: Say = print, disturb: Disturb | None = None
@@ -76,14 +77,14 @@ class Storm:
         api = self.site.api
         self.apart = httpx.Client(
             base_url=api.base_url, headers=api.headers, timeout=api.timeout, trust_env=False
-        )  # of the threads that watch
+        )  # failures of the threads that watch
         self.judge = JudgeProcess(free_ports(1)[0], self.judged.path, plan.latency_s)
         self.receiver = Receiver(self.site.ledger)
         self.killer = Killer(stack, self.site.ledger, plan.seed, lambda: self.judge.pid)
         self.times: dict[str, float] = {}
 
     def run(self) -> StormOutcome:
-        """Raises GivenUp where something does not even begin."""
+        """Play the storm. Raises GivenUp if something does not even begin."""
         try:
             prepare(self.site, self.plan.compared, self.plan.graded, runs=bool(self.plan.steps))
             hook = int(
@@ -108,7 +109,7 @@ class Storm:
             self.apart.close()
 
     def _under_fire(self, runs: Runs, people: ChaosPeople, hook: int) -> tuple[PausedWork, list[str]]:
-        """Also what has gone wrong."""
+        """Disturb while everybody works; returns the work, and what has gone wrong."""
         site = replace(self.site, api=self.apart)
         watched = Runs(site, self.plan.steps, self.judge.url)
         watched.launched, watched.resumed = runs.launched, runs.resumed
@@ -128,7 +129,7 @@ class Storm:
             people.stop()
             self._settle(watched, work, hook)
             self.times["until all was quiet again"] = time.monotonic() - began
-        except GivenUp as trouble:  # what has come back is compared all the same
+        except GivenUp as trouble:  # what has come back is compared in any case
             broken.append(f"has not come back: {trouble}")
         finally:
             people.stop()
@@ -137,7 +138,7 @@ class Storm:
         return work, [*broken, *(trouble for each in watching for trouble in each.broken)]
 
     def _disturb(self, watched: Runs) -> None:
-        """Ctrl-C ends it, and nothing else."""
+        """Disturb until Ctrl-C, which ends only this."""
         try:
             self.disturb(self, watched)
         except KeyboardInterrupt:
@@ -169,9 +170,10 @@ def kill_at_random(storm: Storm, runs: Runs) -> None:
 
 
 class Mercy:
-    """A run is ended again only once it has a newer checkpoint than at its last end, or no run would ever come to its own: by its
-    learner when that is so of it, by Ray when it is so of both. An actor is killed when it is so of the asynchronous run since the
-    last kill of an actor. Where nothing is trained, Ray is killed once."""
+    """Ends a run again only if it has a newer checkpoint than at its last end; otherwise no run would ever finish. Its learner is killed if
+    this is true of the run, Ray if it is true of both. An actor is killed if the asynchronous run has a newer one since the last kill of
+    an actor. If nothing is trained, Ray is killed once.
+    """
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
@@ -210,7 +212,7 @@ class Mercy:
 
 
 def table(outcome: StormOutcome) -> str:
-    """What was compared, and what of it was lost or doubled."""
+    """What was compared, and how much of it was lost or doubled."""
     lines = [f"{'':38}{'compared':>10}{'lost':>7}{'doubled':>9}"]
     for each in outcome.findings:
         lines.append(f"{each.name:38}{each.compared:>10,}{each.lost:>7,}{each.doubled:>9,}  {each.told}".rstrip())

@@ -1,4 +1,4 @@
-"""A large file that is imported and a judge who grades, one after the other for as long as the storm lasts."""
+"""A large file that is imported, and a judge that grades, one after the other for as long as the storm lasts."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,8 +11,9 @@ from .runs import Runs
 
 
 class PausedWork:
-    """An evaluation that was paused, since its judge was away for longer than its calls are repeated, is resumed as a person would do
-    it; `resumed` counts the reasons."""
+    """An evaluation that was paused, because its judge was away for longer than calls are repeated, is resumed as a person would do
+    it; `resumed` counts the reasons.
+    """
 
     def __init__(self, site: Site, runs: Runs, name: str, rows: int, folder: Path) -> None:
         self.site, self._runs, self._name, self._rows, self._folder = site, runs, name, rows, folder
@@ -21,14 +22,14 @@ class PausedWork:
         self.evaluations: list[int] = []
 
     def look(self, again: bool) -> None:
-        """Begins what has not begun; `again`: what has ended is followed by the next of its kind."""
+        """Begin what has not begun. With `again`, work that has ended is followed by the next of its kind."""
         if not self.imports or (again and self._import()["state"] in OVER):
             self._send()
         if not self.evaluations or (self._gone_on()["state"] in OVER and again):
             self._grade()
 
     def left(self) -> list[str]:
-        """What has not come to its end."""
+        """The work that has not ended."""
         now = {"the import": self._import()["state"], "the evaluation": self._evaluation()["state"]}
         return [f"{what} ({state})" for what, state in now.items() if state not in OVER]
 
@@ -53,16 +54,16 @@ class PausedWork:
             self.resumed[f"evaluation: {row['problem'][:140]}"] += 1
             patiently(
                 self.site.api, "POST", f"evaluations/{row['id']}/resume"
-            )  # 409: the answer to the first one got lost
+            )  # 409: the answer to the first request was lost
         return row
 
     def _send(self) -> None:
-        """Other rows than those before, so that each makes a version of its own."""
+        """Send rows that differ from those before, so that each file makes its own version."""
         first = len(self.imports) * self._rows
         rows = written(self._folder / "large.jsonl", (pair(number) for number in range(first, first + self._rows)))
         try:
             self.imports.append(send(self.site, f"chaos large {len(self.imports)}", rows))
-        except GivenUp as refused:  # a disk without room: said, and sent again with the next look
+        except GivenUp as refused:  # a disk without room: reported, and sent again with the next look
             self.site.ledger.write("refused", what="import", why=str(refused))
 
     def _grade(self) -> None:

@@ -2,9 +2,9 @@
 
 {parts}
 
-Each part is a process of its own; none needs a network. A table is printed as the parts end, and one JSON object as the last line, which
-is also written to docs/results/gpu-CARD.json once all parts were taken. Where there is no card, nothing is measured and the exit status
-is {away}; it is 1 where something is wrong. `--device cpu --small` goes through the same code with little of everything: its numbers say nothing.
+Each part is its own process; none needs a network. A table is printed as the parts end, and one JSON object as the last line, which is also
+written to docs/results/gpu-CARD.json once all parts were taken. Without a GPU, nothing is measured and the exit status is {away}; it is 1
+if something is wrong. `--device cpu --small` goes through the same code with little of everything: its numbers say nothing.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
 
 
 def take(name: str, setting: MeasureSetting) -> TakenPart:
-    """One part, here and now."""
+    """Take one part in this process."""
     module: Any = importlib.import_module(f"benchmarks.gpu.{PARTS[name][0]}")
     started = time.monotonic()
     rows = module.run(setting)
@@ -89,7 +89,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _card_or_away() -> None:
-    """Ends the process with one sentence where nothing can be measured."""
+    """End the process with one sentence if nothing can be measured."""
     found = cards()
     if not found:
         away("this machine has no NVIDIA GPU. --device cpu --small goes through the same code without one")
@@ -111,7 +111,7 @@ def _inside(options: argparse.Namespace) -> int:
 
 
 def _in_own_process(name: str, options: argparse.Namespace, ends: float) -> TakenPart:
-    """What breaks one part, or takes the device along, leaves the others."""
+    """Take a part in its own process, so that an error, also one of the device, leaves the other parts alone."""
     left = ends - time.monotonic()
     if left <= 0:
         return TakenPart(name, failed="not begun: the time for all parts was over")
@@ -145,7 +145,7 @@ def _record(options: argparse.Namespace, taken: list[TakenPart]) -> dict[str, An
 
 
 def _version(package: str) -> str:
-    """Empty where it is not installed."""
+    """The version of a package; empty if it is not installed."""
     from importlib import metadata
 
     try:

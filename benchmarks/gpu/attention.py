@@ -1,6 +1,6 @@
-"""(b) Packed tree attention is dense attention: log-probabilities and gradients, with time and memory beside.
+"""(b) Packed tree attention equals dense attention: log-probabilities and gradients, with time and memory beside them.
 
-The dense ones are transformers' own: each response alone, causal, all logits at once, nothing of ours between.
+The dense numbers are transformers' own: each response alone, causal, all logits at once, without any code of ours.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from trainer.loops.learner.learner import Learner, Marked
 
 GROUP = 8
 LOGP, GRADIENT = 1e-3, 1e-3
-"""Of float32 sums in another order: nats, and parts of the largest gradient."""
+"""The allowed differences of float32 sums in another order: nats, and parts of the largest gradient."""
 
 
 def run(setting: MeasureSetting) -> list[MeasureRow]:
@@ -52,18 +52,18 @@ def _compared(learner: Learner, stock: Any, nodes: int, vocabulary: int, device:
 
 
 def _group(nodes: int, vocabulary: int) -> list[Marked]:
-    """A group's responses to one prompt, which together make a tree of `nodes` tokens; the last one of each is not read."""
+    """A group's responses to one prompt, which together make a tree of `nodes` tokens; the last token of each is not read."""
     draw = torch.Generator().manual_seed(0)
     prompt_length = nodes // (GROUP + 1)
     length = (nodes - prompt_length) // GROUP + 1
     prompt = tuple(torch.randint(vocabulary, (prompt_length,), generator=draw).tolist())
     responses = torch.randint(vocabulary, (GROUP, length), generator=draw)
-    responses[:, 0] = torch.arange(GROUP)  # no two begin alike
+    responses[:, 0] = torch.arange(GROUP)  # no two responses begin alike
     return [Marked.response(prompt, tuple(response.tolist())) for response in responses]
 
 
 Passed = tuple[Tensor, Tensor, Metered]
-"""Log-probabilities of all responses, the gradient of a weighed sum of them, and what it took, once it was warm."""
+"""Log-probabilities of all responses, the gradient of a weighted sum of them, and time and memory after a warm-up."""
 
 
 def _packed(learner: Learner, texts: list[Marked], device: str) -> Passed:

@@ -1,4 +1,4 @@
-"""Clock and memory of a device, and what it can do at most."""
+"""Time and memory of a device, and its peak speed."""
 
 import gc
 import time
@@ -11,7 +11,7 @@ import torch
 from benchmarks.trainer_side import peak_mib, reset_peak
 
 PEAKS = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}
-"""Dense bfloat16 FLOP/s by what the name of a card holds, from NVIDIA's data sheets."""
+"""Dense bfloat16 FLOP/s by a part of the GPU's name, from NVIDIA's data sheets."""
 
 
 @dataclass
@@ -22,8 +22,9 @@ class Metered:
 
 @contextmanager
 def measuring(device: str) -> Iterator[Metered]:
-    """Seconds until the device has done what it was given, and the most memory it had meanwhile: on a GPU what torch had
-    allocated there, on a CPU that of the process."""
+    """Seconds until the device has done its work, and the most memory that it had meanwhile: on a GPU what torch had
+    allocated there, on a CPU that of the process.
+    """
     found = Metered()
     settle(device)
     reset_peak(device)
@@ -40,19 +41,19 @@ def settle(device: str) -> None:
 
 
 def own_gib() -> float:
-    """What of a card's used memory is not torch's: CUDA's own, and that of other processes on it."""
+    """The used memory of a GPU that is not torch's: CUDA's own, and that of other processes."""
     free, total = torch.cuda.mem_get_info()
     return (total - free - torch.cuda.memory_reserved()) / 2**30
 
 
 def empty(device: str) -> None:
-    """Give back what nobody holds any more: models refer to themselves in circles, which Python finds when it likes."""
+    """Free memory without owners: models refer to themselves in circles, which Python finds only now and then."""
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
 
 
 def peak_flops(device: str) -> float | None:
-    """Of this card in bfloat16; None where its data sheet is not known here."""
+    """The peak of this GPU in bfloat16; None if its data sheet is not known here."""
     name = torch.cuda.get_device_name(0) if device == "cuda" else ""
     return next((flops for part, flops in PEAKS.items() if part in name), None)

@@ -1,4 +1,4 @@
-"""(a) Every objective and head: loss and gradient on the device are those of the CPU."""
+"""(a) Every objective and head: loss and gradient on the device equal those on the CPU."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from trainer.objectives import REGISTRY, ObjectiveBatch
 from trainer.objectives.batch import PairBatch, ScoreBatch
 
 Leaves = Sequence[Tensor]
-"""What the gradient is taken of; other tensors come with them."""
+"""The tensors with a gradient; other tensors come with them."""
 FLOAT32 = 1e-4
 BFLOAT16 = 0.02
 LONGEST = {"dr_grpo": {"max_tokens": 256}}
@@ -49,7 +49,7 @@ def _with_gradients(loss: Callable[[Leaves], Tensor], leaves: Leaves, device: st
 
 
 def _apart(one: Tensor, other: Tensor) -> float:
-    """Infinities must stand at the same places."""
+    """The largest difference; infinities must be at the same places."""
     one, other = one.float(), other.float()
     finite = one.isfinite()
     if not torch.equal(finite, other.isfinite()):
@@ -118,7 +118,7 @@ def _hidden(setting: MeasureSetting) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _weighed(own: Leaves) -> Tensor:
-    """Log-probabilities, each with a gradient of its own, and entropies."""
+    """Log-probabilities, each with its own gradient, and entropies."""
     hidden, weight, tokens = own
     logp, entropy = log_probs(hidden, weight, tokens, 0.9)
     scale = torch.linspace(-1.0, 1.0, len(tokens), device=tokens.device)
@@ -126,14 +126,14 @@ def _weighed(own: Leaves) -> Tensor:
 
 
 def _nucleus(setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
-    """The most likely tokens, which are within the nucleus whatever the order of sums."""
+    """The most likely tokens, which are within the nucleus for any order of sums."""
     hidden, weight, _ = _hidden(setting)
     tokens = (hidden @ weight.T).argmax(-1)
     return lambda own: sampled_log_probs(own[0], own[1], own[2], 0.9, 0.9), [hidden, weight, tokens]
 
 
 def _scalar(setting: MeasureSetting) -> tuple[Callable[[Leaves], Tensor], Leaves]:
-    """Scores of texts that begin alike, and the gradient of the matrix that reads them."""
+    """Scores of texts that begin alike, and the gradient of the matrix that gives them."""
     from transformers import AutoModelForSequenceClassification
 
     from trainer.inference.attention import use_grouped_attention

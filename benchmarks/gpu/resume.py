@@ -1,4 +1,4 @@
-"""(e) A run that is killed goes on from its last checkpoint and comes out as the one that was not."""
+"""(e) A run that is killed goes on from its last checkpoint and ends with the same numbers as the undisturbed run."""
 
 import json
 import multiprocessing
@@ -19,7 +19,7 @@ PRELOADED = ["trainer.loops.recipes.policy", "trainer.loops.run", "trainer.infer
 
 
 class Deadly(RunMonitor):
-    """Ends its process, with nothing unwound or flushed, as step `step` tells its numbers."""
+    """Ends its process, without unwinding or flushing, when step `step` reports its numbers."""
 
     step = 0
 
@@ -58,7 +58,7 @@ def run(setting: MeasureSetting) -> list[MeasureRow]:
 def _run(
     setting: MeasureSetting, model: Path, data: Path, out: Path, steps: int, killed_at: int = 0, resume: bool = False
 ) -> bool:
-    """In a process of its own, forked from one that has loaded all it needs and has not met the device yet."""
+    """Run in a separate process, forked from one that has loaded everything and has not used the device yet."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=_child, args=(setting.device, model, data, out, steps, killed_at, resume))
@@ -93,7 +93,7 @@ def _child(device: str, model: Path, data: Path, out: Path, steps: int, killed_a
 
 
 def examples() -> list[Example]:
-    """Good answers use e and a; a rubric that needs no judge."""
+    """Examples whose good answers use e and a; their rubric needs no judge."""
     criteria = tuple(
         Criterion(
             id=letter,
@@ -111,7 +111,7 @@ def examples() -> list[Example]:
 
 
 def metrics_of(out: Path) -> dict[tuple[int, str], float]:
-    """The last value of each metric at each step, without what depends on the clock."""
+    """The last value of each metric at each step, without metrics of time."""
     found: dict[tuple[int, str], float] = {}
     for line in jsonlines.lines((out / "events.jsonl").read_text()):
         event = RunEvent.model_validate(json.loads(line))

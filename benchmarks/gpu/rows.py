@@ -1,4 +1,4 @@
-"""What a part found: rows, each a number with its mark, or the reason why there is none."""
+"""The findings of a part: rows, each a number with its mark, or the reason why there is none."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -10,7 +10,7 @@ Kind = Literal["at most", "at least"]
 
 @dataclass(frozen=True)
 class MeasureSetting:
-    """Where and how much: `small` goes through the code with little of everything. `folder` is empty and the part's own."""
+    """Device and size: `small` goes through the code with little of everything. `folder` is empty and belongs to the part."""
 
     device: str
     small: bool
@@ -19,7 +19,7 @@ class MeasureSetting:
 
 @dataclass(frozen=True)
 class MeasureRow:
-    """`mark`: what `value` must be at most or at least, if anything. A value of None was not measured, and `why` says why."""
+    """A row. `mark` is the largest or least allowed `value`, if there is one. A value of None was not measured, and `why` says why."""
 
     name: str
     value: float | None
@@ -28,11 +28,11 @@ class MeasureRow:
     kind: Kind = "at most"
     why: str = ""
     goal: bool = False
-    """The mark is one to beat, published by others: to miss it is no fault."""
+    """The mark is one to beat, published by others: missing it is not an error."""
 
     @property
     def ok(self) -> bool | None:
-        """None where there is nothing to hold it against."""
+        """Whether the value meets its mark; None without a mark."""
         if self.value is None or self.mark is None or self.value != self.value:
             return None if self.value is None or self.mark is None else False
         return self.value <= self.mark if self.kind == "at most" else self.value >= self.mark
@@ -46,7 +46,7 @@ class MeasureRow:
 
 @dataclass
 class TakenPart:
-    """A part that was taken, or why not: `failed` where it broke."""
+    """A part that was taken, or the reason why not: `failed` if it broke."""
 
     name: str
     rows: list[MeasureRow] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""(c) Samplers give sampled tokens the learner's probabilities, and a start with a fault is caught: the local one, and vLLM.
+"""(c) Samplers give sampled tokens the learner's probabilities, and a faulty start is caught: for the local sampler and vLLM.
 
-The faults of `benchmarks.engine_check` are tried on the local sampler; on vLLM those that can be pushed to it or asked of it.
+The faults of `benchmarks.engine_check` are tried on the local sampler; on vLLM only those that can be pushed to it or requested.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ FAULTS: dict[str, Callable[[Any], None]] = {
     "another layer": lambda model: model.model.layers[0].mlp.down_proj.weight.mul_(3.0),
     "swapped layers": _swap,
 }
-"""What the sampler's weights suffer before they are pushed."""
+"""The changes of the sampler's weights before they are pushed."""
 OTHER_TEMPERATURE = 0.8
 
 
@@ -56,7 +56,7 @@ def run(setting: MeasureSetting) -> list[MeasureRow]:
 
 
 def _starts(setting: MeasureSetting, model_dir: Path) -> list[MeasureRow]:
-    """Two steps each, as a run makes them: healthy ones pass, the others do not."""
+    """Starts of two steps each, as a run makes them: healthy ones pass, the others do not."""
     tokens, length, seeds = (256, 16, (0,)) if setting.small else (4096, 64, (0, 1, 2))
     dtype = "float32" if setting.small else "bfloat16"
     asked = engine_check.EngineSetting(model_dir, dtype, tokens, length, device=setting.device)
@@ -65,7 +65,7 @@ def _starts(setting: MeasureSetting, model_dir: Path) -> list[MeasureRow]:
     rows = [MeasureRow(f"healthy starts that pass, {dtype}", healthy, f"of {len(seeds)}", len(seeds), "at least")]
     faults = {"stale adapter": engine_check.stale_adapter} if setting.small else engine_check.FAULTS
     for name, fault in faults.items():
-        # what only an update changes is lost in bfloat16, where the check warns
+        # in bfloat16 a change by an update alone is rounded away, and the check only warns
         wide = replace(asked, dtype="float32") if name in engine_check.NEEDS_UPDATES else asked
         how, _ = engine_check.outcome(wide, 0, fault)
         rows.append(
@@ -75,7 +75,7 @@ def _starts(setting: MeasureSetting, model_dir: Path) -> list[MeasureRow]:
 
 
 class SamplingStart:
-    """The beginning of a run: a learner, and a sampler that weights are pushed to."""
+    """The beginning of a run: a learner, and a sampler to which weights are pushed."""
 
     def __init__(self, setting: MeasureSetting, model_dir: Path, dtype: str, kind: str) -> None:
         self.dtype, self.kind = dtype, kind
@@ -87,7 +87,7 @@ class SamplingStart:
         self._learner = Learner(deepcopy(self.model), self.config, reference=False)
 
     def agrees(self, model: Any, temperature: float = 1.0) -> EngineAgreement:
-        """Of the learner with responses that `model` gave, sampled at another temperature than the learner believes, if so."""
+        """The agreement of the learner with responses of `model`, sampled at `temperature`, which the learner does not know."""
         self._sampler.load_weights(((name, weight.detach()) for name, weight in model.named_parameters()), 1)
         prompt = tuple(self._tokenizer.encode(PROMPT))
         plans = [PromptPlan("key", 0, place, PROMPT, prompt, prompt, seed=place) for place in range(RESPONSES)]

@@ -1,4 +1,4 @@
-"""Models of random weights in the shapes of published ones: for speed and memory the shape is all that counts."""
+"""Models with random weights in the shapes of published ones: speed and memory depend only on the shape."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 
 @dataclass(frozen=True)
 class Shape:
-    """`kind` is the architecture by transformers' name."""
+    """The shape of a model; `kind` is the architecture by transformers' name."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ def config_of(shape: Shape, positions: int = 32768) -> Any:
 
 
 def make(shape: Shape, dtype: torch.dtype, device: str, seed: int = 0) -> Any:
-    """On the device from the start: drawing billions of numbers on a CPU takes minutes."""
+    """The model, made on the device: drawing billions of numbers on a CPU takes minutes."""
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""(d) Steps of a colocated run, learner and local sampler on one card: the peak of memory beside the planner's forecast."""
+"""(d) Steps of a run with learner and local sampler on one GPU: the peak of memory beside the planner's forecast."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -23,14 +23,14 @@ from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 STEPS = 20
 PROMPT_TOKENS, NEW_TOKENS = 128, 64
 WITHIN = 0.10
-"""By how much the forecast may be off, in parts of the peak."""
+"""The allowed error of the forecast, as a part of the peak."""
 
 
 @dataclass(frozen=True)
 class StepCase:
     shape: Shape
     rank: int | None
-    """Of the adapters; None: all weights are trained."""
+    """The rank of the adapters; None: all weights are trained."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ def run(setting: MeasureSetting) -> list[MeasureRow]:
 def _steps(case: StepCase, setting: MeasureSetting) -> list[MeasureRow]:
     count, config = (2, case.config(2, 2, 4)) if setting.small else (STEPS, case.config(4, 8, NEW_TOKENS))
     tiny = setting.folder / "tiny"
-    make_tiny(tiny)  # for its tokenizer: what random weights say means nothing anyway
+    make_tiny(tiny)  # for its tokenizer: the texts of random weights mean nothing
     with measuring(setting.device) as measured:
         step = stepping(case, config, setting, load_tokenizer(tiny))
         norms = [step(number) for number in range(count)]
@@ -76,7 +76,7 @@ def _steps(case: StepCase, setting: MeasureSetting) -> list[MeasureRow]:
 
 
 def stepping(case: StepCase, config: PolicyConfig, setting: MeasureSetting, tokenizer: Any) -> Callable[[int], float]:
-    """What makes step `number`: push, sample, update; the norm of its gradient."""
+    """A function that makes step `number` (push, sample, update) and returns the norm of its gradient."""
     model = make(case.shape, torch.bfloat16, setting.device)
     sampler = LocalSampler(deepcopy(model), tokenizer)
     sampler._stop_ids = frozenset()  # every response has its full length
@@ -101,13 +101,13 @@ def stepping(case: StepCase, config: PolicyConfig, setting: MeasureSetting, toke
 
 
 def _forecast(case: StepCase, config: PolicyConfig, peak_gib: float, setting: MeasureSetting) -> MeasureRow:
-    """How far the planner's forecast is from what was taken. The forecast counts what CUDA itself holds."""
+    """The difference between the planner's forecast and the measured memory. The forecast counts what CUDA itself holds."""
     on_card = setting.device == "cuda"
     shape = ModelShape.of(config_of(case.shape).to_dict())
     foretold = forecast(config, shape, Device("gpu" if on_card else "cpu", 0)).needed / GIB
     taken = peak_gib + (own_gib() if on_card else 0.0)
     why = f"{foretold:.2f} GiB foretold, {taken:.2f} GiB taken"
-    mark = None if setting.small else WITHIN  # of a toy the program is most
+    mark = None if setting.small else WITHIN  # most of a toy's memory is the program's
     return MeasureRow(
         f"{case.name}: forecast apart from the peak", abs(foretold - taken) / taken, "of the peak", mark, why=why
     )

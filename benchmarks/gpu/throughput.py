@@ -1,4 +1,4 @@
-"""(f) How fast: updates on long sequences, pushes of weights, decoding; beside what others have published for the same card.
+"""(f) Speed: updates on long sequences, pushes of weights, decoding; beside what others have published for the same GPU.
 
 The marks of updates are prime-rl's, taken on one H100 with sequences of 16k tokens and random weights. A learner's step here is pass,
 gradient, clipping and optimiser over two such sequences, without sampling.
@@ -36,7 +36,7 @@ BACKWARD = 3.0
 
 @dataclass(frozen=True)
 class Mark:
-    """Published: tokens a second, share of the card's peak, GiB."""
+    """Published numbers: tokens a second, share of the GPU's peak, GiB."""
 
     case: StepCase
     rate: float
@@ -50,7 +50,7 @@ MARKS = (
     Mark(StepCase(QWEN3_4, 16), 6_229, 0.217, 23.3),
 )
 PUSHES = ((StepCase(HALF, None), 0.1), (StepCase(SEVEN, 16), 0.2))
-"""Seconds: of all weights, and of adapters alone."""
+"""Seconds of a push: of all weights, and of adapters alone."""
 OF_BARE_VLLM = 0.9
 
 
@@ -96,7 +96,7 @@ def _updates(mark: Mark, setting: MeasureSetting) -> list[MeasureRow]:
 
 
 def _texts(shape: Shape, tokens: int) -> list[Trajectory]:
-    """Two responses that share no token, or the second would be computed for less."""
+    """Two responses that share no token; otherwise the second would cost less."""
     drawn = torch.randint(shape.vocabulary, (2, tokens), generator=torch.Generator().manual_seed(0))
     drawn[:, 0] = torch.arange(2)
     prompt = min(PROMPT, tokens // 2)
@@ -110,7 +110,7 @@ def _texts(shape: Shape, tokens: int) -> list[Trajectory]:
 
 
 def _push(case: StepCase, mark: float, setting: MeasureSetting) -> MeasureRow:
-    """From a learner into a local sampler beside it, checksums on both sides; adapters as they are, for vLLM, are only made."""
+    """A push from a learner to a local sampler beside it, with checksums on both sides; adapters for vLLM are only made."""
     config = case.config(1, 2, 8)
     model = make(case.shape, torch.bfloat16, setting.device)
     learner = Learner(model, config, reference=False)
@@ -138,7 +138,7 @@ def _push(case: StepCase, mark: float, setting: MeasureSetting) -> MeasureRow:
 
 
 def _decoding(setting: MeasureSetting) -> list[MeasureRow]:
-    """All responses have their full length. vLLM through our sampler beside vLLM alone, on the same requests."""
+    """Decoding, where all responses have their full length: vLLM through our sampler beside vLLM alone, on the same requests."""
     count, tokens = (4, 8) if setting.small else (64, 256)
     shape = TOY if setting.small else HALF
     folder = setting.folder / "shape"
@@ -161,7 +161,7 @@ def _decoding(setting: MeasureSetting) -> list[MeasureRow]:
 
 
 def _rate(sampler: Sampler, requests: list[SampleRequest], setting: MeasureSetting) -> float:
-    """Of the second call: the first warms up."""
+    """Tokens per second of the second call: the first warms up."""
     rate = 0.0
     for _ in range(2):
         with measuring(setting.device) as measured:

@@ -1,1 +1,1 @@
-"""How live and how fast the pages of runs are, beside MLflow and Trackio: `make bench-live`."""
+"""How quickly the pages of runs show new steps and open long runs, beside MLflow and Trackio: `make bench-live`."""

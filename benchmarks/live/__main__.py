@@ -1,12 +1,12 @@
-"""Live and fast, beside MLflow and Trackio in the same run: `make bench-live`, or `python -m benchmarks.live [--only PART ...]`.
+"""The pages of runs beside MLflow and Trackio, measured together: `make bench-live`, or `python -m benchmarks.live [--only PART ...]`.
 
-Starts a Postgres, a Redis, a web server and a worker of its own in a temporary folder, and the servers of MLflow and Trackio, each from
-PyPI in an environment of its own (`--alone` leaves them out). Everybody, those who send and look included, shares the machine.
+Starts its own Postgres, Redis, web server and worker in a temporary folder, and the servers of MLflow and Trackio, each from
+PyPI in its own environment (`--alone` leaves them out). All processes, senders and viewers included, share the machine.
 
-`ingest`: metric points stored per second, from four senders. `charts`: 20 charts of 50,000 points each, read as pages read them while
-points go on coming. `compare`: 100 runs of 10,000 points, their last values and the curves of one metric. `painted`: from before a step
-is sent to its frame in Chromium, with 100 viewers. `series`: from the click to the charts of a run of 200 x 1,000,000 points. `hours`:
-what the page holds after eight hours of steps, told in a minute.
+`ingest`: metric points stored per second, from four senders. `charts`: 20 charts of 50,000 points each, read as pages read them while new
+points come. `compare`: 100 runs of 10,000 points, their last values and the curves of one metric. `painted`: from before a step is sent to
+its frame in Chromium, with 100 viewers. `series`: from the click to the charts of a run of 200 x 1,000,000 points. `hours`: the memory of
+the page after eight hours of steps, sent within a minute.
 """
 
 import argparse

@@ -55,7 +55,7 @@ class Ours:
         return Experiment.objects.create(workspace=space, name="bench")
 
     def run(self, seed: int = 0, state: str = "running") -> "Sender":
-        """A new run, written directly: launching is not what is measured."""
+        """A new run, written directly: launching is not measured."""
         from webapp.experiments import table_facts
         from webapp.experiments.lifecycle import tokens
         from webapp.experiments.models import Run
@@ -106,7 +106,7 @@ class Ours:
         return answer.content
 
     def fill(self, run: int, keys: int, points: int) -> None:
-        """Points as ingest writes them, condensed as a worker condenses them."""
+        """Write points as ingest writes them, condensed as a worker condenses them."""
         from django.db import connection
 
         from webapp.experiments.metrics import condensing
@@ -122,8 +122,9 @@ class Ours:
         condensing.condense(run)
 
     def fill_levels(self, run: int, sizes: Sizes) -> None:
-        """A run so long that its points would fill the disk: levels as a worker makes them of all its points, and of the points themselves
-        the last ones, which no level has yet. A page reads nothing else."""
+        """Write a run so long that its points would fill the disk: levels as a worker makes them of all points, and only the last
+        points, which are in no level yet. A page reads nothing else.
+        """
         from django.db import connection
 
         from webapp.experiments.metrics import condensing, levels, stored
@@ -147,14 +148,14 @@ class Ours:
 
 
 class Sender:
-    """A training process that only talks."""
+    """A training process that only sends."""
 
     def __init__(self, address: str, pk: int, token: str) -> None:
         self.pk, self._seq = pk, 0
         self._http = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=600)
 
     def send(self, steps: range, keys: int, shown: str = "") -> None:
-        """One batch. `shown` names a metric whose value is the step."""
+        """Send one batch. `shown` names a metric whose value is the step."""
         events = []
         for step in steps:
             self._seq += 1

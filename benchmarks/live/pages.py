@@ -1,4 +1,6 @@
-"""The page of a run in Chromium: how soon a step is painted, how soon a long run can be looked at, and what a page holds after hours."""
+"""The page of a run in Chromium: how soon a step is painted, how soon a long run can be looked at, and how much memory a page holds after
+hours.
+"""
 
 import asyncio
 import json
@@ -17,7 +19,7 @@ from benchmarks.live.sizes import Sizes
 from tests.chromium import CHROMIUM, FLAGS
 
 SHOWN = "reward/mean"
-BETWEEN_S = 0.5  # steps that viewers see
+BETWEEN_S = 0.5  # seconds between steps that viewers see
 METRICS = 20  # of a step
 STEP_S = 2.0  # of the run whose page is open for hours
 PATIENCE_MS = 180_000  # a machine that does other things, too, may take a while
@@ -75,14 +77,14 @@ def painted(ours: Ours, sizes: Sizes) -> tuple[list[float], list[float]]:
 
 
 def shown(steps: Iterable[int], frames: Iterable[tuple[float, float]]) -> dict[int, float]:
-    """Step -> the first of the frames (step, when) that had it or a later one: a busy page paints several steps at once."""
+    """Step -> the first of the frames (step, when) that showed it or a later one: a busy page paints several steps at once."""
     seen = list(frames)
     return {step: min(ats) for step in steps if (ats := [at for painted, at in seen if painted >= step])}
 
 
 @contextmanager
 def watching(ours: Ours, run: int, count: int) -> Iterator[list[tuple[int, float]]]:
-    """(step, when) of every step that a viewer hears, all viewers in a process of their own; complete behind the block."""
+    """(step, when) of every step that a viewer receives; all viewers run in their own process. The list is complete after the block."""
     asked = {"address": ours.address, "session": ours.session, "run": run, "viewers": count}
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.live.pages", json.dumps(asked)],
@@ -124,14 +126,14 @@ async def _viewers(address: str, session: str, run: int, viewers: int) -> None:
 
 
 def long_run(ours: Ours, sizes: Sizes) -> list[float]:
-    """Seconds from the click to the charts of the first screen, of a run of many long series; each time in a new page."""
+    """Seconds from the click to the charts of the first screen, for a run of many long series; each time in a new page."""
     sender = ours.run()
     sender.send(range(1), 1)
     ours.fill_levels(sender.pk, sizes)
     took = []
     for _ in range(sizes.rounds):
         with opened(ours) as page:
-            page.goto("/healthz")  # a browser that is there already
+            page.goto("/healthz")  # a browser that is open already
             started = time.perf_counter()
             page.goto(f"/runs/{sender.pk}", wait_until="commit")
             page.wait_for_function(DRAWN)

@@ -1,4 +1,4 @@
-"""What is measured, the same for all."""
+"""The sizes of the measurements, the same for all tools."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -39,10 +39,10 @@ SMALL = Sizes(
 
 
 class Tracker(Protocol):
-    """One that is measured. Readings return seconds; every reading follows a new point, as while a run is under way."""
+    """A tool that is measured. Readings return seconds; every reading follows a new point, as during a run."""
 
     def send(self, sender: int, first: int, steps: int, keys: int) -> None:
-        """One request of so many steps with so many metrics each, of the sender's own run."""
+        """Send one request of so many steps with so many metrics each, for the sender's own run."""
 
     steps_at_once: int
 
@@ -61,14 +61,14 @@ def value(key: int, step: int) -> float:
 
 
 def points_per_second(tracker: Tracker, sizes: Sizes) -> float:
-    """The senders send at the same time, each its next request after the answer to the one before."""
+    """Points per second of senders that send at the same time; each sends its next request after the answer to the one before."""
     at_once = tracker.steps_at_once
 
     def work(sender: int) -> None:
         for first in range(0, sizes.sent_steps, at_once):
             tracker.send(sender, first, min(at_once, sizes.sent_steps - first), sizes.keys)
 
-    for sender in range(sizes.senders):  # its run is made, its connection open
+    for sender in range(sizes.senders):  # make the sender's run and open its connection
         tracker.send(sender, sizes.sent_steps, 1, sizes.keys)
     started = perf_counter()
     with ThreadPoolExecutor(sizes.senders) as pool:
@@ -83,5 +83,5 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def numbers(start: int) -> Iterator[int]:
-    """Steps of the points that come before each reading."""
+    """The steps of the points that come before each reading."""
     return count(start)

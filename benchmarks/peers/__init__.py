@@ -1,7 +1,7 @@
-"""Other tools beside ours, on this machine: each is installed from PyPI into an environment of its own under `var/peers/`.
+"""Other tools beside ours, on this machine: each is installed from PyPI into its own environment under `var/peers/`.
 
-A tool that cannot be installed or does not start here is named with the reason, and the number measured elsewhere stands
-for it.
+If a tool cannot be installed or does not start here, it is named with the reason, and the number measured elsewhere is
+shown instead.
 """
 
 import subprocess
@@ -10,11 +10,11 @@ from pathlib import Path
 
 HOME = Path(__file__).parents[2] / "var" / "peers"
 INSTALL_S = 1_800
-ELSEWHERE = "peer measured elsewhere"  # said with each such number
+ELSEWHERE = "peer measured elsewhere"  # shown with each such number
 
 
 class PeerAway(Exception):
-    """It cannot be measured here; the message says why."""
+    """The tool cannot be measured here; the message says why."""
 
 
 def installed(name: str, *packages: str) -> Path:

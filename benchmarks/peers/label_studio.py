@@ -1,8 +1,8 @@
-"""Label Studio (HumanSignal, the open edition) on a Postgres of its own, set as ours is.
+"""Label Studio (HumanSignal, the open edition) on its own Postgres, with the settings of ours.
 
-Served by gunicorn with two processes a core, the number that its container gives its own server; `label-studio start`
-would serve from one process. Two people to a task, as in ours; each has signed up at its page and works with a browser's
-session and CSRF token. Its page does more between two tasks than the two requests here, which no answer can do without.
+gunicorn serves it with two processes a core, the number that its container gives its own server; `label-studio start`
+would serve from one process. Two people get each task, as in ours; each has signed up at its page and works with a browser's
+session and CSRF token. Between two tasks its page does more than the two requests here, which every answer needs.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ ANSWER = [{"from_name": "better", "to_name": "text", "type": "choices", "value":
 
 
 def measure(people: int, seconds: float, tasks: int) -> Load:
-    """In a project of so many tasks; says how fast they were imported. Raises PeerAway."""
+    """Measure in a project of so many tasks; prints how fast they were imported. Raises PeerAway."""
     programs = installed("label-studio", "label-studio", "gunicorn")
     with tempfile.TemporaryDirectory(prefix="ts-label-studio-") as name:
         folder, port = Path(name), free_port(0)
@@ -114,7 +114,7 @@ async def sign_up(client: httpx.AsyncClient, name: str) -> None:
 
 
 async def at(client: httpx.AsyncClient, project: int) -> Step:
-    """Its page stores the answer, and then asks for the next task."""
+    """The requests of the page between two tasks: it stores the answer, and then asks for the next task."""
     shown = await _next(client, project)
 
     async def step() -> None:

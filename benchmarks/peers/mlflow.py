@@ -1,6 +1,6 @@
-"""MLflow's tracking server with its SQLite, spoken to over HTTP as its client and its page do.
+"""MLflow's tracking server with its SQLite, addressed over HTTP as by its client and its page.
 
-What its charts and comparisons read is written into its database directly: over HTTP it would take minutes.
+What its charts and comparisons read is written into its database directly, because over HTTP it would take minutes.
 """
 
 import os

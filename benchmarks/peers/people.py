@@ -1,4 +1,4 @@
-"""People at an annotation tool, over HTTP: each does what its page does between two tasks, again and again."""
+"""People at an annotation tool, over HTTP: each repeats what its page does between two tasks."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ Enter = Callable[[httpx.AsyncClient, int], Awaitable[Step]]  # signs person numb
 
 @dataclass
 class Load:
-    """What came of the people's work: seconds of each submission with the task after it, and what failed."""
+    """The result of the people's work: seconds of each submission with the task after it, and what failed."""
 
     elapsed: float = 0.0
     took: list[float] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Load:
 async def work(
     address: str, people: int, seconds: float, enter: Enter, transport: httpx.AsyncBaseTransport | None = None
 ) -> Load:
-    """Everybody signs in, and then does one `step` after the other until the time is over. Raises PeerAway."""
+    """Sign everybody in, and let each do one `step` after the other until the time is over. Raises PeerAway."""
     load = Load()
     async with contextlib.AsyncExitStack() as stack:
         clients = [
@@ -70,7 +70,7 @@ async def work(
 
 @contextlib.contextmanager
 def served(command: list[str], folder: Path, port: int, env: dict[str, str] | None = None) -> Iterator[str]:
-    """The address of the tool's server once it answers at /health. Raises PeerAway with what it said last."""
+    """The address of the tool's server once it answers at /health. Raises PeerAway with the last lines of its output."""
     log = folder / "log"
     with log.open("w") as written:
         server = subprocess.Popen(command, cwd=folder, stdout=written, stderr=subprocess.STDOUT, env=env)
@@ -82,7 +82,7 @@ def served(command: list[str], folder: Path, port: int, env: dict[str, str] | No
 
 
 def call(command: list[str], folder: Path, env: dict[str, str]) -> None:
-    """Raises PeerAway with what the program said last, where it fails."""
+    """Run a program. Raises PeerAway with the last lines of its output if it fails."""
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it said nothing"]

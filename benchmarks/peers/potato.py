@@ -33,7 +33,7 @@ SHOWN = re.compile(r'id="instance_id"[^>]*value="([^"]+)"')
 
 
 def measure(people: int, seconds: float) -> Load:
-    """Raises PeerAway."""
+    """Measure people at work in it. Raises PeerAway."""
     program = installed("potato", "potato-annotation") / "potato"
     with tempfile.TemporaryDirectory(prefix="ts-potato-") as name:
         folder, port = Path(name), free_port(0)
@@ -45,7 +45,7 @@ def measure(people: int, seconds: float) -> Load:
 
 
 async def enter(client: httpx.AsyncClient, number: int) -> Step:
-    """Its page saves the answer, says that it goes on, and then loads itself again."""
+    """The requests of the page between two tasks: it saves the answer, says that it goes on, and then loads itself again."""
     await client.post("/auth", data={"email": f"person{number}", "pass": "x", "action": "login"})
     shown = shown_on(await client.get("/annotate"))
 
@@ -60,7 +60,7 @@ async def enter(client: httpx.AsyncClient, number: int) -> Step:
 
 
 def shown_on(page: httpx.Response) -> str:
-    """The id of the task on the page. Raises PeerAway where there is none."""
+    """The id of the task on the page. Raises PeerAway if there is none."""
     page.raise_for_status()
     found = SHOWN.search(page.text)
     if found is None:

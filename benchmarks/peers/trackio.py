@@ -1,4 +1,4 @@
-"""Trackio with its own server and its SQLite, spoken to over HTTP as its client and its page do."""
+"""Trackio with its own server and its SQLite, addressed over HTTP as by its client and its page."""
 
 import os
 from collections.abc import Iterator

@@ -1,13 +1,13 @@
 """An hour of everything at once: `make soak`, or `python -m benchmarks.soak [--minutes M]`.
 
-Starts an installation of its own. A run trains whose rewards a judge decides through an endpoint, 50 people compare answers in their
-browsers' sessions and think for 20 s on average, and 100 people watch the run: they open its page, follow its websocket, and open
-the page anew every two minutes on average. Everybody shares the machine with the installation.
+Starts its own installation. A run trains whose rewards a judge decides through an endpoint. 50 people compare answers in their
+browsers' sessions and think for 20 s on average. 100 people watch the run: they open its page, follow its websocket, and open
+the page again every two minutes on average. All of this shares the machine with the installation.
 
 Prints what each process holds at a sixth, a third, two thirds and the end of the time (10, 20, 40 and 60 minutes), p95s of the first and
-the last sixth, reconnects, errors, connections to the database, and what an answer and a step of the run take on the disk. Exit status 1
-where the anonymous memory of a process that was there at all marks grew by more than 16 MB and a tenth from the first to the last, in ten
-minutes or more, or where anything failed.
+the last sixth, reconnects, errors, connections to the database, and what an answer and a step of the run take on the disk. Exit status 1 if
+the anonymous memory of a process that was there at all marks grew by more than 16 MB and a tenth from the first mark to the last, in ten
+minutes or more, or if anything failed.
 """
 
 import argparse
@@ -36,8 +36,8 @@ ANNOTATORS, VIEWERS = 50, 100
 THINK_S, AGAIN_S = 20.0, 120.0
 MARKS = (1 / 6, 1 / 3, 2 / 3, 1.0)  # of the time
 MARK = MARKS[0]
-JUDGED_FROM_MINUTES = 10.0  # in less time caches are still being filled
-NOBODY = "nobody"  # before anybody has come, while the run is under way
+JUDGED_FROM_MINUTES = 10.0  # in less time caches are still filling
+NOBODY = "nobody"  # before the people have come, while the run is under way
 PAIRS, PROMPTS, MODEL = "soak pairs", "soak prompts", "tiny"
 CRITERIA = ("Says what was asked for.", "Is written in full sentences.", "Invents nothing.")
 RUN: dict[str, Any] = {
@@ -71,8 +71,9 @@ FROM pg_class WHERE relkind = 'r'
 
 @dataclass
 class Marks:
-    """What was looked at on the way: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
-    runs in the database; `steps` of the run."""
+    """What was measured at the marks: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
+    runs in the database; `steps` of the run.
+    """
 
     seen: dict[str, list[SoakedProcess]]
     sizes: dict[str, tuple[int, int]]
@@ -111,7 +112,7 @@ def _options() -> argparse.Namespace:
 
 
 def prepare(api: httpx.Client, stack: Stack, judge: str, seconds: float) -> tuple[int, int]:
-    """The project and the run, under way; their ids."""
+    """Start the project and the run; returns their ids."""
     import_examples(api, stack, PAIRS, map(pair, range(int(ANNOTATORS * (seconds / THINK_S + 4)))))
     import_examples(api, stack, PROMPTS, map(prompt, range(28)))
     post(api, "models", name=MODEL, source="local", path=str(make_model(stack)))
@@ -151,7 +152,7 @@ def prompt(number: int) -> dict[str, Any]:
 
 
 def soak(api: httpx.Client, stack: Stack, project: int, run: int, seconds: float) -> tuple[Marks, Any, Any]:
-    """What was seen, and what annotators and viewers tell."""
+    """Let people work and watch; returns the marks, and the reports of annotators and viewers."""
     told = stack.manage(
         "shell", "-v", "0", "-c", PEOPLE.format(annotators=ANNOTATORS, viewers=VIEWERS, project=project)
     )
@@ -194,13 +195,13 @@ def look(marks: Marks, name: str, api: httpx.Client, stack: Stack, run: int) -> 
 
 
 def weigh(marks: Marks, name: str, api: httpx.Client, stack: Stack, run: int) -> None:
-    """Bytes and the steps that have taken them, of one moment."""
+    """Note the bytes in the database and the steps of the run at one moment."""
     marks.sizes[name] = sizes(stack)
     marks.steps[name] = api.get(f"runs/{run}").json()["progress"]["step"]
 
 
 def crowd(module: str, config: dict[str, Any]) -> Any:
-    """A process of its own; calling what is returned waits for it and gives what it prints. Raises RuntimeError with its last words."""
+    """Start a separate process; calling the result waits for it and returns what it prints. Raises RuntimeError with its last lines."""
     command = [sys.executable, "-m", module]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if process.stdin is None or process.stdout is None:
@@ -226,7 +227,7 @@ def query(stack: Stack, text: str) -> tuple[Any, ...]:
 
 
 def connections(stack: Stack) -> int:
-    """To the database, this one left out."""
+    """The connections to the database, without this one."""
     return int(query(stack, "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = 'touchstone'")[0])
 
 
@@ -236,7 +237,7 @@ def sizes(stack: Stack) -> tuple[int, int]:
 
 
 def report(marks: Marks, worked: dict[str, Any], watched: dict[str, Any], seconds: float) -> list[str]:
-    """Prints the tables; what is not as it should be."""
+    """Print the tables; returns what is wrong."""
     labels = [name for name in marks.seen if name != NOBODY]
     found = processes.rows([marks.seen[name] for name in labels])
     print(f"{processes.table(found, labels)}\n")
@@ -261,7 +262,7 @@ def report(marks: Marks, worked: dict[str, Any], watched: dict[str, Any], second
 
 
 def services(marks: Marks) -> str:
-    """What all processes of a name hold at each mark, shared pages counted once, and use from nobody's mark to the last."""
+    """What all processes of a name hold at each mark, shared pages counted once, and the CPU time from the mark "nobody" to the last."""
     names = list(marks.seen)
     held: dict[str, list[float]] = {}
     spent: dict[str, float] = {}
@@ -299,7 +300,7 @@ def latencies(took: dict[str, list[tuple[float, float]]], seconds: float) -> str
 
 
 def p95(values: list[float]) -> str:
-    """A dash where too few were taken for it to mean anything."""
+    """The 95th percentile as text; a dash if there are too few values."""
     return f"{sorted(values)[int(0.95 * len(values))]:.1f}" if len(values) >= 20 else "–"
 
 

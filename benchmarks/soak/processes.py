@@ -1,9 +1,9 @@
-"""What each process of an installation is, holds and has used.
+"""The name of each process of an installation, what it holds and what it has used.
 
-Two numbers say what it holds. `anonymous` is memory that is no file's and is not shared on purpose, as `RssAnon` of the kernel: it grows
-when the process takes more, and not when it touches, for the first time, a page that others have touched before (the shared buffers of
-Postgres), nor when a page that it has from its parent is copied for it. `share` adds up: each page counts once over all processes, shared
-ones included. It is the one for sums.
+Two numbers say what it holds. `anonymous` is memory that belongs to no file and is not shared on purpose, as `RssAnon` of the kernel. It
+grows if the process takes more. It does not grow if the process touches, for the first time, a page that others have touched before (the
+shared buffers of Postgres), nor if a page that it has from its parent is copied for it. `share` adds up: each page, shared ones included,
+counts once over all processes. So sums use `share`.
 """
 
 import os
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MB = 1_048_576
-GROWN_MB, GROWN_SHARE = 16.0, 0.10  # less is what allocators and caches do in an hour
+GROWN_MB, GROWN_SHARE = 16.0, 0.10  # allocators and caches take less in an hour
 
-# The first that fits the command line, or that of the parent; what fits none is listed by its program
+# The first that fits the command line, or that of the parent; a process that fits none is listed by its program
 NAMES = (
     (r"manage\.py up(?: |$)", "supervisor"),
     (r"manage\.py (\w+)", "manage.py {}"),
@@ -39,8 +39,9 @@ NAMES = (
 
 @dataclass(frozen=True)
 class SoakedProcess:
-    """Bytes: `share` is what is its own and its part of what it shares, `shared` that of memory shared on purpose; see above.
-    `cpu_s` counts its ended children."""
+    """Bytes: `share` is the process's own memory and its part of what it shares, `shared` is memory shared on purpose; see above.
+    `cpu_s` counts its ended children.
+    """
 
     pid: int
     name: str
@@ -65,7 +66,7 @@ def _named(command: str) -> str:
 
 
 def below(root: int) -> list[SoakedProcess]:
-    """The process and all that it has started, and what these have, now; without what ends while it is looked at."""
+    """The process and everything below it that it has started, now; without processes that end meanwhile."""
     parents: dict[int, int] = {}
     stats: dict[int, list[str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -109,7 +110,7 @@ def _held(pid: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """Of one process that was there at every mark, or of all of a name that were not: MB at each mark, in their order."""
+    """A process that was there at every mark, or all processes of a name that were not: MB at each mark, in order."""
 
     name: str
     anonymous: tuple[float, ...]
@@ -149,7 +150,7 @@ def _row(name: str, held: Sequence[Sequence[SoakedProcess]], lasting: bool) -> M
 
 
 def table(found: Iterable[MemoryRow], marks: Sequence[str]) -> str:
-    """`marks`: their names. The memory that the process alone holds, and at the first and the last what is counted once over all."""
+    """The table of the marks: the memory that the process alone holds, and at the first and the last mark its share of all memory."""
     heads = "".join(f"{mark:>10}" for mark in (*marks, "grown"))
     lines = [f"{'MB anonymous':44}{heads}{'share, from':>14}{'to':>8}"]
     for row in found:

@@ -1,9 +1,9 @@
-"""People who watch runs as their browsers do; run as a process of its own by `benchmarks.soak`.
+"""People who watch runs as their browsers do; run as a separate process by `benchmarks.soak`.
 
 Reads one JSON object from stdin: `{"address", "cookies": [...], "runs": [...], "seconds", "again_s"}`. Each viewer opens a run's page,
-loads its curves and follows its websocket, comes back as the page does when the connection is lost, and opens the page anew every
-`again_s` seconds on average. Prints one JSON object: milliseconds of pages, curves and openings with the second at which they were asked
-for, counts of messages, resyncs and lost connections, and errors.
+loads its curves and follows its websocket. It reconnects as the page does when the connection is lost, and opens the page again every
+`again_s` seconds on average. Prints one JSON object: milliseconds of pages, curves and openings with the second of each request, counts of
+messages, resyncs and lost connections, and errors.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ class Crowd:
         return found
 
     async def look(self, number: int, draw: random.Random) -> None:
-        """One viewer until the time is over."""
+        """One viewer, until the time is over."""
         headers = {"Cookie": self.config["cookies"][number], "Origin": self.config["address"]}
         await asyncio.sleep(
             draw.random() * min(10.0, self.config["seconds"] / 4)
-        )  # they do not all come in the same second
+        )  # viewers do not all come in the same second
         async with aiohttp.ClientSession(
             self.config["address"], headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
