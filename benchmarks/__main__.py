@@ -1,11 +1,11 @@
-"""Every measurement in turn, each in a process of its own: `make bench`, or `python -m benchmarks [--small] [NAME ...]`.
+"""Every measurement in turn, each in its own process: `make bench`, or `python -m benchmarks [--small] [NAME ...]`.
 
-`make bench-results`, or `python -m benchmarks --results`, takes those that train models to see what comes of it: the tables of
-docs/results.md that are no timings. They take hours, so `make bench` leaves them out; by NAME each can be taken as well.
+`make bench-results`, or `python -m benchmarks --results`, takes those that train models to see the result: the tables of
+docs/results.md that are not timings. They take hours, so `make bench` leaves them out; by NAME each can be taken as well.
 
-Each starts the services it needs in a temporary folder and prints its own table. At the end comes one table of all, and
-as the last line one JSON object `{name: {ours, peer, unit, ratio}}`. A measurement that needs what this machine does not
-have says so and is passed over. Exit status 1 if one failed; the others are still taken and printed.
+Each starts the services it needs in a temporary folder and prints its own table. At the end comes one table of all, and as the last line
+one JSON object `{name: {ours, peer, unit, ratio}}`. If this machine lacks something that a measurement needs, the measurement says so and
+is skipped. Exit status 1 if one failed; the others are still taken and printed.
 
 `--small` goes through all of them with little of everything, to see that each works: its numbers say nothing.
 """
@@ -26,14 +26,14 @@ VLLM = Path(__file__).parents[1] / ".venv-vllm" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Module:
-    """`minutes` as on two cores of a server, roughly; `small` are the arguments that make it quick."""
+    """A measurement. `minutes` is a rough time on two cores of a server; `small` are the arguments that make it quick."""
 
     about: str
     minutes: float
     small: str
     full: str = ""
-    vllm: bool = False  # runs in the environment that has vLLM, where there is one
-    trains: bool = False  # shows what training leads to, and is no timing
+    vllm: bool = False  # runs in the environment that has vLLM, if there is one
+    trains: bool = False  # shows results of training, not timings
 
     def command(self, name: str, small: bool) -> list[str]:
         python = VLLM if self.vllm and VLLM.exists() else sys.executable
@@ -142,7 +142,7 @@ Results = dict[str, dict[str, Any]]
 
 
 class NotTaken(Exception):
-    """A measurement that brought no numbers; the message says why in a few words, what it printed in many."""
+    """A measurement without numbers; the message says why in a few words, what it printed in many."""
 
     def __init__(self, why: str, failed: bool = True) -> None:
         super().__init__(why)
@@ -163,7 +163,7 @@ def main(arguments: list[str]) -> int:
     names = options.names or (results_of if options.results else timings)
     if unknown := [name for name in names if name not in MODULES]:
         parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(MODULES)}")
-    machine = describe()  # before anything is measured: its load is then that of the others on this machine
+    machine = describe()  # before anything is measured, so that its load is that of other programs on this machine
     print(f"{machine}\n{len(names)} to measure, {_how_long(names, options.small)}", flush=True)
     results: Results = {}
     missing: list[tuple[str, NotTaken]] = []
@@ -189,7 +189,7 @@ def _how_long(names: list[str], small: bool) -> str:
 
 
 def measure(name: str, small: bool = False) -> Results:
-    """Runs `benchmarks.NAME`, shows what it prints as it comes, and takes its last line. Raises NotTaken."""
+    """Run `benchmarks.NAME`, show its output as it comes, and read its last line. Raises NotTaken."""
     last = ""
     with subprocess.Popen(MODULES[name].command(name, small), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
@@ -212,7 +212,7 @@ def measure(name: str, small: bool = False) -> Results:
 
 
 def table(results: Results) -> str:
-    """A line per measurement; a dash where there is no peer to compare with."""
+    """A line per measurement; a dash if there is no peer to compare with."""
     rows = [("", "ours", "peer", "ratio", "unit")]
     for name, found in results.items():
         rows.append((name, _number(found["ours"]), _number(found["peer"]), _number(found["ratio"]), found["unit"]))

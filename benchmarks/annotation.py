@@ -2,17 +2,17 @@
 
 Starts a Postgres, a Redis and the web server as `manage.py up` starts them, makes a project with N (100,000) tasks, and
 lets annotators work in it through the REST API with a browser's session and CSRF token. One request submits an answer
-and brings the next task. The annotators are a process of their own; they share the machine's cores with server and
+and brings the next task. The annotators are a separate process; they share the machine's cores with server and
 database.
 
 - 50 people without think time: submissions per second.
 - 200 people who think for 20 s on average: latency.
-- Then the project's answers are exported, and every answer that was acknowledged to anybody is looked for there, as it was given;
-  every task is looked at for a person too many or for one who had it twice.
+- Then the project's answers are exported, and every answer that was acknowledged is looked for there, as it was given;
+  every task is checked for a person too many or for one who had it twice.
 - 200 people who claim one task in the same moment: how many get it.
 
 With `--peers` Potato and Label Studio are installed into `var/peers/`, and the same 50 people work in each on this machine, once ours is
-stopped: see `peers`. Where one is away, the number measured elsewhere, on 2 cores too, stands for it and says so.
+stopped: see `peers`. If one is missing, the number measured elsewhere, also on 2 cores, is shown and marked.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def in_peers(seconds: int, tasks: int) -> dict[str, Peer]:
-    """Those that run on this machine; the others are named with the reason."""
+    """The tools that run on this machine; each of the others is named with the reason."""
     work: dict[str, Callable[[], Load]] = {
         POTATO: lambda: potato.measure(PEOPLE, seconds),
         LABEL_STUDIO: lambda: label_studio.measure(PEOPLE, seconds, tasks),
@@ -108,7 +108,7 @@ def in_peers(seconds: int, tasks: int) -> dict[str, Peer]:
 
 
 def report(found: dict[str, float], beside: dict[str, Peer]) -> None:
-    """The last line says of each peer's number whether it comes from this run or from elsewhere."""
+    """Print the table. The last line says of each peer's number whether it was measured in this run or elsewhere."""
     for name, value in found.items():
         print(f"{name:44}{value:12,.1f}")
     rate = found["submit+next per second, 50 people"]
@@ -185,7 +185,7 @@ def _thinking(address: str, membership: Any, project: int, seconds: int) -> Foun
 
 
 def _rush(address: str, membership: Any, version: Any) -> dict[str, float]:
-    """200 people, one task with three seats."""
+    """200 people claim one task with three seats."""
     from webapp.annotation.models import Assignment, Task
     from webapp.annotation.projects import task_services
 
@@ -223,7 +223,7 @@ def _annotators(address: str, people: list[dict[str, str]], **config: Any) -> di
 
 
 def _cpu() -> dict[str, float]:
-    """Processor seconds that the database, the broker and the web server used so far, those of ended parts included."""
+    """CPU seconds that the database, the broker and the web server have used so far, with those of ended parts."""
     used: dict[str, float] = {}
     tick = os.sysconf("SC_CLK_TCK")
     for process in psutil.Process().children(recursive=True):
@@ -235,7 +235,7 @@ def _cpu() -> dict[str, float]:
 
 
 def _audit(address: str, membership: Any, project: int, acknowledged: list[list[int]]) -> dict[str, float]:
-    """Acknowledged answers against the export, as a researcher downloads it; seats against the database."""
+    """Acknowledged answers compared with the export, as a researcher downloads it; seats compared with the database."""
     from django.db.models import Count, F, Q
 
     from webapp.annotation.models import Assignment, Task
@@ -269,7 +269,7 @@ def _exported(address: str, membership: Any, project: int) -> list[dict[str, Any
 
 
 def _as_given(row: dict[str, Any]) -> bool:
-    """Everybody says the same, in the order in which the sides were shown; the export turns them back."""
+    """Whether an exported answer is as it was given: everybody gives the same answer in the shown order, and the export turns it back."""
     content, swapped = row["content"], row["shown_order"] == [1, 0]
     strength = -ANSWER["strength"] if swapped else ANSWER["strength"]
     reasons = [each["text"] for each in content.get("reasons", ())]

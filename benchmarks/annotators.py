@@ -1,10 +1,10 @@
-"""Annotators as a web server meets them; run as a process of its own by `benchmarks.annotation`.
+"""Annotators as a web server meets them; run as a separate process by `benchmarks.annotation`.
 
 Reads one JSON object from stdin: `{"host", "port", "project", "people": [{"cookie", "csrf"}], "seconds", "think_s"}`.
 Each person claims two tasks and then submits one after the other, as the page does: one request submits and brings the
-next task, while the one after it is held already. Between two tasks lies a think time around `think_s` (exponential), or
+next task, while the one after it is held already. Between two tasks is a think time of about `think_s` (exponential), or
 none. A person's requests share one connection. Prints one JSON object: milliseconds of each submission and the second at which it was
-sent, errors, and the ids of all answers that were acknowledged, with their person.
+sent, errors, and the ids of all acknowledged answers, with their person.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class AnnotatorBrowser:
             self.writer.write(head.encode() + data)
             answer = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
-            # a connection that lay idle for long was closed at the other end: a browser then opens a new one
+            # the server closes a connection that was idle for long: a browser then opens a new one
             self.reader, self.writer = await asyncio.open_connection(self.config["host"], self.config["port"])
             self.writer.write(head.encode() + data)
             answer = await self.reader.readuntil(b"\r\n\r\n")
@@ -60,14 +60,14 @@ class AnnotatorBrowser:
     async def work(self, started: float, until: float, draw: random.Random) -> None:
         think = self.config["think_s"]
         if think:
-            await asyncio.sleep(draw.random() * think)  # they do not all sit down in the same second
+            await asyncio.sleep(draw.random() * think)  # people do not all sit down in the same second
         status, queue = await self.post(f"/projects/{self.config['project']}/claim", {"hold": 2})
         while status == 200 and queue["items"] and time.monotonic() < until:
             seat = queue["items"][0]
             if think:
                 thinking = draw.expovariate(1 / think)
                 if time.monotonic() + thinking >= until:
-                    return  # still thinking when the time is over: not all at once as the last thing of all
+                    return  # the person still thinks when the time is over: otherwise all would submit at the end
                 await asyncio.sleep(thinking)
             self.sent.append(round(time.monotonic() - started, 1))
             sent = time.perf_counter()
@@ -100,7 +100,7 @@ async def main(config: dict[str, Any]) -> dict[str, Any]:
 
 
 async def rush(config: dict[str, Any]) -> dict[str, Any]:
-    """Everybody claims in the same moment; how many tasks each got."""
+    """Everybody claims at the same moment; returns how many tasks each got."""
     people = [AnnotatorBrowser(config, index) for index in range(len(config["people"]))]
     replies = await asyncio.gather(*(p.post(f"/projects/{config['project']}/claim", {"hold": 1}) for p in people))
     return {

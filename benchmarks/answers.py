@@ -1,9 +1,9 @@
 """Answers out of a large project: `python -m benchmarks.answers [--answers N] [--exported M]`.
 
-Starts a Postgres of its own, writes a project of preferences with N (100,000) answers of 100 people over 60 days, and another
+Starts its own Postgres, writes a project of preferences with N (100,000) answers of 100 people over 60 days, and another
 with M (10,000), straight into the tables. Then the smaller one's answers are exported as JSON Lines and as CSV, and the
 pages for reviewers are opened at a tenth of the larger project and at all of it, once the job that computes their figures
-has run: the times of both are to be alike. Label Studio's export of 10,000 answers took 22 to 40 s, measured elsewhere on
+has run: the times of both should be alike. Label Studio's export of 10,000 answers took 22 to 40 s, measured elsewhere on
 2 cores.
 """
 
@@ -87,7 +87,7 @@ def measure(answers: int, exported: int) -> dict[str, tuple[float, str, float | 
     )
     job, job_cpu = timed(partial(refresh.bring_up_to_date, large))
     refresh.bring_up_to_date(tenth)
-    # no worker is here to match reasons: pages are not to queue a job for it
+    # no worker is here to match reasons, so pages must not queue a job for it
     TaskReview.objects.update(matcher="nobody")
     return {
         "answers_export": (lines, f"s, {ELSEWHERE}", LABEL_STUDIO),
@@ -142,7 +142,7 @@ def drained(read: Callable[..., tuple[str, int | None]], project: Any, people: A
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds by the clock, and of our processor; the database has its own."""
+    """Seconds of wall time and of our CPU time; the database has its own."""
     started, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - started, time.process_time() - cpu

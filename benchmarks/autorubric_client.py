@@ -40,7 +40,7 @@ async def grade(url: str, material: dict[str, Any], calls: str) -> dict[str, flo
         report = await rubric.grade(to_grade=row["response"], grader=grader, query=row["question"])
         return sum(1 for each in report.report or () if "MET" in str(each.final_verdict))
 
-    await one(material["responses"][0])  # what is loaded on the first call is not what is measured
+    await one(material["responses"][0])  # loading at the first call is not measured
     started = time.perf_counter()
     verdicts = await asyncio.gather(*(one(row) for row in material["responses"]))
     return {"seconds": time.perf_counter() - started, "verdicts": sum(verdicts)}

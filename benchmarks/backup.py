@@ -1,17 +1,17 @@
-"""What a fall costs: work that is lost, and the seconds of a backup, of the next one, and of a restoration with all its comparisons:
+"""The cost of a crash: work that is lost, and the seconds of a backup, of the next one, and of a restoration with all its comparisons:
 `python -m benchmarks.backup [--rows-mb N] [--files-mb N] [--kills N]`.
 
-**Work lost.** Clients commit rows to an embedded Postgres as the product starts it and write down what it acknowledged; every process of it gets
-SIGKILL; it is started again and asked. That is the fall with a disk that survives. With the disk, the work since the last backup is lost: at most
-the shortest interval of the plan and the time of a backup.
+**Work lost.** Clients commit rows to an embedded Postgres as the product starts it and write down what it acknowledged; every process of it
+gets SIGKILL; it is started again and compared. This is a crash that the disk survives. If the disk is lost, the work since the last backup
+is lost: at most the shortest interval of the plan and the time of a backup.
 
 **Backup and restoration.**
 
-An installation of its own is filled with rows (recorded outputs of about 1 KB) and with the files of a registered model, half of the bytes each.
-Between the backups a hundredth of the rows and one file are new. The restoration goes into another folder with a Postgres of its own; it
-ends when every table was read again and compared, every file's digest is right, and all of it is on the disk.
-What a restoration costs whatever its size (a database, its tables, the upgrade) is taken from one of an empty installation. The last line also says
-what 20 GB of the same mix would take if the rest grows with the bytes: that is computed, not measured.
+A new installation is filled with rows (recorded outputs of about 1 KB) and with the files of a registered model, half of the bytes each.
+Between the backups a hundredth of the rows and one file are new. The restoration goes into another folder with its own Postgres; it ends
+when every table was read again and compared, every file's digest is right, and all of it is on the disk. The fixed cost of a restoration (a
+database, its tables, the upgrade) is measured with an empty installation. The last line also says how long 20 GB of the same mix would take
+if the rest grows with the bytes: this is computed, not measured.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def killed(var: Path, times: int) -> tuple[int, int, float]:
-    """Commits that were acknowledged, how many of them are gone, and the seconds from the first that is gone to the kill."""
+    """The acknowledged commits, how many of them are lost, and the seconds from the first lost one to the kill."""
     acknowledged: dict[int, float] = {}
     numbers, gone, seconds = count(), set[int](), 0.0
     for _ in range(times):
@@ -112,7 +112,7 @@ def killed(var: Path, times: int) -> tuple[int, int, float]:
 
 
 def commit(url: str, numbers: Iterator[int], acknowledged: dict[int, float]) -> None:
-    """One row after the other, until the server is gone."""
+    """Commit one row after the other until the server is gone."""
     with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as connection:
         while True:
             number = next(numbers)
@@ -122,7 +122,7 @@ def commit(url: str, numbers: Iterator[int], acknowledged: dict[int, float]) -> 
 
 @contextmanager
 def installation(var: Path) -> Iterator[None]:
-    """An empty installation in `var`; Django of this process is its."""
+    """An empty installation in `var`; Django of this process uses it."""
     server = Postgres(var)
     server.start()
     try:
@@ -176,7 +176,7 @@ def measure(home: Path, rows_mb: int, files_mb: int) -> dict[str, float]:
 
 
 def begin(model: Path) -> int:
-    """A workspace with a model and an endpoint; the id of the latter."""
+    """Make a workspace with a model and an endpoint; returns the id of the endpoint."""
     from webapp.accounts.models import Workspace
     from webapp.inference.models import Endpoint, RegisteredModel
 
@@ -201,7 +201,7 @@ def add_file(folder: Path, number: int) -> None:
 
 
 def of_20_gb(found: dict[str, float]) -> float | None:
-    """Seconds, if what a restoration takes beyond an empty one grows with the bytes; None where it took nothing beyond it."""
+    """Seconds, if the time of a restoration beyond that of an empty one grows with the bytes; None if there was no such time."""
     beyond = found["restore"] - found["empty"]
     return found["empty"] + beyond * GOAL_BYTES / found["bytes"] if beyond > 0 else None
 

@@ -1,11 +1,11 @@
 """A chat endpoint for tests and measurements, in OpenAI's API: `python -m benchmarks.chatserver [--port P]`.
 
-Each answer takes a fixed time, plus so much per prompt token that is not in the prefix cache and per token written. The
+Each answer takes a fixed time, plus a time per prompt token that is not in the prefix cache and per written token. The
 cache works as vLLM's does: prompts are cut into blocks of 16 tokens, and a block counts as cached if it and all before
 it were seen. A token is four bytes. Faults can be switched on, for one request or for all.
 
-`GET /stats` tells what was asked, how many requests were in flight on average between the first arrival and the last, and
-how much processor time the server has used; `POST /reset` begins anew.
+`GET /stats` returns what was asked, how many requests were in flight on average between the first arrival and the last, and
+how much CPU time the server has used; `POST /reset` starts counting again.
 
 It shares its machine with what it measures, so it is written against the transport: a request costs one callback when it
 has arrived and one when its answer is due.
@@ -37,7 +37,7 @@ Answer = Callable[[dict[str, Any]], str]
 
 
 def verdict(body: dict[str, Any]) -> str:
-    """What a criterion judge would say; the same for the same question."""
+    """The answer of a criterion judge; the same for the same question."""
     return json.dumps({"explanation": "It does what is asked.", "met": len(_prompt(body)) % 2 == 0})
 
 
@@ -62,7 +62,7 @@ class ChatServer:
         self.latency_s, self.prefill_s, self.decode_s = latency_s, prefill_s, decode_s
         self.answer, self.port, self.key, self.retry_after = answer, port, key, retry_after
         self.logprobs = self.reports_cache = True
-        self.only_new_tokens_field = False  # as newer hosted models
+        self.only_new_tokens_field = False  # as newer hosted models do
         self.fault: str | None = None
         self.faults: deque[str] = deque()
         self.bodies: deque[dict[str, Any]] = deque(maxlen=1000)
@@ -94,7 +94,7 @@ class ChatServer:
             connection.transport.abort()
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the last reset, but `cpu_s` since the start; `mean_in_flight` is from the first arrival to the last."""
+        """Counts since the last reset, except `cpu_s`, which is since the start; `mean_in_flight` is from the first arrival to the last."""
         span = self.arrivals[-1] - self.arrivals[0] if len(self.arrivals) > 1 else 0.0
         return {
             "requests": self.requests,
@@ -120,7 +120,7 @@ class ChatServer:
             self._area_at_arrival = self._area
 
     def reply(self, method: str, path: str, key: str, data: bytes) -> "Reply":
-        """What to say to a request, and after how long."""
+        """The reply to a request, with its delay."""
         if (method, path) == ("POST", CHAT):
             return self._chat(json.loads(data), key)
         if (method, path) == ("GET", "/stats"):
@@ -212,7 +212,7 @@ class ChatServer:
 
 @dataclass(frozen=True)
 class Reply:
-    """`broken_off`: the connection is closed instead."""
+    """A reply; with `broken_off` the connection is closed instead."""
 
     body: bytes
     status: int = 200
@@ -227,7 +227,7 @@ class Reply:
 
 
 class _ChatConnection(asyncio.Protocol):
-    """One request after the other; those of chat count as in flight from their arrival until they are answered or given up."""
+    """Handles one request after the other; chat requests count as in flight from their arrival until they are answered or given up."""
 
     transport: Any  # a TCP transport of asyncio or of uvloop, which share no class
 

@@ -1,8 +1,8 @@
 """A thousand runs beside each other: `python -m benchmarks.compare_runs [--runs N]`.
 
-Starts a Postgres of its own in a temporary folder with 1,000 runs: the whole config of the policy recipe, 50 metrics each, 250 families
-of four seeds, and 200 points of one metric. Then it asks the API for the comparison and for the curves of one metric, in this process,
-as the page does, and says how long each took and how large it is.
+Starts its own Postgres in a temporary folder with 1,000 runs: the whole config of the policy recipe, 50 metrics each, 250 families of four
+seeds, and 200 points of one metric. Then it asks the API, in this process, for the comparison and for the curves of one metric as the page
+does, and prints how long each took and how large it is.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Configs of runs for benchmarks, with the class that they have."""
+"""Configs of runs for benchmarks, as instances of their class."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ C = TypeVar("C", bound=RecipeConfig)
 
 
 def resolved(schema: type[C], recipe: str, raw: Mapping[str, Any]) -> C:
-    """The complete config, defaults filled in. Raises ConfigInvalid with every problem, TypeError where `schema` is not the recipe's."""
+    """The complete config with defaults. Raises ConfigInvalid with every problem, and TypeError if `schema` is not the recipe's."""
     config = resolve(recipe, dict(raw))
     if not isinstance(config, schema):
         raise TypeError(f"the config of {recipe} is a {type(config).__name__}, not a {schema.__name__}")

@@ -1,6 +1,6 @@
 """Corrected means beside ppi-python's: `python -m benchmarks.corrected_means [--keep]`.
 
-ppi-python, by the authors of prediction-powered inference, is installed into an environment of its own. It gets the same scores and
+ppi-python, by the authors of prediction-powered inference, is installed into its own environment. It gets the same scores and
 the weight that `corrected_mean` chose, because its own choice divides by other counts and is kept within 0 and 1. `--keep` writes its
 answers to the file that a test compares with, so the test needs no package index.
 """
@@ -38,7 +38,7 @@ json.dump(answers, sys.stdout)
 
 @dataclass(frozen=True)
 class Study:
-    """L units that people and the judge scored, and U that only the judge did, drawn by seed."""
+    """L units that people and the judge scored, and U that only the judge scored, drawn by seed."""
 
     kind: str
     people_L: list[float]
@@ -52,7 +52,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Answer:
-    """What ppi-python says of a study: `value` and the 95% interval, with the weight that it was given."""
+    """ppi-python's result for a study: `value` and the 95% interval, with the weight that it was given."""
 
     kind: str
     labels: int
@@ -80,7 +80,7 @@ def _drawn(seed: int, kind: str, labels: int, others: int) -> Study:
 
 
 def answered() -> list[Answer]:
-    """ppi-python's answers. Raises PeerAway where it cannot be installed."""
+    """ppi-python's answers. Raises PeerAway if it cannot be installed."""
     python = installed("ppi", f"ppi-python=={VERSION}") / "python"
     drawn = studies()
     given = [[each.people_L, each.judge_L, each.judge_U, each.ours().weight] for each in drawn]

@@ -1,12 +1,12 @@
-"""What a curriculum costs, and whether it resumes: `make bench-curricula`, or `python -m benchmarks.curricula`.
+"""The cost of a curriculum, and whether it resumes: `make bench-curricula`, or `python -m benchmarks.curricula`.
 
 The schedule of a step at 4,096 prompts (which prompts come next, how many responses each gets, what their outcomes teach), in
-processor seconds, beside sampling that step's responses with a random model of two layers. Any real model takes longer, and
-updates come on top, so the share is an upper bound; at most 1% is aimed at. K-center picks a tenth of 100,000 embeddings, and near
-duplicates are looked for among them: processor time, and the most memory beside the embeddings. The states of orders, pass rates and
-phases are taken through JSON after each of some steps, and the steps after that compared with those of a run that goes on.
+CPU seconds, beside sampling that step's responses with a random model of two layers. Any real model takes longer, and
+updates come on top, so the share is an upper bound; the aim is at most 1%. K-center picks a tenth of 100,000 embeddings, and near
+duplicates are looked for among them: CPU time, and the most memory beside the embeddings. The states of orders, pass rates and
+phases go through JSON after each of some steps, and the steps after that are compared with those of a run that goes on.
 
-Each line is printed when it is known, with how long it took by the clock, so that a command that is cut off has told what it had.
+Each line is printed when it is known, with its wall time, so that an interrupted command has printed what it had.
 """
 
 import argparse
@@ -38,7 +38,7 @@ PHASES = (
 
 
 class Schedule:
-    """All that a step asks of the curriculum. Outcomes are drawn by the true difficulty of each prompt."""
+    """Everything that a step asks of the curriculum. Outcomes are drawn by the true difficulty of each prompt."""
 
     def __init__(self, prompts: int, per_step: int) -> None:
         self._rates = PassCounts(0.5)
@@ -59,7 +59,9 @@ class Schedule:
         return sizes
 
     def _pass_phases(self, step: int, found: dict[str, list[bool]]) -> None:
-        """Steps of a run count from 1. The length budget of a prompt is made up; a run takes it from its responses."""
+        """Note the phases' inputs of a step; steps of a run count from 1. The length budget of a prompt is made up; a run takes it from its
+        responses.
+        """
         while phase := self._phases.due(step):
             self._phases.begin(step, phase.sampled_at)
             if phase.mix:
@@ -78,7 +80,7 @@ class Schedule:
 
 
 def outcomes(number: int, sizes: dict[str, int]) -> dict[str, list[bool]]:
-    """Of a policy that solves prompt i with chance (i mod 11) / 10."""
+    """Outcomes of a policy that solves prompt i with probability (i mod 11) / 10."""
     draw = random.Random(number)  # noqa: S311 - a play, not a secret
     return {key: [draw.random() < int(key) % 11 / 10 for _ in range(size)] for key, size in sizes.items()}
 
@@ -132,7 +134,7 @@ class LineClock:
 
 
 def schedule_s(prompts: int, steps: int) -> float:
-    """Processor seconds of a step's schedule, without drawing the outcomes; of the first pass and of those after it."""
+    """CPU seconds of a step's schedule, without drawing the outcomes, in the first pass and in later ones."""
     schedule = Schedule(2 * prompts, prompts)
     whole = measured(lambda: [schedule.step(number) for number in range(steps)])
     drawn = measured(lambda: [outcomes(number, {str(i): GROUP for i in range(prompts)}) for number in range(steps)])
@@ -140,7 +142,7 @@ def schedule_s(prompts: int, steps: int) -> float:
 
 
 def sampling_s(responses: int, tokens: int) -> float:
-    """Processor seconds of one response of a random model of two layers."""
+    """CPU seconds of one response of a random model of two layers."""
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import load_model, load_tokenizer, make_tiny
     from trainer.inference.sampling import SampleRequest
@@ -169,7 +171,7 @@ class Cost(NamedTuple):
 
 
 def examples(count: int, width: int) -> tuple[Any, Any]:
-    """Random embeddings, of which every tenth is nearly another one's copy, and perplexities."""
+    """Random embeddings, of which every tenth is nearly a copy of another, and perplexities."""
     draw = np.random.default_rng(0)
     embeddings = draw.standard_normal((count, width), dtype=np.float32)
     copies = count // 10
@@ -178,7 +180,7 @@ def examples(count: int, width: int) -> tuple[Any, Any]:
 
 
 def cost(work: Callable[[], object]) -> Cost:
-    """Processor time, and the most memory that was allocated at once."""
+    """CPU time, and the most memory that was allocated at once."""
     tracemalloc.start()
     seconds = measured(work)
     _, most = tracemalloc.get_traced_memory()
@@ -187,7 +189,7 @@ def cost(work: Callable[[], object]) -> Cost:
 
 
 def resumes(prompts: int, steps: int = 6) -> int:
-    """How many steps were resumed at. Raises SystemExit where a resumed run differs from the whole one."""
+    """The number of steps after which a run was resumed. Raises SystemExit if a resumed run differs from the whole one."""
     whole = Schedule(2 * prompts, prompts)
     expected, states = [], []
     for number in range(steps):
@@ -203,7 +205,7 @@ def resumes(prompts: int, steps: int = 6) -> int:
 
 
 def measured(work: Callable[[], object]) -> float:
-    """Processor seconds of this process: other work on the machine does not count."""
+    """CPU seconds of this process: other work on the machine does not count."""
     before = time.process_time()
     work()
     return time.process_time() - before

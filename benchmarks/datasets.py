@@ -1,10 +1,10 @@
 """Import speed and search latency: `python -m benchmarks.datasets [ROWS]`.
 
-Starts a Postgres of its own in a temporary folder, imports ROWS (1,000,000) synthetic preference pairs of about 100 words
+Starts its own Postgres in a temporary folder, imports ROWS (1,000,000) synthetic preference pairs of about 100 words
 each, then times reads as a page makes them: first page, a page deep inside, searches for rare, common and half-typed
-words, filters, and both together. The import runs in a process of its own, as a worker; its memory is what it and the
-processes that it starts hold together, the libraries that all of them map counted once. Importer and database share the machine's
-cores; on a machine that does other things too, the processor time per row says more than the rows per second.
+words, filters, and both together. The import runs in a separate process, as a worker; its memory is what it and the
+processes that it starts hold together, with shared libraries counted once. Importer and database share the machine's
+cores; on a machine with other work, the CPU time per row says more than the rows per second.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 @contextmanager
 def database() -> Iterator[tuple[Path, int]]:
-    """A Postgres of our own with the tables, for this process: its folder and the server's process."""
+    """Our own Postgres with the tables, for this process: its folder and the server's process."""
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
         var = Path(folder)
         var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
@@ -69,8 +69,9 @@ def database() -> Iterator[tuple[Path, int]]:
 
 @dataclass(frozen=True)
 class ImportSpeed:
-    """Of one import; processor seconds of our processes and of the database's; MB that ours held together at most, up to a
-    tenth of the rows and up to the end."""
+    """Measures of one import: CPU seconds of our processes and of the database's, and the most MB that ours held together, up to a
+    tenth of the rows and up to the end.
+    """
 
     rows: int
     seconds: float
@@ -111,7 +112,7 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def measure(var: Path, rows: int, postmaster: int) -> tuple[ImportSpeed, dict[str, list[float]], dict[str, float]]:
-    """How fast the import was, milliseconds of each read by kind, and seconds of each export of EXPORTED rows."""
+    """The speed of the import, milliseconds of each read by kind, and seconds of each export of EXPORTED rows."""
     import django
 
     django.setup()
@@ -130,7 +131,7 @@ def measure(var: Path, rows: int, postmaster: int) -> tuple[ImportSpeed, dict[st
 
 
 def run(job_id: int, rows: int, postmaster: int) -> ImportSpeed:
-    """The import in a worker of its own, watched from here."""
+    """Run the import in a separate worker, watched from here."""
     from webapp.datasets.models import ImportJob
 
     database, held = cpu_seconds(postmaster), []
@@ -146,7 +147,7 @@ def run(job_id: int, rows: int, postmaster: int) -> ImportSpeed:
 
 
 def write(path: Path, rows: int) -> list[str]:
-    """The file; returns its vocabulary, commonest word first (word frequencies fall as in natural text)."""
+    """Write the file; returns its vocabulary, the most frequent word first (word frequencies fall as in natural text)."""
     draw = random.Random(0)  # noqa: S311  data, not secrets
     words = [f"{draw.choice('abcdefghijklmnoprst')}{draw.choice('aeiou')}{i:x}" for i in range(VOCABULARY)]
     weights = [1 / (rank + 3) for rank in range(VOCABULARY)]
@@ -158,7 +159,7 @@ def write(path: Path, rows: int) -> list[str]:
 
     with path.open("w") as file:
         for i in range(rows):
-            # of different length: two equal answers are no pair, and such a line would be refused
+            # of different length: two equal answers are not a pair, and such a line would be refused
             pair = {"prompt": text(20), "chosen": text(40), "rejected": text(41), "row": i}
             file.write(json.dumps(pair) + "\n")
     return words
@@ -222,9 +223,9 @@ def _first_rows_of(version: "DatasetVersion", asked: tuple[str, str]) -> None:
 
 
 def first_rows(pieces: Iterator[bytes]) -> None:
-    """Of each row there is a piece of at most `export.BATCH`, in order."""
+    """Read the pieces of an export of whole rows: each is at most `export.BATCH`, in order."""
     for _ in islice(pieces, EXPORTED // 500):
-        """Made, and thrown away."""
+        """Read the pieces and drop them."""
 
 
 def timed(read: Callable[[], object]) -> float:

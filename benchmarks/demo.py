@@ -1,4 +1,4 @@
-"""Does the demo learn? `python -m benchmarks.demo --seeds 0 1 2` runs it to its end once per seed and prints the scores.
+"""Does the demo learn? `python -m benchmarks.demo --seeds 0 1 2` trains it to its end once per seed and prints the scores.
 
 The run is the one that `make run` launches (demo/run.json), without the web side: same config, data and model. Prints a
 table with the machine and, as its last line, one JSON object.

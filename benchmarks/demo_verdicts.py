@@ -1,8 +1,8 @@
-"""What verifiers say of the model's own answers to the demo's prompts, for `python -m trainer judge-calibrate`:
+"""Verdicts of verifiers on the model's own answers to the demo's prompts, for `python -m trainer judge-calibrate`:
 `python -m benchmarks.demo_verdicts --out var/demo-verdicts.jsonl`.
 
 The criteria are those of `benchmarks.judged_rubrics`: points for content, for sentences, for words. Only prompts of the demo's
-training side are answered; the half of them that chooses the threshold is left out of `benchmarks.judged_rubrics`, which measures it.
+training side are answered; `benchmarks.judged_rubrics`, which measures the threshold, leaves out the half of them that chooses it.
 """
 
 import argparse

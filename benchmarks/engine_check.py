@@ -1,14 +1,14 @@
 """Does the engine check leave healthy runs alone, and catch each fault? `python -m benchmarks.engine_check`.
 
-A start is two steps as a run makes them: sample `--tokens` tokens, look (`trainer/loops/learner/engine_check.py`), update, push, sample
-again, look again. Healthy ones must all pass; in the others one thing is wrong from the first token on, and it is counted by which
-step it is caught. Faults are tried with the learning rate and with none, where updates change nothing. The tiny model is made here;
-`--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR. With `--keep FILE` a measurement
-that was ended goes on later: each start is written there as it ends, and is not made again.
+A start is two steps as a run makes them: sample `--tokens` tokens, check (`trainer/loops/learner/engine_check.py`), update, push, sample
+again, check again. Healthy starts must all pass. In the others one thing is wrong from the first token on, and the step at which it is
+caught is counted. Faults are tried with the learning rate and with none, where updates change nothing. The tiny model is made here;
+`--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR. With `--keep FILE` an interrupted
+measurement goes on later: each start is written there when it ends, and is not made again.
 
-A fault that shows only in what an update changes (`a push that does not arrive`) has nothing to show at learning rate 0, and is not
-tried there. In bfloat16 a small update of adapters is lost where they are merged, with or without the fault: the check then warns, and
-that is counted apart.
+A fault that shows only in what an update changes (`a push that does not arrive`) cannot show at learning rate 0, and is not
+tried there. In bfloat16 a small update of merged adapters is lost with and without the fault: the check then warns, and
+warnings are counted separately.
 """
 
 import argparse
@@ -52,12 +52,12 @@ QUESTIONS = (
 )
 LR = 2e-4
 _UPDATED = 4
-"""Responses of each step that are trained on: enough for an update, and the check is what is measured."""
+"""Responses of each step that are trained on: enough for an update, because only the check is measured."""
 
 
 @dataclass
 class EngineStart:
-    """One start: a sampler and a learner of the same model, what was asked for, and what a fault puts in the way."""
+    """One start: a sampler and a learner of the same model, the config, and the effects of a fault."""
 
     config: PolicyConfig
     sampler: LocalSampler
@@ -79,7 +79,7 @@ def swapped_layers(start: EngineStart) -> None:
             kept = mine.clone()
             mine.copy_(theirs)
             theirs.copy_(kept)
-    start.pushes = False  # a push would mend it
+    start.pushes = False  # a push would repair it
 
 
 def another_temperature(start: EngineStart) -> None:
@@ -101,7 +101,7 @@ def push_that_does_not_arrive(start: EngineStart) -> None:
 
 
 def end_that_is_dropped(start: EngineStart) -> None:
-    """What ends a response is not in its record."""
+    """The record of a response lacks the token that ends it."""
 
     def drop(trajectory: Trajectory) -> Trajectory:
         *before, last = trajectory.spans
@@ -113,7 +113,7 @@ def end_that_is_dropped(start: EngineStart) -> None:
 
 
 def end_that_is_passed(start: EngineStart) -> None:
-    """The sampler goes on after it."""
+    """The sampler goes on after the end."""
     start.sampler._stop_ids = frozenset()
 
 
@@ -126,7 +126,7 @@ def end_that_cannot_be_drawn(start: EngineStart) -> None:
 
 
 def one_wrong_mask(start: EngineStart) -> None:
-    """While the first response of the batch is sampled, it does not see the last tokens of its prompt."""
+    """While the first response of the batch is sampled, the model does not see the last tokens of its prompt."""
     make = start.sampler._model.model.forward
 
     def forward(*arguments: Any, **named: Any) -> Any:
@@ -141,7 +141,7 @@ def one_wrong_mask(start: EngineStart) -> None:
 
 
 def places_off_by_one(start: EngineStart) -> None:
-    """One response's log-probabilities stand one place too far."""
+    """The log-probabilities of one response stand one place too far."""
 
     def shift(trajectory: Trajectory) -> Trajectory:
         if trajectory.plan.group or trajectory.plan.index:
@@ -197,7 +197,7 @@ class EngineSetting:
 
 
 def outcome(setting: EngineSetting, seed: int, fault: Fault | None = None, lr: float = LR) -> tuple[str, str]:
-    """("passed", "warned at 2", "caught at 1" or "caught at 2", and what was said) of one start."""
+    """("passed", "warned at 2", "caught at 1" or "caught at 2", and the message) of one start."""
     config, tokenizer = setting.config(seed), load_tokenizer(setting.folder)
     model, trained = (load_model(setting.folder, setting.dtype).to(setting.device) for _ in range(2))
     stop_ids = stop_token_ids(model.generation_config, tokenizer)
@@ -247,7 +247,7 @@ def _update(start: EngineStart, trajectories: Sequence[Trajectory]) -> None:
 
 
 class Outcomes:
-    """What each start gave, written to a JSON Lines file as it ends: one row a start, with the setting under which it was made."""
+    """The outcome of each start, written to a JSON Lines file as it ends: one row a start, with the setting of the start."""
 
     def __init__(self, setting: EngineSetting, path: Path | None):
         self.setting, self.path = setting, path
@@ -278,7 +278,7 @@ def healthy(outcomes: Outcomes, starts: int) -> Counter[str]:
 
 
 def faulty(outcomes: Outcomes, starts: int) -> dict[str, Counter[str]]:
-    """By fault and learning rate, how often each outcome came; empty where none is tried."""
+    """The number of each outcome by fault and learning rate; empty if no fault is tried."""
     found: dict[str, Counter[str]] = {}
     for name, fault in FAULTS.items() if starts else ():
         for lr in (LR, 0.0):

@@ -1,10 +1,10 @@
-"""What a reward does that likes length: alone, in a sum with the truth, and behind a gate: `python -m benchmarks.hackable_proxy`.
+"""The effect of a reward that likes length: alone, in a sum with the truth, and behind a gate: `python -m benchmarks.hackable_proxy`.
 
-The proxy is the product's part `overlong` with its sign turned round, so that it pays for every token up to where responses
-are cut. The truth is the rubric that verifiers decide: four words that belong to the topic, a point each, and what an answer
-of more than six words loses. The arms are run configs of recipe `policy`, alike but for `rewards` and `reward_expression`;
-where the truth plays no part in the reward it is a shadow part, measured and not trained on. The model and the language of
-syllables are those of the claims (`trainer/claims/toy.py`).
+The proxy is the product's part `overlong` with its sign turned round, so that it pays for every token up to where responses are cut. The
+truth is the rubric that verifiers decide: four words that belong to the topic, a point each, and lost points for an answer of more than six
+words. The arms are run configs of recipe `policy` that differ only in `rewards` and `reward_expression`; if the truth has no part in the
+reward, it is a shadow part, measured and not trained on. The model and the language of syllables are those of the claims
+(`trainer/claims/toy.py`).
 
 Prints a table with one line per arm and the differences to the truth alone paired by seed, with 95% t-intervals, and as its
 last line one JSON object. The curves go to `--curves`. Runs are kept in `--out` and are not repeated.
@@ -51,7 +51,7 @@ MEASURES: dict[str, Callable[[Curves], float]] = {
 
 
 def config(arm: str, steps: int, seed: int) -> dict[str, Any]:
-    """Of one run, as the launch page or `python -m trainer run` takes it."""
+    """The config of one run, as the launch page or `python -m trainer run` takes it."""
     expression = ARMS[arm]
     parts = [
         {"kind": "verifier", "name": "truth", "shadow": "truth" not in expression},
@@ -61,7 +61,7 @@ def config(arm: str, steps: int, seed: int) -> dict[str, Any]:
 
 
 def examples() -> list[Example]:
-    """The toy's, whose rubrics take points off an answer that is too long."""
+    """The toy's examples, with a rubric that takes points off an answer that is too long."""
     verifier = VerifierSpec(name="word_count", args={"min": WORDS + 1})
     fine = Criterion(id="long", text=f"Has more than {WORDS} words.", points=FINE, verifier=verifier)
     return [
@@ -106,7 +106,8 @@ def _options() -> argparse.Namespace:
 
 
 def curves(rows: Rows) -> Curves:
-    """Of a run, as it went: `length` 0..1 and `truth` of each step's responses, the held-out ones where they were measured.
+    """The curves of a run: `length` 0..1 and `truth` of each step's responses, and of the held-out ones at the steps where they were
+    measured.
 
     The proxy is `length`; part `brevity` has it with the opposite sign.
     """

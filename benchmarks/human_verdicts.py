@@ -1,6 +1,6 @@
 """Human verdicts of the shared data as pairs of answers, of which people preferred one.
 
-Ties and pairs without a majority are left out and counted: they say nothing about which answer is better.
+Ties and pairs without a majority are left out and counted: they do not say which answer is better.
 """
 
 import csv
@@ -22,7 +22,7 @@ _HHH = re.compile(
 
 @dataclass(frozen=True)
 class AnswerPair:
-    """Two answers to one conversation; `better` is the place of the one that was preferred."""
+    """Two answers to one conversation; `better` is the place of the preferred one."""
 
     conversation: Conversation
     answers: tuple[str, str]
@@ -31,13 +31,13 @@ class AnswerPair:
 
     @property
     def item(self) -> str:
-        """Pairs on the same question are no independent evidence."""
+        """The key of the question: pairs on the same question are not independent evidence."""
         return self.conversation[-1].content
 
 
 @dataclass(frozen=True)
 class VerdictData:
-    """A data set: who said which is better, and how its pairs are read."""
+    """A data set: who judged, and how its pairs are read."""
 
     name: str
     verdict: str
@@ -71,7 +71,7 @@ def _hhh(shared: Path) -> tuple[list[AnswerPair], int]:
     for number, row in enumerate(rows):
         chosen, rejected = _HHH.search(row["chosen_instruction"]), _HHH.search(row["rejected_instruction"])
         if chosen and rejected:
-            better = number % 2  # the source always names the better one first
+            better = number % 2  # the source always names the better one first, so every other pair is turned round
             answers = (rejected[2], chosen[2]) if better else (chosen[2], rejected[2])
             pairs.append(AnswerPair(_user(chosen[1]), answers, better, chosen[3]))
     return pairs, len(rows) - len(pairs)

@@ -1,5 +1,6 @@
-"""One import as a worker carries it out: `python -m benchmarks.importer JOB` prints {"seconds": ..., "cpu": ...}, the
-processor seconds being those of the worker and of the processes that it starts."""
+"""One import as a worker does it: `python -m benchmarks.importer JOB` prints {"seconds": ..., "cpu": ...}; `cpu` are the
+CPU seconds of the worker and of the processes that it starts.
+"""
 
 import json
 import sys

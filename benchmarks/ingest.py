@@ -1,10 +1,10 @@
 """Events ingested per second: `python -m benchmarks.ingest [--posts N]`.
 
-Starts a Postgres, a Redis and a web server of its own, as `manage.py up` starts them, in a temporary folder and posts to
-it over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
+Starts its own Postgres, Redis and web server, as `manage.py up` starts them, in a temporary folder and posts to
+them over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
 step is what the policy recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client,
-server, database and broker share the machine's cores. Processor seconds are those of web server and database together: they
-tell what a point costs, however busy the machine is with other things.
+server, database and broker share the machine's cores. CPU seconds are those of web server and database together: they
+show what a point costs, however busy the machine is with other work.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def main() -> None:
 def _costed(
     work: Callable[[], tuple[float, float, float, float]], posts: int
 ) -> tuple[float, float, float, float, float]:
-    """What `work` returns, and the processor seconds of a million of its points."""
+    """The result of `work`, and the CPU seconds of a million of its points."""
     before = spent()
     found = work()
     after = spent()
@@ -67,7 +67,7 @@ def _costed(
 
 
 def spent() -> dict[str, float]:
-    """Processor seconds of the processes that this one has started, by what they are: those of `celery`, `postgres`, `redis`, `web`."""
+    """CPU seconds of the processes that this one has started, by their kind: `celery`, `postgres`, `redis`, `web`."""
     found: dict[str, float] = {}
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -83,8 +83,9 @@ def spent() -> dict[str, float]:
 
 @contextlib.contextmanager
 def services(var: Path) -> Iterator[str]:
-    """The address of a fresh web server; everything it needs is stopped and forgotten at the end, also where that comes by SIGTERM, as from
-    `timeout`: servers that were left behind kept their caller waiting for the end of their output."""
+    """The address of a new web server; everything it needs is stopped and removed at the end, also if the end comes by SIGTERM, as from
+    `timeout`: servers left behind would keep the caller waiting for the end of their output.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
     postgres, redis, port = Postgres(var), Redis(var), free_port(0)
@@ -100,7 +101,7 @@ def services(var: Path) -> Iterator[str]:
     )
     try:
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
-        from webapp.localstack.stack import web_server  # needs the settings, and they the variables above
+        from webapp.localstack.stack import web_server  # needs the settings, which need the variables above
 
         web = subprocess.Popen([sys.executable, *web_server("127.0.0.1", port)])
         try:
@@ -116,7 +117,7 @@ def services(var: Path) -> Iterator[str]:
 
 
 def _when_up(address: str) -> str:
-    deadline = time.monotonic() + 180  # a machine that does other things, too, may take a while
+    deadline = time.monotonic() + 180  # a machine with other work may take a while
     while time.monotonic() < deadline:
         with contextlib.suppress(httpx.HTTPError):
             if httpx.get(f"{address}/healthz", timeout=2).status_code == 200:
@@ -171,7 +172,7 @@ def _batch(first: int) -> bytes:
 
 
 def _runs(count: int) -> list[tuple[int, str]]:
-    """(id, token) of new runs, written directly: launching is not what is measured."""
+    """(id, token) of new runs, written directly: launching is not measured."""
     import django
 
     django.setup()

@@ -1,10 +1,10 @@
-"""Would a sampler in int8 pay on this processor, and how far from the trained model would it be? `python -m benchmarks.int8`.
+"""Is a sampler in int8 faster on this CPU, and how far is it from the trained model? `python -m benchmarks.int8`.
 
-Every linear layer but the head computes in another arithmetic: bfloat16; int8 weights and inputs with a scale for each row (W8A8,
-Dettmers et al. 2022, section 2, without outliers); int8 weights and inputs in two parts of eight bits, the second what the first leaves
-(W8A16). Given are processor microseconds of one product of the model's widest layer, for rows of a decoding step and of a prompt, and
-how far log-probabilities of a fixed answer move from those in float32, in the mean (nats). The first of the two in int8 is what
-`sampler.precision: int8` samples with: see docs/efficiency.md.
+Every linear layer but the head computes in another arithmetic: bfloat16; int8 weights and inputs with a scale for each row (W8A8, Dettmers
+et al. 2022, section 2, without outliers); int8 weights and inputs in two parts of eight bits, where the second is the remainder of the
+first (W8A16). The table has CPU microseconds of one product of the model's widest layer, for rows of a decoding step and of a prompt, and
+the mean distance (nats) of log-probabilities of a fixed answer from those in float32. `sampler.precision: int8` samples with the first of
+the two in int8: see docs/efficiency.md.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def products(config: Any, rows: int) -> dict[str, float]:
-    """Processor microseconds, the least of some tries."""
+    """CPU microseconds, the least of some tries."""
     plain = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
     x_NI = torch.randn(rows, config.hidden_size)
     wide, narrow = plain.weight, plain.weight.bfloat16()

@@ -1,7 +1,7 @@
-"""How often the judges in the box are right, on the shared data; printed by `benchmarks.local_judges --accuracy`.
+"""How often the judges that come with the product are right, on the shared data; printed by `benchmarks.local_judges --accuracy`.
 
-Every row has its n, a 95% interval from a bootstrap over questions (pairs on one question are no independent evidence),
-chance, and what always giving the commoner verdict would get.
+Every row has its n, a 95% interval from a bootstrap over questions (pairs on one question are not independent evidence),
+chance, and the accuracy of always giving the more frequent verdict.
 """
 
 import gzip
@@ -28,7 +28,7 @@ from trainer.rewards.alignment import background
 from trainer.verifiers import verify
 
 DATA = Path(__file__).parent / "data"
-PEOPLE = ("pandalm", "hhh", "ukpconvarg1")  # whose preferences the threshold is learned from
+PEOPLE = ("pandalm", "hhh", "ukpconvarg1")  # the threshold is learned from their preferences
 _TOGETHER = 32
 
 
@@ -66,7 +66,7 @@ def commoner(truth: Sequence[bool]) -> float:
 
 
 def _spec(kind: str, args: dict[str, Any], prompt: str) -> VerifierSpec | None:
-    """The verifier that says what an IFBench constraint says; None where ours cannot."""
+    """Our verifier for an IFBench constraint; None if there is none."""
     if kind == "count:word_count_range":
         return VerifierSpec(name="word_count", args={"min": int(args["min_words"]), "max": int(args["max_words"])})
     if kind == "format:title_case":
@@ -103,7 +103,7 @@ def verifiers(shared: Path, seed: int) -> AccuracyRow:
 
 
 def margins(answering: Answering, pairs: Sequence[AnswerPair]) -> NDArray[np.float64]:
-    """(pairs, 2) log odds of yes for both answers, NaN where the model cannot see the whole."""
+    """(pairs, 2) log odds of yes for both answers, NaN if the model cannot see the whole text."""
     calls = [
         LocalCall(key=f"{n}-{k}", conversation=p.conversation, response=text, criterion=p.criterion)
         for n, p in enumerate(pairs)
@@ -118,7 +118,7 @@ def margins(answering: Answering, pairs: Sequence[AnswerPair]) -> NDArray[np.flo
 def preferred(
     pairs: Sequence[AnswerPair], scores_N2: NDArray[np.float64], name: str, truth: tuple[str, str], left: int, seed: int
 ) -> AccuracyRow:
-    """Of two answers the one with the higher score; equal or missing scores are no right answer."""
+    """The accuracy of preferring the answer with the higher score; equal or missing scores are not right."""
     places = np.array([pair.better for pair in pairs])
     chosen, other = scores_N2[np.arange(len(pairs)), places], scores_N2[np.arange(len(pairs)), 1 - places]
     right = (chosen > other).tolist()
@@ -138,7 +138,7 @@ class JudgedSources:
     sources: list[str]
 
     def add(self, source: str, pairs: Sequence[AnswerPair], scores_N2: NDArray[np.float64]) -> None:
-        """The preferred answer counts as meeting the criterion and the other as not."""
+        """Add pairs: the preferred answer counts as meeting the criterion and the other as not."""
         for pair, scores in zip(pairs, scores_N2.tolist(), strict=True):
             for place, score in enumerate(scores):
                 if not np.isnan(score):
@@ -149,7 +149,7 @@ class JudgedSources:
 
 
 def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[AccuracyRow]) -> ThresholdCalibration:
-    """Appends a row per source and those of the calibrated verdicts; the calibration itself comes back."""
+    """Append a row per source and the rows of the calibrated verdicts; returns the calibration."""
     judged = JudgedSources([], [], [], [])
     for source in SOURCES:
         pairs, left = source.sample(shared, most, seed)
@@ -167,7 +167,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[A
     said, truth = np.array(judged.margins) > found.threshold, np.array(judged.met)
     for name in (*PEOPLE, None):
         here = tried & (np.array([source == name or name is None for source in judged.sources]))
-        if not here.any():  # of a small sample; then there is nothing to say of this source alone
+        if not here.any():  # of a small sample; this source alone then says nothing
             continue
         items = [item for item, taken in zip(judged.items, here, strict=True) if taken]
         right = measure((said == truth)[here].tolist(), items, seed)
@@ -192,7 +192,7 @@ def lists(kind: str) -> list[dict[str, Any]]:
 
 
 def lifts(embed: Embedder, kind: str) -> tuple[list[float], list[bool], list[str]]:
-    """Of every pair across two lists: cosine above that within the lists, whether both say the same, and the task."""
+    """For every pair across two lists: the cosine above that within the lists, whether both say the same, and the task."""
     found: tuple[list[float], list[bool], list[str]] = ([], [], [])
     for row in lists(kind):
         size = len(row["one"])
@@ -227,11 +227,11 @@ def matcher(shared: Path, seed: int) -> Iterable[AccuracyRow]:
 
 
 Truth = tuple[list[bool], list[str]]
-"""Of each decision whether it is right, and the question it belongs to."""
+"""For each decision whether it is right, and the question it belongs to."""
 
 
 def _once(embed: Embedder, texts: Iterable[str]) -> Callable[[Sequence[str]], Tensor]:
-    """Vectors of any of the texts, all embedded in one call: many small ones cost several times as much."""
+    """Vectors of any of the texts, all embedded in one call: many small calls cost several times as much."""
     each = list(dict.fromkeys(texts))
     place, vectors = {text: at for at, text in enumerate(each)}, embed(each)
     return lambda wanted: vectors[[place[text] for text in wanted]]
@@ -244,7 +244,7 @@ def _edits(embed: Embedder, seed: int) -> Iterable[AccuracyRow]:
 
 
 def edits(embed: Embedder, kind: str) -> Truth:
-    """Does a paraphrase stand nearer than a small edit with another meaning?"""
+    """Is a paraphrase nearer than a small edit with another meaning?"""
     rows = jsonlines.rows((DATA / "almost_the_same.jsonl").read_text())
     taken = [row for row in rows if row["kind"] == kind]
     text, same, other = (embed([row[name] for row in taken]) for name in ("text", "same", "different"))
@@ -261,7 +261,7 @@ def _rubric_levels(embed: Embedder, shared: Path, seed: int) -> AccuracyRow:
 
 
 def rubric_levels(embed: Embedder, shared: Path) -> Truth:
-    """BiGGen: a criterion and its description of the best answer, against those of other prompts of the same task."""
+    """BiGGen: a criterion and its description of the best answer, compared with those of other prompts of the same task."""
     rows = jsonlines.rows((shared / "biggen_rubrics" / "rubrics.jsonl").read_text())
     tasks: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

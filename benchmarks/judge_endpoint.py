@@ -1,7 +1,7 @@
 """A small model of this machine behind OpenAI's chat API: `python -m benchmarks.judge_endpoint --model DIR`.
 
-The name that a request gives as its `model` says how it is answered. `writes`: the model writes its answer, and what it
-writes may be no answer at all. `yes-no`: the judge in the box reads the probability of yes from one forward pass and says
+The name that a request gives as its `model` decides how it is answered. `writes`: the model writes its answer, which
+may not be a usable one. `yes-no`: the built-in judge reads the probability of yes from one forward pass and gives
 it as the JSON that a criterion judge is asked for. Requests that wait together are answered together. Prints its address.
 """
 
@@ -34,7 +34,7 @@ class WaitingCall:
 
 
 def call_of(body: dict[str, Any], number: int) -> LocalCall:
-    """What the model is asked for a chat request. Raises ValueError, KeyError."""
+    """The call to the model for a chat request. Raises ValueError, KeyError."""
     messages = tuple(Message(role=message["role"], content=message["content"]) for message in body["messages"])
     if body["model"] == READS:
         return LocalCall(key=str(number), messages=messages, wording=wording(USUAL), reply="yes_no")
@@ -46,7 +46,7 @@ def call_of(body: dict[str, Any], number: int) -> LocalCall:
 
 
 def completion(verdict: dict[str, Any]) -> Reply:
-    """A chat completion. Raises ValueError with what the model says where it cannot take the call."""
+    """A chat completion. Raises ValueError with the model's reason if it cannot take the call."""
     if verdict["state"] != "done":
         raise ValueError(verdict["message"])
     if "text" in verdict:
@@ -64,7 +64,7 @@ def completion(verdict: dict[str, Any]) -> Reply:
 
 
 class EndpointServer:
-    """Listens in threads and answers in the one that calls `serve`."""
+    """Listens in threads and answers in the thread that calls `serve`."""
 
     def __init__(self, answering: Answering, port: int = 0) -> None:
         self._answering = answering
@@ -78,7 +78,7 @@ class EndpointServer:
             self.answer_waiting()
 
     def answer_waiting(self) -> None:
-        """Those that come within a moment of the first, which is waited for."""
+        """Answer the requests that come within a moment of the first; waits for the first."""
         found = [self._waiting.get()]
         while len(found) < AT_ONCE:
             try:
@@ -92,7 +92,7 @@ class EndpointServer:
                 waiting.reply.set_exception(error)
 
     def ask(self, body: dict[str, Any], number: int) -> Reply:
-        """From any thread. Raises ValueError, KeyError."""
+        """Ask from any thread. Raises ValueError, KeyError."""
         waiting = WaitingCall(call_of(body, number), Future())
         self._waiting.put(waiting)
         return waiting.reply.result()
@@ -123,7 +123,7 @@ class EndpointServer:
                 self.wfile.write(data)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Nothing: the one who asks counts the calls."""
+                """Nothing, because the client counts the calls."""
 
         return Handler
 

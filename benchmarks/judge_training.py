@@ -137,13 +137,13 @@ def _examples() -> list[Example]:
 
 
 def questions(config: Any) -> list[Posed]:
-    """The training questions that both sides are asked."""
+    """The training questions of both sides."""
     task = TASKS["judge"](config)
     return [posed for each in _examples() for posed in task.pose(each, held_out=False) if isinstance(posed, Posed)]
 
 
 def reward(texts: Sequence[str], labels: Sequence[int], reasons: Sequence[Sequence[str]]) -> list[float]:
-    """AP x outcome of each judgement: what a Python reward of TRL's computes."""
+    """AP x outcome of each judgement, which a Python reward of TRL's computes."""
     read = [read_pair_judgement(text, "lines") for text in texts]
     scores = WordsMatcher().scores(
         [(human, found.reasons) for human, found in zip(reasons, read, strict=True)], "reasons"
@@ -179,7 +179,7 @@ def train_trl(options: argparse.Namespace, turns: TurnWaiting) -> None:
     from trl import GRPOTrainer
 
     class Clock(TrainerCallback):
-        """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
+        """Measures the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
             turns.begin()

@@ -1,12 +1,12 @@
 """RuscaRL on criteria that only a judge decides, through an endpoint: `python -m benchmarks.judged_rubrics`.
 
 The demo's prompts without their verifiers: every criterion goes to the judge, one call each, over HTTP to a small model in a
-process of its own (`benchmarks/judge_endpoint.py`). The run is one of `python -m trainer run --judges FILE`, with the calls
+separate process (`benchmarks/judge_endpoint.py`). The run is one of `python -m trainer run --judges FILE`, with the calls
 of the judges' engine: its limits, retries, prices. Afterwards the verifiers, which the run never saw, decide the same
-criteria of the same responses: that is the truth that the judge's verdicts are compared with.
+criteria of the same responses: the judge's verdicts are compared with this truth.
 
-Prints the curve of each judge (reward, truth, excluded criteria, calls, cost), how often the judge says what the verifiers
-say, and as its last line one JSON object. Runs are kept in `--out` and are not repeated.
+Prints the curve of each judge (reward, truth, excluded criteria, calls, cost), how often the judge agrees with the verifiers,
+and as its last line one JSON object. Runs are kept in `--out` and are not repeated.
 """
 
 import argparse
@@ -45,25 +45,25 @@ Rollout = dict[str, Any]
 
 
 def judged(row: Example) -> Example:
-    """The same prompt; its criteria have to be judged."""
+    """The same prompt with criteria that a judge must decide."""
     kept = tuple(each.model_copy(update={"verifier": None}) for each in truth_of(row).criteria)
     return row.model_copy(update={"rubric": Rubric(criteria=kept)})
 
 
 def truth_of(row: Example) -> Rubric:
-    """The criteria that are kept: those that earn points for content, sentences or words, with their verifiers."""
+    """The kept criteria with their verifiers: those that earn points for content, sentences or words."""
     criteria = row.rubric.criteria if row.rubric else ()
     return Rubric(criteria=tuple(c for c in criteria if c.points > 0 and c.verifier and c.verifier.name in KINDS))
 
 
 def unseen(rows: Sequence[Example]) -> list[Example]:
-    """Without the prompts that the shipped threshold was chosen on (`benchmarks.demo_verdicts`)."""
+    """The examples without the prompts that chose the shipped threshold (`benchmarks.demo_verdicts`)."""
     chosen = chosen_on(rows)
     return [row for row in rows if row.key not in chosen]
 
 
 def chosen_on(rows: Sequence[Example]) -> frozenset[str]:
-    """Keys of the half of the demo's training prompts that a calibration on them chooses by."""
+    """Keys of the half of the demo's training prompts by which a calibration chooses."""
     trained = [row.key for row in rows if row.split == "train" and truth_of(row).criteria]
     first = halves(trained, seed=0)
     return frozenset(key for key, taken in zip(trained, first, strict=True) if taken)
@@ -105,7 +105,7 @@ def _options() -> argparse.Namespace:
 
 
 def _finished(name: str, data: Path, options: argparse.Namespace) -> Path:
-    """The events of the run with this judge. Raises CalledProcessError where it fails."""
+    """The events of the run with this judge. Raises CalledProcessError if the run fails."""
     folder = options.out / f"{name}-{options.steps}-steps-seed-{options.seed}"
     if not (folder / "done").exists():
         with endpoint(options.model) as url:
@@ -151,7 +151,7 @@ def rollouts(events: Path) -> Iterator[tuple[int, Rollout]]:
 
 
 def compared(rollout: Rollout, row: Example) -> tuple[list[bool | None], list[bool | None], float | None]:
-    """Of a response: what the verifiers say of each criterion, what the judge said, and the true score."""
+    """For a response: the verifiers' verdict on each criterion, the judge's verdicts, and the true score."""
     truth = score_rubric(truth_of(row), rollout["response"])
     said = [each["verdict"]["met"] for each in rollout["criteria"]]
     return [verdict.met for verdict in truth.verdicts], said or [None] * len(truth.verdicts), truth.score

@@ -1,11 +1,11 @@
-"""Rewards through a judge, by the way that a run takes: `python -m benchmarks.judged_runs`.
+"""Rewards through a judge, in the way a run gets them: `python -m benchmarks.judged_runs`.
 
 Starts a Postgres, a Redis, a web process, a worker and a chat server that answers each request after 200 ms. All of them share
 the machine's cores with the run.
 
 - Verdicts stored per second: groups of responses are scored as a run scores them. Their questions go to the web process, a
   worker asks the chat server, verdicts go to the verdict store and back to the run.
-- The share of a step in which nothing but rewards is waited for: every response of the step is there, its rewards are not, and
+- The share of a step in which only rewards are awaited: every response of the step is there, its rewards are not, and
   nothing is trained. A synchronous and an asynchronous run of SmolLM2-135M-Instruct on the demo's prompts, each response judged by
   ten criteria. The first step of each warms up and does not count.
 """
@@ -65,7 +65,7 @@ def _options() -> argparse.Namespace:
 
 @contextlib.contextmanager
 def worker() -> Iterator[None]:
-    """As `manage.py up` starts it."""
+    """A worker as `manage.py up` starts it."""
     from webapp.localstack.stack import CELERY_THREADS
 
     command = [sys.executable, "-m", "celery", "-A", "webapp", "worker", "--pool", "threads"]
@@ -79,7 +79,7 @@ def worker() -> Iterator[None]:
 
 
 def judged_run(config: dict[str, Any], url: str) -> tuple[Any, dict[str, Any]]:
-    """A run that is under way, written directly, and its config with a judge of its own, whom nobody has asked anything."""
+    """A run that is under way, written directly, and its config with a new judge that was never asked."""
     from benchmarks.judges import membership
     from webapp.datasets.models import Dataset, DatasetVersion
     from webapp.experiments.lifecycle import tokens
@@ -105,7 +105,7 @@ def judged_run(config: dict[str, Any], url: str) -> tuple[Any, dict[str, Any]]:
 
 
 def access_of(run: Any, web: str) -> Any:
-    """How the run's process reaches its judge: what its assignment says."""
+    """How the run's process reaches its judge, as its assignment says."""
     from trainer.rewards.access import granted
     from webapp.experiments.lifecycle import tokens
     from webapp.experiments.rewards import grants
@@ -155,7 +155,7 @@ def _example(key: str, prompt: str) -> Any:
 
 
 def waiting(web: str, url: str, kind: str, options: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """The share of the steps, in percent, in which only rewards are waited for."""
+    """The share of the steps, in percent, in which only rewards are awaited."""
     from trainer.inference.models import prepare_smollm2
 
     prepare_smollm2(options.model)

@@ -71,7 +71,7 @@ STATEMENTS = [
 
 @dataclass(frozen=True)
 class Speed:
-    """Of one round. Processor time per request, in ms: of this process, of the chat server and of the database."""
+    """The speed of one round. CPU time per request, in ms: of this process, of the chat server and of the database."""
 
     per_second: float
     cpu_ms: float
@@ -154,7 +154,7 @@ ANSWERS = {
 
 
 def ours_and_bare(url: str, count: int) -> dict[str, dict[str, Any]]:
-    """Both in turns, so that whatever else the machine does meets both."""
+    """Both in turns, so that other work on the machine affects both."""
     version = judge("criterion", url)
     inputs = responses(count)
     bare, ours = [], []
@@ -197,7 +197,7 @@ def timed(url: str, count: int, work: Any) -> Speed:
 
 
 def database_cpu_s() -> float:
-    """Processor time that the process behind our connection has used."""
+    """CPU time that the process behind our connection has used."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -207,7 +207,7 @@ def database_cpu_s() -> float:
 
 
 async def bare_loop(url: str, bodies: list[bytes]) -> None:
-    """The least that a client can do: post, read, parse, forget."""
+    """The least that a client can do: post, read, parse, drop."""
     waiting = iter(bodies)
     headers = {"Content-Type": "application/json"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=headers) as session:
@@ -265,7 +265,7 @@ def response_text(number: int) -> str:
 
 
 def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
-    """What our client sends for these inputs, ready to be posted."""
+    """The requests that our client sends for these inputs, ready to be posted."""
     from trainer.judges.client import ChatClient
     from webapp.inference.endpoints.targets import endpoint_target
     from webapp.judging.asking.calls import expanded
@@ -287,7 +287,7 @@ def judged(version: Any, inputs: list[Any], draw: int = 0) -> None:
 
 
 def evaluation_page(web: str, url: str, count: int) -> dict[str, dict[str, Any]]:
-    """The slowest page of an audit of a pairwise judge over HTTP, in the middle of many readings."""
+    """The slowest page of an audit of a pairwise judge over HTTP, among many readings."""
     from django.test import Client
 
     from webapp.datasets.versions import services as datasets
@@ -308,7 +308,7 @@ def evaluation_page(web: str, url: str, count: int) -> dict[str, dict[str, Any]]
     session = Client()
     session.force_login(owner.user, backend="django.contrib.auth.backends.ModelBackend")
     with httpx.Client(base_url=web, cookies={"sessionid": session.cookies["sessionid"].value}, timeout=60) as client:
-        client.get("/evaluations")  # what the process loads on its first page is not what is measured
+        client.get("/evaluations")  # loading at the first page is not measured
         took = {page: _reads(client, f"/evaluations/{row.pk}{page}") for page in ("", "/cases", "/config")}
     for page, each in took.items():
         print(f"evaluation{page}: first {each[0]:.0f} ms, median {median(each):.0f} ms", flush=True)
@@ -362,7 +362,7 @@ def against_autorubric(url: str, var: Path, python: Path | None, count: int) -> 
         ("judges_vs_autorubric_one_call", "checklist", "per_item"),
     ):
         version = judge(kind, url)
-        judged(version, inputs[:1])  # as for autorubric, the first call is not what is measured
+        judged(version, inputs[:1])  # as for autorubric, the first call is not measured
         started = time.perf_counter()
         judged(version, inputs, draw=1)
         rate = CRITERIA * len(inputs) / (time.perf_counter() - started)

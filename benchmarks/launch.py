@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def prepare(api: httpx.Client, stack: Stack, smollm2: bool) -> str:
-    """The demo's prompts and a model are there; the model's name."""
+    """Import the demo's prompts and a model; returns the model's name."""
     if smollm2:
         command = [sys.executable, "-m", "trainer", "models", "prepare", "--dir", str(SMOLLM2)]
         subprocess.run(command, cwd=ROOT, check=True)
@@ -60,7 +60,7 @@ def prepare(api: httpx.Client, stack: Stack, smollm2: bool) -> str:
 
 
 def launch(api: httpx.Client, stack: Stack, model: str) -> float:
-    """Seconds by the server's clock; the run is over when this returns, so that the next one has the machine."""
+    """Seconds by the server's clock; the run is over when this returns, so that the next one has the machine to itself."""
     body = json.loads((ROOT / "demo" / "run.json").read_text())
     answer = api.post("runs", json={**body, "model": model})
     answer.raise_for_status()

@@ -1,8 +1,8 @@
 """Lineage among many rows: `python -m benchmarks.lineage [--nodes N]`.
 
-Starts a Postgres of its own in a temporary folder with families of 310 rows: a version and nine derived from it one after the other, ten
-runs on each, a model of each run and an evaluation of each model. Then it walks down from the first version of a family and up from an
-evaluation, in this process, and says how long a walk took; and how long one from a model took that all runs begin with, up to its bound.
+Starts its own Postgres in a temporary folder with families of 310 rows: a version and nine derived from it one after the other, ten runs on
+each, a model of each run and an evaluation of each model. Then it walks down from the first version of a family and up from an evaluation,
+in this process, and prints how long a walk took. It also walks from a model with which all runs begin, up to the walk's limit.
 """
 
 import argparse
@@ -80,7 +80,9 @@ def _versions(workspace: Any, name: str) -> list[Any]:
 
 
 def _trained(experiment: Any, base: Any, versions: list[Any], before: int) -> int:
-    """Runs, their models and evaluations; the id of the last of these. `before`: runs of the experiment so far."""
+    """Make runs, their models and evaluations; returns the id of the last evaluation. `before` is the number of runs of the experiment so
+    far.
+    """
     from webapp.evaluation.models import Evaluation
     from webapp.experiments.models import Artifact, Run
     from webapp.inference.models import RegisteredModel

@@ -1,8 +1,8 @@
-"""The judge that comes in the box: how fast, and how often right. `python -m benchmarks.local_judges`.
+"""The judge that comes with the product: how fast it is, and how often right. `python -m benchmarks.local_judges`.
 
 Speed (the default): criteria per second of the logit judge, ten criteria to an answer, against one generation per
 criterion with the same model in the same process, in turns. The peer is asked for a reason and a verdict, as a judge that
-generates is, one call after the other with `generate` of transformers. Beside it stand two that are harder to beat: a
+generates is, one call after the other with `generate` of transformers. Two others are harder to beat: a
 generation of the verdict's single word, and our own sampler, which shares prompts too and decodes 20 generations at once.
 
 `--accuracy`: verifiers, logit judge and matcher on the shared data, beside chance and majority. `--save FILE` keeps the
@@ -53,7 +53,7 @@ class AnswerCase:
 
 
 def cases() -> list[AnswerCase]:
-    """Criteria of the demo on answers of some 150 words, put together from its references: nothing here is judged well."""
+    """Criteria of the demo on answers of some 150 words, made from its references: only the speed counts here."""
     rows = jsonlines.rows((DEMO / "prompts.jsonl").read_text())
     texts = list(dict.fromkeys(criterion["text"] for row in rows for criterion in row["rubric"]["criteria"]))
     references = [row["reference"] for row in rows if row.get("reference")]
@@ -86,7 +86,7 @@ class JudgingSide:
 
 
 def speed(model: Path, rounds: int) -> list[JudgingSide]:
-    """Round by round each side judges the same answers (the slow ones the first criteria of them); the first warms up."""
+    """In each round each side judges the same answers (the slow ones only their first criteria); the first round warms up."""
     tokenizer = load_tokenizer(model)
     ours, plain = load_model(model), load_model(model).eval()
     logit, sampler = LogitJudge(ours, tokenizer), LocalSampler(ours, tokenizer)

@@ -1,4 +1,4 @@
-"""The machine that a measurement was taken on, in one line; processor time and memory of a tree of processes."""
+"""The machine on which a measurement was taken, in one line; CPU time and memory of a tree of processes."""
 
 import os
 import sys
@@ -9,29 +9,30 @@ from typing import NoReturn
 from trainer.machine import describe
 
 __all__ = ["AWAY", "away", "cpu_seconds", "describe", "memory"]
-AWAY = 69  # exit status of a measurement that needs something this machine does not have (EX_UNAVAILABLE)
+AWAY = 69  # exit status of a measurement for which this machine lacks something (EX_UNAVAILABLE)
 
 
 def away(needs: str) -> NoReturn:
-    """Ends a measurement that cannot be taken here, and says what it needs."""
+    """End a measurement that cannot be taken here, and say what it needs."""
     print(f"not measured here: {needs}", flush=True)
     sys.exit(AWAY)
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that the process and those it started have used, the ended ones included."""
+    """CPU time that the process and those it started have used, with those that have ended."""
     return sum(sum(map(int, fields[11:15])) for fields in _tree(pid).values()) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """Bytes that the process and those it started hold now: what each has for itself, and once the files that they map,
-    programs and libraries. Of these the process with the most counts, since the others map the same ones."""
+    """Bytes that the process and those it started hold now: the own memory of each, and once the files that they map,
+    programs and libraries. For the files, the process with the most counts, because the others map the same ones.
+    """
     held = [_held(process) for process in _tree(pid)]
     return sum(own for own, _ in held) + max((files for _, files in held), default=0)
 
 
 def _held(pid: int) -> tuple[int, int]:
-    """Bytes in memory of its own and of files; none of a process that has ended."""
+    """Bytes of its own memory and of mapped files; 0 for a process that has ended."""
     found = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -1,8 +1,8 @@
 """Whether the matcher in bfloat16 decides as right as in float32: `python -m benchmarks.matcher_precision`.
 
-Neither precision is right by itself: what counts is known matches. Each row compares both precisions on the same decisions: the labelled
-pairs that the matcher's border was chosen on, by the border of the matcher itself, and the other data of `benchmarks.local_judges`. The
-difference has a 95% interval from a bootstrap over questions.
+Neither precision is right in itself: what counts is known matches. Each row compares both precisions on the same decisions: the labelled
+pairs that chose the matcher's border, by that border, and the other data of `benchmarks.local_judges`. The difference has a 95% interval
+from a bootstrap over questions.
 
 Rule, set before the first measurement: bfloat16 agrees as well if no row's interval lies below 0, and if the interval over all
 labelled pairs together ends no lower than -0.02.
@@ -74,12 +74,12 @@ ALL = "labelled pairs, all"
 
 
 def as_good(found: list[BothPrecisions]) -> bool:
-    """By the rule of this module."""
+    """Whether bfloat16 is as good, by the rule of this module."""
     return all(each.high >= 0 for each in found) and all(each.low >= LEAST for each in found if each.what == ALL)
 
 
 def measured(shared: Path, seed: int) -> Iterator[tuple[str, Truth, Truth]]:
-    """What is decided, then which decisions are right in bfloat16 and in float32."""
+    """The name of the data, then which decisions are right in bfloat16 and in float32."""
     kinds: tuple[Kind, ...] = ("items", "reasons")
     labelled = {kind: (_labelled("bfloat16", kind), _labelled("float32", kind)) for kind in kinds}
     for kind, (narrow, wide) in labelled.items():
@@ -102,7 +102,7 @@ def measured(shared: Path, seed: int) -> Iterator[tuple[str, Truth, Truth]]:
 
 
 def compared(what: str, narrow: Truth, wide: Truth, seed: int) -> BothPrecisions:
-    """The difference with its interval: questions are drawn again, since decisions on one are no independent evidence."""
+    """The difference with its interval: questions are resampled, because decisions on one question are not independent evidence."""
     (in_narrow, items), (in_wide, _) = narrow, wide
     difference_N = np.array(in_narrow, dtype=np.float64) - np.array(in_wide, dtype=np.float64)
     _, of_N = np.unique(np.array(items), return_inverse=True)

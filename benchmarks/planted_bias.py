@@ -1,8 +1,8 @@
-"""What a judge's order bias costs iterative DPO, and what asking in both orders saves: `python -m benchmarks.planted_bias`.
+"""The cost of a judge's order bias for iterative DPO, and what asking in both orders saves: `python -m benchmarks.planted_bias`.
 
 The judge is planted: it compares two answers by the rubric's verifiers, but in `--bias` of all pairs, the same ones in
-both orders, it names whichever answer is shown first. Two arms train the same model on the same prompts: labels of one
-order, and labels that both orders agree on. The model is random, of two layers over bytes; a good answer to any prompt uses
+both orders, it always names the answer that is shown first. Two arms train the same model on the same prompts: labels of one
+order, and labels on which both orders agree. The model is random, of two layers over bytes; a good answer to any prompt uses
 six letters, each of which is worth one point.
 
 Prints a table with one line per arm and their difference paired by seed, with 95% t-intervals, and as its last line one
@@ -54,7 +54,7 @@ MEASURES = ("label precision", "share kept", "order bias", "held-out score", "sa
 
 @dataclass
 class PlantedJudge:
-    """Knows the verifiers' scores. `biased`: the share of pairs for which it names the first answer, whatever it is."""
+    """Knows the verifiers' scores. `biased` is the share of pairs for which it names the first answer, good or bad."""
 
     spec: Any
     key: str
@@ -64,7 +64,7 @@ class PlantedJudge:
         return [[self._answer(given, call.subject) for call in expand(self.spec, self.key, given)] for given in inputs]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def _answer(self, given: JudgeInput, subject: Mapping[str, Any]) -> RewardAnswer:
         shown = [given.responses[subject["a"]], given.responses[subject["b"]]]
@@ -93,7 +93,7 @@ class PlantedAccess(JudgeAccess):
 
 def access(biased: float) -> Access:
     spec = resolve_judge({"kind": "pairwise"})
-    target = Target("http://127.0.0.1", "planted")  # nobody calls it: the judge answers by itself
+    target = Target("http://127.0.0.1", "planted")  # never called, because the judge answers by itself
     return Access({JUDGE: PlantedAccess(spec, digest(spec, f"planted {biased}"), target, biased=biased)})
 
 
@@ -150,7 +150,7 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(arm: str, seed: int, data: Path, out: Path, options: argparse.Namespace) -> dict[str, float | None]:
-    """Raises SystemExit where the run fails."""
+    """The measures of a run. Raises SystemExit if the run fails."""
     config = {**CONFIG, "steps": options.steps, "seed": seed, "pairs": {"labels": ARMS[arm]}}
     folder = out / f"{arm.replace(' ', '-')}-seed-{seed}"
     judges = access(options.bias)
@@ -158,7 +158,7 @@ def _measured(arm: str, seed: int, data: Path, out: Path, options: argparse.Name
 
 
 def measures(events: Path) -> dict[str, float | None]:
-    """Of a run. Shares are over all its pairs; a measure that nothing defines is None."""
+    """The measures of a run. Shares are over all its pairs; an undefined measure is None."""
     rows = metrics(events)
     rounds = [row for row in rows.values() if "label/pairs" in row]
     kept = [row["label/kept"] * row["label/pairs"] for row in rounds]

@@ -1,7 +1,7 @@
-"""Three sets of human preferences of the shared data as examples, and which of them a seed trains on and holds out.
+"""Three sets of human preferences of the shared data as examples, and the examples that a seed trains on and holds out.
 
-Examples of one `group` stand on one side: a debate (both stances), an instruction, an opening question. Groups are dealt
-into four folds, and seed s holds out fold s: whatever is chosen by looking at results (a learning rate) is chosen on seed 3.
+Examples of one `group` are on one side: a debate (both stances), an instruction, an opening question. Groups are dealt
+into four folds, and seed s holds out fold s. Settings that depend on results (a learning rate) are chosen on seed 3.
 """
 
 import csv
@@ -27,8 +27,9 @@ _FIRST, _TIE, _SECOND = -int(ORDERED), 0, int(ORDERED)
 
 @dataclass(frozen=True)
 class PreferenceSet:
-    """`heldout` says in words what a fold holds out; `read` gives the examples and how many rows were left out, from
-    `files` below the folder of the sets."""
+    """`heldout` says as text what a fold holds out; `read` gives the examples and how many rows were left out, from
+    `files` below the folder of the sets.
+    """
 
     title: str
     heldout: str
@@ -37,7 +38,7 @@ class PreferenceSet:
 
 
 def lacking(names: Iterable[str], shared: Path) -> list[str]:
-    """The files of these sets that the folder does not have."""
+    """The files of these sets that are missing in the folder."""
     return [file for name in names for file in SETS[name].files if not (shared / file).is_file()]
 
 
@@ -55,7 +56,7 @@ class TakenExamples:
 def take(
     name: str, shared: Path, seed: int, pairs: int, heldout: int, fits: Callable[[Example], bool]
 ) -> TakenExamples:
-    """At most so many pairs on either side, of those that `fits` lets pass."""
+    """At most so many pairs on either side, among those that `fits` accepts."""
     found, left_out = SETS[name].read(shared)
     draw = random.Random(0)  # noqa: S311 - the folds are the same for every seed
     groups = sorted({example.group for example in found})
@@ -114,7 +115,7 @@ def _ukp(shared: Path) -> tuple[list[Example], int]:
 
 
 def _pandalm(shared: Path) -> tuple[list[Example], int]:
-    """Pairs that two of the three people agree on; a third of them are ties or splits of three."""
+    """Pairs on which two of the three people agree; a third of them are ties or splits of three."""
     rows = json.loads((shared / "pandalm" / "testset-v1.json").read_text())
     strength = {1: _FIRST, 0: _TIE, 2: _SECOND}
     found = []
@@ -159,7 +160,7 @@ def _conversation(text: str) -> list[Message]:
 
 
 def shorter_than(tokens: int, measure: Callable[[Sequence[Message]], Collection[int]]) -> Callable[[Example], bool]:
-    """Whether both conversations of an example stay within so many tokens."""
+    """Whether both conversations of an example have at most so many tokens."""
 
     def fits(example: Example) -> bool:
         return all(

@@ -1,7 +1,7 @@
 """Products of the shapes of SmolLM2-135M by MKL and by oneDNN: `python -m benchmarks.products`.
 
-Float32, one thread, in its processor seconds, so that others on the machine matter little: an eighth of the calls was faster than
-what is shown. `MKL` is what torch takes. `oneDNN` is given the same matrix, `laid out` the copy that the sampler makes of it
+Float32, one thread, in its CPU seconds, so that other work on the machine matters little: an eighth of the calls was faster than
+the shown time. `MKL` is torch's choice. `oneDNN` gets the same matrix, `laid out` the copy that the sampler makes of it
 (trainer/inference/products.py). 32 rows are a step of decoding, 800 a pass of training.
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
 @torch.no_grad()
 def rates(rows: int, wide: int, deep: int, calls: int) -> tuple[float, float, float]:
     """GFLOP/s by MKL, by oneDNN, and by oneDNN with the matrix laid out for it."""
-    # Several, as a model has them: one alone would stay in the processor's cache.
+    # Several matrices, as a model has them: a single one would stay in the CPU's cache.
     linears = [nn.Linear(deep, wide, bias=False) for _ in range(1 if wide > 10_000 else 8)]
     layers = nn.ModuleList(linears)
     x = torch.randn(rows, deep)

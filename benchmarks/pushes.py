@@ -1,9 +1,9 @@
 """How long a push of SmolLM2-135M to the local sampler takes: `python -m benchmarks.pushes`.
 
-All weights and adapters of rank 16, in float32, as recipe `policy` pushes them: checksums included, the sampler ready to sample
-afterwards. All weights go from one model in memory to another, or the sampler follows the learner in one memory, as synchronous
-runs do; adapters are merged into the weights that are pushed, or pushed as they are (`sampler.push`). Given are the median and the
-95th percentile of the clock, and processor seconds, which other work on the machine does not change; look at those where it is busy.
+All weights and adapters of rank 16, in float32, as recipe `policy` pushes them, with checksums, until the sampler is ready to sample.
+All weights go from one model in memory to another, or the sampler follows the learner in one memory, as synchronous
+runs do; adapters are merged into the weights that are pushed, or pushed as they are (`sampler.push`). Printed are the median and the
+95th percentile of wall time, and CPU seconds, which other work on the machine does not change; read those on a busy machine.
 """
 
 import argparse

@@ -80,7 +80,7 @@ def _command(options: argparse.Namespace, name: str, side: str) -> list[str]:
 
 
 def _examples(options: argparse.Namespace) -> list[Example]:
-    """As many decided pairs as all updates need, all of them to train on; the first ones again where they end."""
+    """As many decided pairs as all updates need, all of them to train on; at the end the first ones come again."""
     wanted: int = (options.steps + 1) * options.batch
     if options.set != "demo":
         found = take(options.set, options.shared, 0, wanted, 0, lambda example: True).examples
@@ -123,7 +123,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> No
     from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 
     class Clock(TrainerCallback):
-        """Around the whole update: the trainer clips and calls the optimiser outside its `training_step`."""
+        """Measures the whole update: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
             turns.begin()
@@ -168,7 +168,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> No
 
 
 def in_order(trainer_class: Any) -> Any:
-    """The trainer that takes its data as they stand."""
+    """The trainer class with its data in the given order."""
     from torch.utils.data import SequentialSampler
 
     class InOrder(trainer_class):  # type: ignore[misc]
@@ -191,8 +191,9 @@ def trl_row(name: str, example: Example) -> dict[str, Any]:
 
 
 def _report(name: str, ours: list[Update], peer: list[Update]) -> dict[str, Any]:
-    """Prints one recipe's table: medians of the updates, of the ratios of neighbours with the least and the largest of them,
-    and the highest peaks."""
+    """Print one recipe's table: medians of the updates, of the ratios of neighbours with the least and the largest of them,
+    and the highest peaks.
+    """
     print(f"\n{name:28}{'ours':>12}{'TRL':>12}{'ratio':>8}   least to most")
     rates = [1 / median(each["s"] for each in side) for side in (ours, peer)]
     cpu = [median(each["cpu_s"] for each in side) for side in (ours, peer)]

@@ -1,8 +1,8 @@
-"""What records of responses cost a step, per token: `python -m benchmarks.records`.
+"""The cost of records of responses for a step, per token: `python -m benchmarks.records`.
 
-P prompts x G responses of T random tokens go through `RunMonitor.rollouts` into a file, as a step of recipe `policy` tells them:
-behind the training thread, as runs do, and in it, for comparison. Given are processor seconds of the training thread, and of
-the whole process, which the writing costs in either case; other work on the machine does not count.
+P prompts x G responses of T random tokens go through `RunMonitor.rollouts` into a file, as a step of recipe `policy` records them:
+behind the training thread, as in runs, and in it, for comparison. Printed are CPU seconds of the training thread, and of
+the whole process, which writes in either case; other work on the machine does not count.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def step(prompts: int, group: int, tokens: int, vocabulary: int) -> tuple[list[Trajectory], UpdateReport]:
-    """Responses of random tokens, and a report as an update makes it."""
+    """Responses of random tokens, and a report like that of an update."""
     draw = random.Random(0)  # noqa: S311 - tokens to write down
     report, found = UpdateReport(), []
     for place in range(prompts * group):
@@ -70,7 +70,7 @@ def step(prompts: int, group: int, tokens: int, vocabulary: int) -> tuple[list[T
 
 
 def measured(tell: Callable[[RunMonitor], None], rounds: int) -> tuple[float, float]:
-    """Processor seconds a round: of this thread until it may go on, and of the process until all is written."""
+    """CPU seconds a round: of this thread until it may go on, and of the process until all is written."""
     own = whole = 0.0
     with tempfile.TemporaryDirectory() as folder:
         monitor = RunMonitor(Spool(Path(folder) / "events.jsonl"))

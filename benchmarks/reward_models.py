@@ -1,12 +1,12 @@
-"""What a reward model reaches on people's preferences, and what is reached without one: `python -m benchmarks.reward_models`.
+"""The accuracy of a reward model on people's preferences, and that of baselines without one: `python -m benchmarks.reward_models`.
 
 For each set and seed, recipe `reward_model` and TRL's `RewardTrainer` train rank-16 adapters and a head of the same model on
 the same pairs in the same order, with the same losses, learning rate and number of updates, from the same head. Both leave
-an adapter; the product's own code merges it and scores the held-out pairs. Beside them: always naming one place, going by
+an adapter; the product's own code merges it and scores the held-out pairs. The baselines: always naming one place, choosing by
 length, a linear model of sentence embeddings of the same training pairs, and one person against the majority of the others.
 
-Intervals are 95%, from a bootstrap over the groups that pairs are held out by: pairs on one question are no independent
-evidence. Each part that is done is a line of `--into`, so a stopped measurement goes on where it was.
+Intervals are 95%, from a bootstrap over the groups by which pairs are held out: pairs on one question are not independent
+evidence. Each part that is done is a line of `--into`, so a stopped measurement goes on from there.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def _options() -> argparse.Namespace:
 
 
 def _row(options: argparse.Namespace, sizes: Row, name: str, seed: int, part: str) -> Row:
-    """What the file has of this part, else what it comes to now, which is then written there."""
+    """The row of this part in the file; if there is none, it is made now and written there."""
     wanted = {"set": name, "seed": seed, "part": part, "sizes": sizes}
     lines = options.into.read_text().splitlines() if options.into.exists() else []
     for row in map(json.loads, lines):
@@ -112,14 +112,14 @@ def _row(options: argparse.Namespace, sizes: Row, name: str, seed: int, part: st
 
 
 def examples_of(options: argparse.Namespace, name: str, seed: int) -> tuple[list[Example], list[Example]]:
-    """To train on, and held out: the same for all parts."""
+    """Training and held-out examples, the same for all parts."""
     fits = shorter_than(options.max_tokens, partial(encode_conversation, load_tokenizer(options.model)))
     taken = take(name, options.shared, seed, options.pairs, options.heldout, fits)
     return taken.of("train"), taken.of("heldout")
 
 
 def baselines(options: argparse.Namespace, train: Sequence[Example], heldout: Sequence[Example], seed: int) -> Row:
-    """Of each held-out pair how right each baseline is, its group, and the votes."""
+    """For each held-out pair how right each baseline is, its group, and the votes."""
     known, asked = _pairs(train), _pairs(heldout)
     places = [(float(pair.first_chosen), float(not pair.first_chosen)) for pair in (*known, *asked)]
     lengths = [tuple(float(len(side.response.text)) for side in pair.sides) for pair in (*known, *asked)]
@@ -141,15 +141,16 @@ def _no_tokens(*_: Any) -> tuple[int, ...]:
 
 
 def _pairs(examples: Sequence[Example]) -> list[Pair[tuple[int, ...]]]:
-    """Read as the recipe reads them; tokens play no part."""
+    """The pairs as the recipe reads them, without tokens."""
     data = configs.resolved(RewardModelConfig, "reward_model", {"data": {"labels": "majority"}}).data
     sets = prepare_pairs([e.model_copy(update={"split": "train"}) for e in examples], data, _no_tokens, len, 0)
     return sets.train
 
 
 def _by_feature(train: Sequence[Any], heldout: Sequence[Any]) -> list[float]:
-    """1 where the feature, in the direction that is right more often in training, names the preferred answer; a half
-    where it names neither."""
+    """1 if the feature, in the direction that is more often right in training, names the preferred answer; a half
+    if it names neither.
+    """
     return [float(preferences.baseline(train, [pair]).value or 0.0) for pair in heldout]
 
 
@@ -218,7 +219,7 @@ def trl(options: argparse.Namespace, train: Sequence[Example], heldout: Sequence
 
 
 def _scored(options: argparse.Namespace, adapter: Path, heldout: Sequence[Example]) -> Row:
-    """Of each held-out pair, in its order, by how much the preferred answer's score leads."""
+    """For each held-out pair, in order, the lead of the preferred answer's score."""
     with tempfile.TemporaryDirectory() as folder:
         source = ModelSource(path=str(options.model.absolute()), adapters=(str(adapter),), head="scalar")
         model = RewardModel(whole_directory(source, Path(folder) / "merged"))

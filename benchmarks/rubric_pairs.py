@@ -1,8 +1,8 @@
-"""What the numbers of the claim `rubric_pairs` are worth: `python -m benchmarks.rubric_pairs`, on its held-out pairs and without training.
+"""Bounds for the numbers of the claim `rubric_pairs`: `python -m benchmarks.rubric_pairs`, on its held-out pairs and without training.
 
-The judge that stays as it is gets the rubrics that came with the pairs, in place of a writer's: no writer can do better than a judge that
-the right rubric does not help. And each instruction gets the rubrics of the others: how like a rubric is to one that is about something
-else is what agreement between rubrics begins at.
+The claim's frozen judge gets the rubrics that came with the pairs, in place of a writer's: if the right rubric does not help the judge, no
+writer can help it. And each instruction gets the rubrics of the others: the agreement of a rubric with rubrics about something else is the
+level from which agreement between rubrics begins.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 async def asked(pairs: list[Example], model: Path) -> list[Part]:
-    """What the reward of the claim makes of each pair's own rubric."""
+    """The claim's reward of each pair's own rubric."""
     setting = PLAN.sizes["demo"]
     config: Any = resolve("rubric_writer", PLAN.config(PLAN.arms[0], setting.config, 0))
     judge = local_judge(judge_spec(dict(setting.judges["reward.judge"])), str(model))
@@ -76,7 +76,7 @@ def judged(parts: list[Part]) -> None:
 
 
 def others(pairs: list[Example]) -> None:
-    """Mean agreement of each pair's rubric with each of the others, as the claim measures that of a written one."""
+    """The mean agreement of each pair's rubric with each of the others, measured as the claim measures that of a written one."""
     texts = [[criterion.text for criterion in each.rubric.criteria] for each in pairs if each.rubric]
     places = [(one, other) for one in range(len(texts)) for other in range(len(texts)) if one != other]
     scores = EmbeddingMatcher().scores([(texts[one], texts[other]) for one, other in places], "items")

@@ -1,10 +1,10 @@
-"""Asynchronous runs beside synchronous ones on the same cores, and beside what the simulator foretells. Tiny model.
+"""Asynchronous runs beside synchronous ones on the same cores, and beside the simulator's predictions. Tiny model.
 
-For each schedule and number of workers three runs are made, each with another order of the prompts and other draws. The first and the
-last calibrate the simulator, as `python -m trainer simulate --from-run` does, and foretell the one between them: the mean of both, so
-that a load of the machine which grows or falls meanwhile is in what is foretold, too. The error is that of its steps per hour. Beside it
-stand the error of what the run foretells of itself, which is the simulator's alone, and how far the three are apart. The
-synchronous run has as many threads as there are cores, each process of the others one; all train on the same prompts.
+For each schedule and number of workers three runs are made, each with another order of the prompts and other draws. The first and the last
+calibrate the simulator, as `python -m trainer simulate --from-run` does. The mean of both predictions is that for the run between them, so
+that a load of the machine which rises or falls meanwhile is part of the prediction. The error is that of its steps per hour. Beside it are
+the error of the prediction from the run's own timings, which is the simulator's alone, and how far the three runs are apart. The
+synchronous run has as many threads as there are cores, each process of the others has one; all train on the same prompts.
 """
 
 import argparse
@@ -46,16 +46,16 @@ GOAL = 0.1
 
 @dataclass(frozen=True)
 class ScheduleRow:
-    """Steps per hour of a run, and what was foretold."""
+    """Steps per hour of a run, and the prediction."""
 
     schedule: str
     workers: int
     real: float
     foretold: float
     itself: float
-    """What the simulator makes of the run's own timings."""
+    """The simulator's number from the run's own timings."""
     apart: float
-    """The fastest of the three runs over the slowest, less 1."""
+    """The fastest of the three runs divided by the slowest, minus 1."""
 
     @property
     def error(self) -> float:
@@ -98,7 +98,7 @@ def asynchronous(steps: int, schedules: Sequence[str], workers: Sequence[int], h
 
 
 def prediction(calibrated: Path) -> float:
-    """Steps per hour, from the timings of a run."""
+    """Predicted steps per hour, from the timings of a run."""
     simulation = Simulation.model_validate(measured(calibrated).simulation)
     draws = Draws(simulation)
     policy = simulation.schedule.policies[0]
@@ -106,7 +106,7 @@ def prediction(calibrated: Path) -> float:
 
 
 def synchronous(steps: int, here: Path) -> float:
-    """Steps per hour."""
+    """Steps per hour of a synchronous run."""
     done_at: list[float] = []
     run(config(steps, 1, {}), here / "tiny", here / "sync", done_at)
     return 3600 * (len(done_at) - 1 - WARMUP) / (done_at[-1] - done_at[WARMUP])
@@ -152,7 +152,7 @@ def config(steps: int, seed: int, runner: dict[str, Any]) -> PolicyConfig:
 
 
 def run(config: PolicyConfig, model: Path, out: Path, done_at: list[float] | None = None) -> None:
-    """`done_at` gets the moment at which each step was done."""
+    """Train a run; `done_at` gets the moment at which each step was done."""
     out.mkdir()
     examples = out / "examples.jsonl"
     examples.write_text("".join(f"{example.canonical()}\n" for example in _examples()))

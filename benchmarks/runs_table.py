@@ -63,7 +63,7 @@ def main() -> None:
 
 @contextmanager
 def database() -> Iterator[None]:
-    """A Postgres of its own with the product's schema, and Django set up for it."""
+    """Our own Postgres with the product's schema, and Django set up for it."""
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
         var = Path(folder)
         var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
@@ -105,7 +105,7 @@ def _measure(runs: int, rounds: int) -> None:
 def asked(client: Any, query: dict[str, str], rounds: int) -> list[float]:
     took = []
     wanted = {"columns": COLUMNS, **query}
-    _timed(client, "/experiments", wanted)  # the first of a kind reads from disk and compiles templates
+    _timed(client, "/experiments", wanted)  # the first page of a kind reads from disk and compiles templates
     for _ in range(rounds):
         took.append(_timed(client, "/experiments", wanted))
         if following := _NEXT.search(client.last.content.decode()):
@@ -170,7 +170,9 @@ def _fill(workspace: int, user: int, runs: int, config: dict[str, Any], metrics:
     held = table_facts.config_facts(config)
     paths = json.dumps([vars(fact) for fact in held])
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")  # foreign keys are right: it is we who fill
+        cursor.execute(
+            "SET LOCAL session_replication_role = replica"
+        )  # the foreign keys are right, because this code fills the tables
         cursor.execute(_RUNS, given)
         cursor.execute(_TAGS, given)
         cursor.execute(_COLUMNS, given | {"facts": paths, "metrics": metrics})

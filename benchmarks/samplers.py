@@ -69,7 +69,7 @@ def _sampler(kind: str, options: argparse.Namespace, tokenizer: Any) -> Sampler:
         {"sampler": {"kind": kind, "max_batch": 64}, "model": {"dtype": options.dtype, "lora": None}}
     )
     sampler: Any = build_sampler(config, options.model, tokenizer)
-    sampler._stop_ids = frozenset()  # nothing ends a response but its length
+    sampler._stop_ids = frozenset()  # only the length ends a response
     sampler.load_weights(load_model(options.model, options.dtype).named_parameters(), version=1)  # as a run does first
     return sampler  # type: ignore[no-any-return]
 

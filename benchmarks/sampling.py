@@ -1,8 +1,8 @@
 """The demo's sampling: tokens per second of the local sampler on the prompts of demo/run.json, `python -m benchmarks.sampling`.
 
-Of a step in the middle of the run: P prompts x G responses with the demo's length, temperature and scaffold, which end where the
-model ends them. Each way of holding the weights samples the same requests in turns; its first turn is not counted. Given are
-the median of the tokens per second of the clock, and processor milliseconds a token, which other work on the machine changes less.
+Samples a step in the middle of the run: P prompts x G responses with the demo's length, temperature and scaffold; the model ends
+its responses. Each way of holding the weights samples the same requests in turns; its first turn is not counted. Printed are
+the median of the tokens per second of wall time, and CPU milliseconds a token, which other work on the machine changes less.
 """
 
 import argparse

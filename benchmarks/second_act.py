@@ -1,10 +1,10 @@
 """From one's own comparisons to a model of them, through the pages: `python -m benchmarks.second_act [--answers 8]`.
 
-Starts everything as `make run` does, in a folder of its own, with the demo; signs in with the printed link, in Chromium; ends
-the demo's first run (`--wait`: lets it come to its end); compares pairs of the demo's second project by keyboard, as the demo's own
+Starts everything as `make run` does, in its own folder, with the demo; signs in with the printed link, in Chromium; ends
+the demo's first run (with `--wait`, waits for its end); compares pairs of the demo's second project by keyboard, as the demo's own
 rater did; and presses *Train a reward model* on the first page. Times of the run are the server's, from the click on.
 
-A person reads for half a minute or longer where the script takes a second, so the table also says what is left of ten minutes
+A person reads for half a minute or longer where the script takes a second, so the table also shows what is left of ten minutes
 for each answer.
 """
 
@@ -34,7 +34,7 @@ LONG_MS = 900_000.0
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds. Those of the run are since the click; None where it had nothing to evaluate on."""
+    """Seconds. Those of the run are since the click; None if the run had nothing to evaluate on."""
 
     answering: float
     first_point: float
@@ -97,7 +97,7 @@ def act(page: Page, api: httpx.Client, answers: int, wait: bool) -> Times:
 
 
 def first_run(page: Page, api: httpx.Client, wait: bool) -> None:
-    """The demo's run is over: only one runs at once on so small a machine."""
+    """End or await the demo's run: only one runs at once on so small a machine."""
     [run] = api.get("runs").json()["items"]
     page.goto(f"/runs/{run['id']}")
     if not wait:
@@ -106,7 +106,7 @@ def first_run(page: Page, api: httpx.Client, wait: bool) -> None:
 
 
 def compare(page: Page, answers: int) -> None:
-    """At the keyboard: much better for the one that the demo's rater preferred. Gold tasks come in between and do not count."""
+    """Compare by keyboard: much better for the answer that the demo's rater preferred. Gold tasks come in between and do not count."""
     better = by_rater()
     page.goto("/projects")
     page.get_by_role("link", name=PROJECT).first.click()
@@ -140,12 +140,12 @@ def by_rater() -> frozenset[str]:
 
 
 def plain(text: str) -> str:
-    """Letters and figures alone: a page sets white space and markup otherwise."""
+    """Only letters and digits: a page changes white space and markup."""
     return "".join(filter(str.isalnum, text))
 
 
 def until(read: Callable[[], dict[str, Any]], reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """What `read` gives once `reached` holds of it. Raises SystemExit after an hour."""
+    """The result of `read` once `reached` is true for it. Raises SystemExit after an hour."""
     deadline = time.monotonic() + 3600
     while not reached(found := read()):
         if time.monotonic() > deadline:

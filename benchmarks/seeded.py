@@ -1,4 +1,4 @@
-"""Runs of the product's recipes, one per arm and seed, and what is told of them: means over seeds with t-intervals."""
+"""Runs of the product's recipes, one per arm and seed, and their measures: means over seeds with t-intervals."""
 
 import hashlib
 import json
@@ -17,9 +17,9 @@ NOBODY = Access()
 def finished(
     recipe: str, config: Mapping[str, Any], data: Path, model: Path, folder: Path, access: Access = NOBODY, **more: Any
 ) -> Path:
-    """The events of a run that is done, made now where it was not. `more`: what else tells it from others.
+    """The events of a finished run, made now if it does not exist. `more` is what else distinguishes it from other runs.
 
-    The folder's name ends in a digest of the settings, so that other settings never pass for these. Raises SystemExit where
+    The folder's name ends in a digest of the settings, so that a run with other settings is never taken for it. Raises SystemExit if
     the run fails.
     """
     from trainer.claims.runs import no_bars
@@ -44,7 +44,7 @@ def finished(
 
 
 def metrics(events: Path) -> Rows:
-    """By step, ascending; what a resumed run repeated counts once."""
+    """The metrics by step, ascending; if a resumed run repeated a step, it counts once."""
     rows: Rows = {}
     for line in filter(None, events.read_text().split("\n")):
         event = json.loads(line)

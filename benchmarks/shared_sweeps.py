@@ -1,13 +1,13 @@
 """Eight configurations of one base model in one process, beside one of them, and beside eight processes one after the other.
 
-Each way is a command from a shell, from its start to its end: `python -m trainer run` and `python -m trainer shared`. Four learning
-rates x two ranks, float32, the prompts and answers of the demo. Told are the clock, processor seconds, the largest memory, and whether each number
-that a run tells of itself is that of the run by itself.
+Each way is a command from a shell, from its start to its end: `python -m trainer run` and `python -m trainer shared`. Four learning rates x
+two ranks, float32, the prompts and answers of the demo. Printed are wall time, CPU seconds, the largest memory, and whether each metric of
+a run equals that of the run alone.
 
-Decisions: a configuration can be judged beside the others when all have their first value behind step 0. One after the other that is
-when the last one comes there; in turns it is soon. So many configurations over that time are decisions an hour, as the published claim
-of chunk-based sweeps (16 to 24 times) counts them. At last, with `--halving`, the weaker half is stopped whenever all have come to a value, at the first,
-second and fourth: what is left of eight at the end is one.
+Decisions: configurations can be compared when all have their first value after step 0. One after the other, that is when the last one has
+it; in turns it is soon. The number of configurations divided by that time is decisions an hour, as the published claim of chunk-based
+sweeps (16 to 24 times) counts them. Finally, with `--halving`, the weaker half is stopped whenever all have a value, at the first, second
+and fourth: one of eight is left at the end.
 """
 
 import argparse
@@ -43,7 +43,7 @@ DECIDES = {"sft": ("eval/loss", False), "policy": ("eval/rubric_score", True)}
 
 @dataclass
 class Took:
-    """`values`: by configuration and (step, key), what its run told; `first_s`: when each had its first value behind step 0."""
+    """`values`: the metrics of each configuration by (step, key); `first_s`: when each had its first value after step 0."""
 
     clock_s: float = 0.0
     processor_s: float = 0.0
@@ -161,7 +161,7 @@ def measured(recipe: str, model: Path, steps: int, singles: int, halving: bool, 
 
 
 def configs(recipe: str, steps: int, folder: Path) -> list[Path]:
-    """The files of the eight."""
+    """The files of the eight configurations."""
     folder.mkdir(parents=True)
     files = []
     for rate in RATES:
@@ -180,7 +180,7 @@ def configs(recipe: str, steps: int, folder: Path) -> list[Path]:
 def timed(
     command: Sequence[str], recipe: str, folders: Sequence[Path], look: Callable[[], None] = lambda: None
 ) -> Took:
-    """A command of the trainer from its start to its end. Raises SystemExit where it fails. `look` is called every now and then."""
+    """Run a command of the trainer from its start to its end. Raises SystemExit if it fails. `look` is called now and then."""
     started, wall = time.monotonic(), time.time()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen([sys.executable, "-m", "trainer", *command], stdout=said, stderr=said)
@@ -204,7 +204,7 @@ def timed(
 
 
 def metrics(folder: Path) -> dict[tuple[int, str], tuple[float, float]]:
-    """By step and key: the value, and the time (of the clock of the day) at which it was told. Without times of the run itself."""
+    """By step and key: the value, and the wall-clock time at which it was reported. Without metrics of the run's own times."""
     found = {}
     for line in (folder / "events.jsonl").read_text().split("\n"):
         if '"metrics"' in line:
@@ -225,7 +225,7 @@ def mean(alone: Sequence[Took]) -> Took:
 
 
 def in_line(alone: Sequence[Took], runs: int) -> Took:
-    """One after the other; those that were not measured as the first ones were."""
+    """One after the other; configurations that were not measured count like the first ones."""
     line = Took()
     for place in range(runs):
         line = line.then(alone[place % len(alone)])
@@ -245,7 +245,7 @@ def same(alone: Sequence[Took], together: Took) -> str:
 
 
 class Halving:
-    """Stops the weaker half of the runs when all that go on have come to the first, second and fourth value."""
+    """Stops the weaker half of the runs when all that go on have the first, second and fourth value."""
 
     def __init__(self, recipe: str, steps: int, folders: Sequence[Path]) -> None:
         self._key, self._higher = DECIDES[recipe]

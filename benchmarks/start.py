@@ -1,9 +1,9 @@
 """Seconds from `make run` to its page, once everything is installed: `python -m benchmarks.start [--starts N]`.
 
-The first start, on an empty folder, makes the database and its tables. Each further one finds them, as the next `make run` of a
+The first start, on an empty folder, makes the database and its tables. Later ones find them, as the next `make run` of a
 person does. A start is timed from the command to the first answer 200 of the page that a browser is sent to (signing in), then
-until the sign-in link is printed and until everything runs. It is stopped with Ctrl-C before the next. The demo comes along, as it
-does for people, so each start also begins to prepare the demo's model and is stopped in the middle of it.
+until the sign-in link is printed and until everything runs. It is stopped with Ctrl-C before the next. The demo is included, as it
+is for people, so each start also begins to prepare the demo's model and is stopped during that.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
 def start(var: Path) -> StartTimes:
     """One `make run` on this folder, and its end."""
     address = var / "run" / "web.json"
-    address.unlink(missing_ok=True)  # of the start before
+    address.unlink(missing_ok=True)  # the file of the start before
     with (var / "up.out").open("w+") as out:
         began = time.monotonic()
         process = subprocess.Popen(
@@ -80,7 +80,7 @@ def start(var: Path) -> StartTimes:
 
 
 def until(process: subprocess.Popen[bytes], output: str, holds: Callable[[str], bool]) -> float:
-    """When `holds(output)` was true, by the monotonic clock."""
+    """The time at which `holds(output)` was true, by the monotonic clock."""
     deadline = time.monotonic() + LIMIT_S
     while not holds(said := Path(output).read_text()):
         if process.poll() is not None or time.monotonic() > deadline:

@@ -50,7 +50,7 @@ RANK = 16
 DTYPES = ("float32", "bfloat16")
 GROUP, TOKENS = 8, 48
 _AS_A_RUN = "from trainer.process import settle; settle(); from benchmarks.trainer import main; main()"
-"""Our side, in a process that begins as that of a run does, `python -m trainer`."""
+"""Our side, in a process that begins as a run's process does (`python -m trainer`)."""
 FEW, SHORT = 2, 8  # where bfloat16 is computed by software
 
 
@@ -90,7 +90,7 @@ def _options() -> argparse.Namespace:
 
 
 def _sized(options: argparse.Namespace, dtype: str) -> argparse.Namespace:
-    """The options with the sizes that were left to the processor."""
+    """The options, with sizes that fit the CPU if they were left out."""
     slow = DEVICE == "cpu" and dtype == "bfloat16" and not computes_bfloat16()
     group, tokens = (FEW, SHORT) if slow else (GROUP, TOKENS)
     return argparse.Namespace(**vars(options) | {"group": options.group or group, "tokens": options.tokens or tokens})
@@ -127,12 +127,14 @@ def measure_ours(options: argparse.Namespace) -> Taken:
     )
     tokenizer, model = load_tokenizer(options.model), load_model(options.model, dtype).to(DEVICE)
     requests = _requests(tokenizer, options)
-    tokenizer.eos_token = model.generation_config.eos_token_id = None  # nothing stops a response
+    tokenizer.eos_token = model.generation_config.eos_token_id = None  # no token ends a response
     learner, sampler = Learner(load_model(options.model, dtype).to(DEVICE), config), LocalSampler(model, tokenizer)
     updater, side = Updater(learner, config), TrainerSide(_tokens(options))
-    advantages_B = torch.tensor([1.0, -1.0]).repeat(len(requests) // 2)  # none is 0: every response has a gradient
+    advantages_B = torch.tensor([1.0, -1.0]).repeat(
+        len(requests) // 2
+    )  # no advantage is 0, so every response has a gradient
     trajectories: list[Trajectory] = []
-    # The loop watches the KL of one group to the untrained model even where no loss uses it; TRL does not.
+    # The loop watches the KL of one group to the untrained model even if no loss uses it; TRL does not.
     with patch("trainer.loops.policy.update._Step._wants_reference", return_value=False):
         for step in range(options.steps + 1):
             with side.sampling():
@@ -187,7 +189,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
             return output
 
     class Clock(TrainerCallback):
-        """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
+        """Measures the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
             side.begin_training()

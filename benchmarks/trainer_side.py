@@ -1,4 +1,4 @@
-"""Clocks and memory of one side of a comparison with TRL, its settings there, and what the machine's matrix products can do."""
+"""Time and memory of one side of a comparison with TRL, its settings there, and the speed of the machine's matrix products."""
 
 import re
 import time
@@ -13,11 +13,11 @@ from trainer.inference.models import best_device
 
 DEVICE = best_device()
 Taken = dict[str, Any]
-"""steps, and of each phase its seconds, processor seconds and peak MiB, summed over the counted steps."""
+"""The number of steps and, for each phase, its seconds, CPU seconds and peak MiB, summed over the counted steps."""
 
 
 class TrainerSide:
-    """Phases of steps, the first of which is not counted. `tokens`: what every step has to be about."""
+    """Phases of steps, of which the first step is not counted. `tokens` is the number of tokens that every step must have."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens, self._steps = tokens, -1
@@ -39,14 +39,14 @@ class TrainerSide:
         self._end("training")
 
     def begin_training(self) -> None:
-        """For a peer that cannot be put in a `with`; a phase may have several parts."""
+        """Begin a phase of a peer that cannot be put in a `with`; a phase may have several parts."""
         self._begin()
 
     def end_training(self) -> None:
         self._end("training")
 
     def step_done(self, tokens: int) -> None:
-        """Raises RuntimeError where a step was not the work that both sides agreed on."""
+        """Raises RuntimeError if a step was not the work on which both sides agreed."""
         if tokens != self._tokens:
             raise RuntimeError(f"a step of {tokens} response tokens instead of {self._tokens}: this compares nothing")
         self._steps += 1
@@ -74,8 +74,9 @@ class TrainerSide:
 
 
 def grpo_config(folder: str, batch: int, options: Any, dtype: str = "float32") -> Any:
-    """TRL's settings of the work that our side does: `batch` responses a step, `options.group` to a prompt, each of exactly
-    `options.tokens` tokens, one update of plain GRPO without a reference model, `options.steps` after one that warms up."""
+    """TRL's settings for the same work as our side's: `batch` responses a step, `options.group` to a prompt, each of exactly
+    `options.tokens` tokens, one update of plain GRPO without a reference model, `options.steps` after one that warms up.
+    """
     from trl import GRPOConfig
 
     return GRPOConfig(
@@ -115,7 +116,8 @@ def peak_mib(device: str = DEVICE) -> float:
 
 def pass_flops(model: Any, nodes: int, pairs: int, predicted: int) -> float:
     """Multiplications and additions of a forward pass over `nodes` tokens: layers, attention over the `pairs` of tokens that see
-    each other, head where one is predicted."""
+    each other, and the head for `predicted` tokens.
+    """
     width, vocabulary = model.config.hidden_size, model.config.vocab_size
     layers = sum(p.numel() for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2)
     attention = 4.0 * model.config.num_hidden_layers * pairs * width
@@ -123,8 +125,9 @@ def pass_flops(model: Any, nodes: int, pairs: int, predicted: int) -> float:
 
 
 def matmul_flops(dtype: torch.dtype) -> float:
-    """The best rate of products of square matrices as layers take them, doubled in size until one takes 50 ms: some have no
-    fast kernel."""
+    """The best rate of products of square matrices like those of layers, doubled in size until one takes 50 ms: some sizes have no
+    fast kernel.
+    """
     best, size, took = 0.0, 256, 0.0
     while took < 0.05 and size <= 16384:
         a, b = (torch.randn(size, size, device=DEVICE, dtype=dtype) for _ in range(2))

@@ -1,12 +1,11 @@
 """Attention over a prefix tree beside a mask of all nodes by all nodes, and beside each response alone: `python -m
 benchmarks.tree_attention`.
 
-One forward and backward pass over a prompt with its responses, by a model of SmolLM2-135M's shape with fewer layers and random
-weights. `tree`: as runs compute it (trainer/inference/tree_attention.py). `mask`: the same tree with one boolean mask, repeated
-for the heads that share keys, as it was until then. `alone`: no tree, every response after its own copy of the prompt, padded, as
-trainers without one do. Each in a process of its own; seconds and processor seconds of the second of two passes, peak memory
-beyond what the process held before. Loss and gradients are set against those of `alone`: the largest difference, as a part of
-the largest gradient of the same tensor.
+One forward and backward pass over a prompt with its responses, by a model of SmolLM2-135M's shape with fewer layers and random weights.
+`tree`: as runs compute it (trainer/inference/tree_attention.py). `mask`: the same tree with one boolean mask, repeated for the heads that
+share keys, as it was before. `alone`: no tree, every response after its own copy of the prompt, padded, as in trainers without a tree. Each
+runs in its own process; the table has seconds and CPU seconds of the second of two passes, and peak memory beyond what the process held
+before. Loss and gradients are compared with those of `alone`: the largest difference, as a part of the largest gradient of the same tensor.
 """
 
 import argparse
@@ -88,7 +87,7 @@ def measure(options: argparse.Namespace) -> Taken:
 
 
 def difference(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
-    """The largest one of all tensors, each as a part of the largest number of the tensor."""
+    """The largest difference over all tensors, each as a part of the largest number of the tensor."""
     pairs = ((one[name].double(), other[name].double()) for name in other)
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 

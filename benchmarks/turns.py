@@ -1,5 +1,6 @@
-"""Two processes that do the same updates, one at a time in turns: A B B A. What slows the machine for a while slows both, so
-the ratio of neighbours stands where times alone would not."""
+"""Two processes make the same updates, one at a time in turns: A B B A. Other work on the machine slows both for a while, so
+the ratio of neighbours is reliable even if the times are not.
+"""
 
 import json
 import os
@@ -14,13 +15,13 @@ import torch
 from benchmarks.trainer_side import DEVICE, peak_mib, reset_peak
 
 Update = dict[str, float]
-"""Of one update: `s` on the clock, `cpu_s` of the process, `mib` at most during it."""
+"""One update: `s` of wall time, `cpu_s` of the process, `mib` at most during the update."""
 
 
 class TurnWaiting:
-    """In a side's own process: waits for its turn before each update and says what the update took.
+    """In the process of a side: waits for its turn before each update and reports the cost of the update.
 
-    What the process prints otherwise goes to the standard error.
+    Other output of the process goes to the standard error.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class TurnWaiting:
 
 
 def alternate(commands: Sequence[Sequence[str]], updates: int) -> list[list[Update]]:
-    """Of each command its updates after the first, which warms up. Raises SystemExit where one of them ends early."""
+    """The updates of each command after the first, which warms up. Raises SystemExit if a command ends early."""
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for command in commands
     ]

@@ -64,7 +64,7 @@ def judge(browser: Browser, address: str, tasks: int, delay_ms: int) -> tuple[li
         network = {"offline": False, "latency": delay_ms, "downloadThroughput": -1, "uploadThroughput": -1}
         context.new_cdp_session(page).send("Network.emulateNetworkConditions", network)
     page.goto(f"/projects/{project}/work")
-    for number in range(tasks - 2):  # while a next one is in hand
+    for number in range(tasks - 2):  # while a next task is in hand
         expect(page.locator("#work-prompt")).to_contain_text(f"Question {number}:")
         page.keyboard.press("2")
         page.wait_for_timeout(delay_ms * 3 + 50)  # somebody who reads at least that long
