@@ -4,7 +4,7 @@ called wrongly.
 Three things are measured on the model itself, in float32:
 
 - packed log-probabilities, as the trainer computes them, against those that the model computes itself
-(`trainer.inference.decoders.compared`);
+  (`trainer.inference.decoders.compared`);
 - adapters: how many layers take one, whether a gradient reaches them, and whether merging them gives the same model;
 - the sampler's record of a few responses against the trainer's log-probabilities of them, by the engine check.
 

@@ -9,7 +9,7 @@ responses, the larger the largest difference. So these numbers decide, each with
 - the mean difference of the log-probabilities, over all tokens and within each response;
 - how many tokens the trainer rules out;
 - the mean of pi_train / pi_roll over the tokens that pi_roll drew. It is 1 for any two distributions over the same tokens, however far
-apart rounding has moved them. What is missing from 1 is what the sampler cannot say: a lost end of text, top-k, a penalty;
+  apart rounding has moved them. What is missing from 1 is what the sampler cannot say: a lost end of text, top-k, a penalty;
 - where responses end: at a token that ends them, and nowhere else.
 
 After the first step the check also asks whether the sampler still answers as the untrained model, if the learner
