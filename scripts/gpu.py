@@ -2,7 +2,7 @@
 
     python3 scripts/gpu.py [--cpu]            before anything is fetched: driver, cards, C library, room on the disk;
                                               with --cpu (`make vllm`): whether there is a card that the build for CPUs would leave idle
-    .venv/bin/python scripts/gpu.py --replaced  exit status 0 where the torch of this environment is a build without CUDA
+    .venv/bin/python scripts/gpu.py --replaced  exit status 0 if the torch of this environment is a build without CUDA
     .venv/bin/python scripts/gpu.py --works     after it: whether torch and vLLM find the card
 
 Needs nothing but the standard library, and torch with --works. What is asked of driver and card are CUDA 13's own limits, the version of the
@@ -36,7 +36,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class GpuCard:
-    """As nvidia-smi tells it. `memory_mib` is None where it does not say."""
+    """As nvidia-smi tells it. `memory_mib` is None if it does not say."""
 
     name: str
     driver: tuple[int, ...]
@@ -45,7 +45,7 @@ class GpuCard:
 
 
 def cards() -> list[GpuCard]:
-    """All GPUs that the driver knows. Raises Unfit where there is no driver, or none that answers."""
+    """All GPUs that the driver knows. Raises Unfit if there is no driver, or none that answers."""
     try:
         done = subprocess.run(
             ["nvidia-smi", f"--query-gpu={','.join(ASK)}", "--format=csv,noheader,nounits"],

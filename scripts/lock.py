@@ -108,7 +108,7 @@ def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dic
 
 
 def _short(pin: pins.Pin) -> str:
-    """uv repeats in each marker which machines we support. Where they all agree no marker is left, elsewhere only what divides them."""
+    """uv repeats in each marker which machines we support. If they all agree no marker is left, elsewhere only what divides them."""
     line = f"{pin.name}=={pin.version}"
     where = [here for here in pins.environments() if pin.applies(here)]
     if len(where) == len(list(pins.environments())):

@@ -8,7 +8,7 @@ tests of real services and of pages wait much of the time, and must not run out 
 `--again` (CI) runs tests that failed once more by themselves when all else has ended, unless they are more than a few. One that passes
 then is listed as flaky and does not decide; its first output stays above.
 
-Exit status 1 where a part failed, 130 after Ctrl-C.
+Exit status 1 if a part failed, 130 after Ctrl-C.
 """
 
 import argparse
@@ -85,7 +85,7 @@ class MakePhase:
         (self.cache / "v" / "cache" / "lastfailed").unlink(missing_ok=True)
 
     def failed_tests(self) -> list[str]:
-        """As pytest remembers them; empty where the part failed otherwise."""
+        """As pytest remembers them; empty if the part failed otherwise."""
         path = self.cache / "v" / "cache" / "lastfailed"
         return sorted(json.loads(path.read_text())) if path.exists() else []
 

@@ -103,7 +103,7 @@ def brought(facts: Facts) -> str:
 def on_gpus(resolved: dict[str, Any], lock: str) -> str:
     """What `make gpu` adds to the lock, or has in another version, torch and what its build brings among it, with digests.
 
-    `resolved` is a lock of PEP 751, as uv writes it, for machines of `gpu.MACHINE`. Raises ValueError where a package has no wheel for
+    `resolved` is a lock of PEP 751, as uv writes it, for machines of `gpu.MACHINE`. Raises ValueError if a package has no wheel for
     one of our Pythons.
     """
     present = {pin.name: pin.version for pin in pins(lock)}

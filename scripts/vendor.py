@@ -93,7 +93,7 @@ def npm_ci() -> None:
 
 
 def installed_lock() -> str:
-    """Digest of the lock that node_modules was filled from; empty where there is none."""
+    """Digest of the lock that node_modules was filled from; empty if there is none."""
     path = MODULES / ".touchstone-lock"
     return path.read_text() if path.exists() else ""
 

@@ -14,7 +14,7 @@ def place() -> Path:
 
 
 def server(address: str = "", token: str = "") -> Server:
-    """Raises ValueError where no token is known."""
+    """Raises ValueError if no token is known."""
     kept = _kept()
     address = address or os.environ.get(ADDRESS) or kept.get("address") or DEFAULT_ADDRESS
     token = token or os.environ.get(TOKEN) or kept.get("token", "")

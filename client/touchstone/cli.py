@@ -112,7 +112,7 @@ def runs_follow(
     run: int,
     key: Annotated[list[str] | None, typer.Option(help="A metric to draw; may be repeated")] = None,
 ) -> None:
-    """Draws a run's metrics as they come, until it is over. The exit code is 0 where it finished, 1 where it failed or was stopped."""
+    """Draws a run's metrics as they come, until it is over. The exit code is 0 if it finished, 1 if it failed or was stopped."""
     with told():
         known, drawn = server(), dict[str, list[tuple[int, float]]]()
         found, painted = dict[str, Any](), 0.0

@@ -61,7 +61,7 @@ class Target:
         self.sent = Sent(tool, experiment, name, sender.begin(begin | {"key": key})["run"])
 
     def scalars(self, found: Iterator[tensorboard.Scalar]) -> int:
-        """Sends them; the time of the last in milliseconds, 0 where there was none."""
+        """Sends them; the time of the last in milliseconds, 0 if there was none."""
         last = 0
         while batch := list(islice(found, AT_ONCE)):
             rows = []
@@ -119,7 +119,7 @@ def send(
     server: Server, path: Path, experiment: str = "", follow_s: float = 0.0, told: Telling = lambda sent: None
 ) -> list[Sent]:
     """Sends the runs at a path: a file, a folder, or an archive of them. With `follow_s` event files are looked at again after so
-    many seconds, until KeyboardInterrupt. Raises ValueError where there are none."""
+    many seconds, until KeyboardInterrupt. Raises ValueError if there are none."""
     if not path.exists():
         raise ValueError(f"There is nothing at {path}.")
     with unpacked(path) as root:
@@ -147,7 +147,7 @@ def _is_database(path: Path) -> bool:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The path itself, or a folder for as long as it is needed with what an archive holds. Raises ValueError where that is too much."""
+    """The path itself, or a folder for as long as it is needed with what an archive holds. Raises ValueError if that is too much."""
     if path.is_file() and zipfile.is_zipfile(path):
         with tempfile.TemporaryDirectory(prefix="touchstone-") as folder, zipfile.ZipFile(path) as archive:
             _check(len(archive.infolist()), sum(each.file_size for each in archive.infolist()))

@@ -37,7 +37,7 @@ def files(root: Path) -> list[Path]:
 
 
 def parts(path: Path) -> Iterator[Part]:
-    """The runs of a file, a few thousand rows at a time. Raises ValueError where it is none of these files, or pyarrow is not there."""
+    """The runs of a file, a few thousand rows at a time. Raises ValueError if it is none of these files, or pyarrow is not there."""
     try:
         import pyarrow.parquet as pq
     except ImportError:

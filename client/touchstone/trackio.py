@@ -16,7 +16,7 @@ MAGIC = b"SQLite format 3\0"
 
 
 class Database:
-    """Raises ValueError where it is none of Trackio's."""
+    """Raises ValueError if it is none of Trackio's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -43,7 +43,7 @@ class Table:
             self.add_data(*row)
 
     def add_data(self, *row: Any) -> None:
-        """Raises UsageError where the row does not fit the columns."""
+        """Raises UsageError if the row does not fit the columns."""
         if len(row) != len(self.columns):
             raise UsageError(f"A row of {len(row)} values does not fit {len(self.columns)} columns.")
         self.data.append(list(row))

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class Bucket:
-    """`address`: scheme://BUCKET/FOLDER. Raises BackupProblem where it is none, and Refused where its endpoint is closed."""
+    """`address`: scheme://BUCKET/FOLDER. Raises BackupProblem if it is none, and Refused if its endpoint is closed."""
 
     def __init__(self, address: str) -> None:
         self.title = address.rstrip("/")
@@ -111,7 +111,7 @@ class Bucket:
                 return None
 
     def block(self, name: str, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end`. Raises BackupProblem, and Damaged where it has gone."""
+        """The bytes from `start` up to `end`. Raises BackupProblem, and Damaged if it has gone."""
         try:
             return self._again(lambda: bytes(obstore.get_range(self._store, name, start=start, end=end)))
         except FileNotFoundError:
@@ -212,7 +212,7 @@ class Bucket:
                     logger.warning("the lock of %s is not refreshed: %s", self.title, type(error).__name__)
 
     def _ours(self, surely: bool = False) -> None:
-        """Raises BackupProblem where somebody else has the lock; `surely` asks: before what makes a backup one, removes, or ends the lock."""
+        """Raises BackupProblem if somebody else has the lock; `surely` asks: before what makes a backup one, removes, or ends the lock."""
         if surely and self._claim:
             with self._guard, self._words():
                 try:

@@ -151,7 +151,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def content(file: Pinned) -> Iterator[bytes]:
-    """As many bytes as it had. Raises Damaged where it has become shorter."""
+    """As many bytes as it had. Raises Damaged if it has become shorter."""
     left = file.bytes
     with file.kept.open("rb") as stream:
         while left and (block := stream.read(min(BLOCK, left))):

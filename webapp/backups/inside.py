@@ -52,7 +52,7 @@ def reseal(_: None) -> int:
 
 
 def look(_: None) -> dict[str, int]:
-    """The status of the pages, as an owner sees them; empty where there is no owner yet."""
+    """The status of the pages, as an owner sees them; empty if there is no owner yet."""
     from django.conf import settings
     from django.test import Client
 

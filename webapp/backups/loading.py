@@ -182,7 +182,7 @@ def _compared(address: str, table: TableRows, content: Content, at: At) -> None:
 
 
 def compare(connection: Connection, table: TableRows, at: At) -> None:
-    """Reads a table again. Raises Damaged where it is not what was backed up."""
+    """Reads a table again. Raises Damaged if it is not what was backed up."""
     found, counts = sha256(), list[int]()
     for block in rows.copy_out(connection, DatabaseTable(table.name, table.columns), counts.append):
         found.update(block)

@@ -71,7 +71,7 @@ class Manifest(ManifestRecord):
 
 
 def read(store: ContentStore, name: str) -> Manifest:
-    """Raises Damaged, or BackupProblem where a newer program wrote it."""
+    """Raises Damaged, or BackupProblem if a newer program wrote it."""
     content = store.read_manifest(name)
     try:
         return Manifest.model_validate_json(content)
@@ -84,7 +84,7 @@ def read(store: ContentStore, name: str) -> Manifest:
 
 
 def newest(store: ContentStore) -> str:
-    """Raises BackupProblem where there is none."""
+    """Raises BackupProblem if there is none."""
     names = store.names()
     if not names:
         raise BackupProblem(f"There is no backup in {store.place.title}.")

@@ -36,15 +36,15 @@ class BackupPlace(Protocol):
         """Gives the content of the file `partial`, which goes, its name. Raises BackupProblem; then it is not there."""
 
     def read(self, name: str) -> AbstractContextManager[ContentReader]:
-        """Raises Damaged where it is not there, and BackupProblem where it cannot be read."""
+        """Raises Damaged if it is not there, and BackupProblem if it cannot be read."""
 
     def remove(self, names: Iterable[str]) -> None: ...
 
     def free(self) -> int | None:
-        """Bytes; None where nobody can tell."""
+        """Bytes; None if nobody can tell."""
 
     def begin(self) -> None:
-        """Makes it ready for its first backup. Raises BackupProblem where something else lies there."""
+        """Makes it ready for its first backup. Raises BackupProblem if something else lies there."""
 
     def writing(self) -> AbstractContextManager[None]:
         """One process writes at a time. Raises BackupProblem. What a killed one has left half goes."""

@@ -100,7 +100,7 @@ def restore(
 
 
 class _Progress:
-    """Bytes: of files once, of rows twice, for they are loaded and read again."""
+    """Bytes: of files once, of rows twice, because they are loaded and read again."""
 
     def __init__(self, kept: Manifest, report: Report) -> None:
         self.ended = threading.Event()  # of rows or files, by which the other ends as well
@@ -146,7 +146,7 @@ def _server(into: Path) -> Postgres:
 
 
 def fits(kept: Manifest) -> None:
-    """Raises BackupProblem where a newer program made the backup: this one cannot know what its rows mean."""
+    """Raises BackupProblem if a newer program made the backup: this one cannot know what its rows mean."""
     known = set(MigrationLoader(None).graph.nodes)
     if unknown := [f"{app}.{name}" for app, name in kept.migrations if (app, name) not in known]:
         raise BackupProblem(
@@ -218,7 +218,7 @@ def _content(store: ContentStore) -> loading.Content:
 
 
 def _files(store: ContentStore, kept: Manifest, into: Path, at: At) -> None:
-    """Several at a time, each compared while it is written. Raises Damaged where a content is not what its digest says."""
+    """Several at a time, each compared while it is written. Raises Damaged if a content is not what its digest says."""
     ordered = sorted(kept.files, key=lambda file: file.bytes, reverse=True)
     loading.all_of(lambda file, at: _file(store, file, into, at), ordered, at)
 

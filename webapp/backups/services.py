@@ -41,7 +41,7 @@ def start(folder: str | Path, origin: Origin, by: User | None = None, *, queue: 
 
 
 def start_here(origin: Origin, by: User | None = None) -> Backup:
-    """One into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem where there is no such setting."""
+    """One into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem if there is no such setting."""
     if settings.BACKUP_FOLDER is None:
         raise BackupProblem("BACKUP_FOLDER is not set, so there is nowhere to put a backup.")
     return start(settings.BACKUP_FOLDER, origin, by, queue=True)

@@ -55,7 +55,7 @@ class ContentStore:
         return self.place.has(self.content_name(digest, packed))
 
     def add(self, content: Iterable[bytes], packed: bool = False) -> StoredContent:
-        """Keeps a content once. `packed`: compressed on its way. Raises BackupProblem where there is no room for it."""
+        """Keeps a content once. `packed`: compressed on its way. Raises BackupProblem if there is no room for it."""
         digest, size = sha256(), 0
 
         def hashed() -> Iterator[bytes]:
@@ -212,7 +212,7 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> ContentStore:
-    """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem where there are none."""
+    """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem if there are none."""
     place = places.at(where)
     encrypted, plain = place.has(KEY), place.has(PLAIN)
     if create and not encrypted and not plain:
@@ -244,7 +244,7 @@ def _begin(place: BackupPlace, passphrase: bytes | None) -> None:
 
 
 def passphrase_of(file: Path | None) -> bytes | None:
-    """What a key file holds, without the line break at its end. Raises WrongKey where it is too short or cannot be read."""
+    """What a key file holds, without the line break at its end. Raises WrongKey if it is too short or cannot be read."""
     if file is None:
         return None
     try:

@@ -40,7 +40,7 @@ class ArchiveStretch:
     source: Callable[[int, int], Iterator[bytes]] | None = None
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """The bytes `first <= i < last`, counted from the start of what is sent. Raises Gone where the file has shrunk."""
+        """The bytes `first <= i < last`, counted from the start of what is sent. Raises Gone if the file has shrunk."""
         first, last = max(first, self.start) - self.start, min(last, self.start + self.length) - self.start
         if self.source is not None:
             yield from self.source(first, last)
@@ -88,7 +88,7 @@ class Download:
 
 
 def of_path(path: Path, name: str) -> Download:
-    """A folder as `<name>.tar`, a file as it is. Raises Gone where neither is there."""
+    """A folder as `<name>.tar`, a file as it is. Raises Gone if neither is there."""
     if path.is_dir() and not path.is_symlink():
         return of_folder(path, name)
     return of_file(path, name + "".join(path.suffixes[-1:]))

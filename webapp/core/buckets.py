@@ -56,8 +56,8 @@ def access(name: str) -> BucketAccess:
 
 
 def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -> Store:
-    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, where there are none, what the library finds: its own variables, a
-    machine's role. Raises UnusableBucket, and Refused where its network is closed."""
+    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, if there are none, what the library finds: its own variables, a
+    machine's role. Raises UnusableBucket, and Refused if its network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
         raise UnusableBucket(
@@ -108,7 +108,7 @@ def _of_the_library(scheme: str) -> str | None:
 
 
 def _may_be_reached(endpoint: str | None, by: BucketAccess) -> bool:
-    """Whether it speaks plain HTTP. Raises Refused where its network is not open."""
+    """Whether it speaks plain HTTP. Raises Refused if its network is not open."""
     if endpoint is None:
         return False
     url = destinations.parse(endpoint, instead_of_password=f"{by.name}_ACCESS_KEY and {by.name}_SECRET are for that")

@@ -30,7 +30,7 @@ _MIB = 2**20
 @dataclass(frozen=True)
 class Node:
     """A machine of the cluster. Counts and `lends` are what Ray may give away; `memory`, `lends`, which is the part of it that jobs may
-    have set aside, and `card_memory`, that of its largest card, are bytes, 0 where Ray does not say."""
+    have set aside, and `card_memory`, that of its largest card, are bytes, 0 if Ray does not say."""
 
     cpus: float = 0
     gpus: float = 0
@@ -62,18 +62,18 @@ class RayCluster:
 
     @property
     def best_card(self) -> Node | None:
-        """The machine with the largest card; None where there is none whose size is known."""
+        """The machine with the largest card; None if there is none whose size is known."""
         found = [node for node in self.nodes if node.gpus and node.card_memory]
         return max(found, key=lambda node: node.card_memory, default=None)
 
     @property
     def best_machine(self) -> Node | None:
-        """The machine with most memory; None where no size is known."""
+        """The machine with most memory; None if no size is known."""
         return max((node for node in self.nodes if node.memory), key=lambda node: node.memory, default=None)
 
 
 def look() -> None:
-    """Asks Ray, every EVERY_S at most once it has answered. Where it does not answer, what it said last stays."""
+    """Asks Ray, every EVERY_S at most once it has answered. If it does not answer, what it said last stays."""
     if not cache.add(ASKED, 1, EVERY_S):
         return
     try:
@@ -90,7 +90,7 @@ def look() -> None:
 
 
 def known() -> RayCluster | None:
-    """What Ray said last; None where it has said nothing yet."""
+    """What Ray said last; None if it has said nothing yet."""
     found = cache.get(KEY)
     return RayCluster(tuple(Node(**each) for each in found)) if found else None
 

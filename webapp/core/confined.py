@@ -98,7 +98,7 @@ _nursery = _Nursery()
 def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
     """What `module:function` of ours returns for these arguments, all of it JSON.
 
-    Raises Exceeded; Invalid where the function does; Problem 503 where no child comes free; RuntimeError for whatever
+    Raises Exceeded; Invalid if the function does; Problem 503 where no child comes free; RuntimeError for whatever
     else it raises, with its traceback.
     """
     if not limits.at_once.acquire(timeout=WAIT_S):
@@ -137,7 +137,7 @@ def _send(to: socket.socket, what: Any) -> None:
 
 
 def _received(source: socket.socket) -> Any:
-    """Raises _Died where the other end is closed, or says more than anybody should."""
+    """Raises _Died if the other end is closed, or says more than anybody should."""
     (size,) = _length.unpack(_exactly(source, _length.size))
     if size > LONGEST_ANSWER:
         raise _Died

@@ -81,7 +81,7 @@ class Input:
 
     @property
     def brief(self) -> str:
-        """It in a few words, beside others; empty where there is nothing to say."""
+        """It in a few words, beside others; empty if there is nothing to say."""
         if self.kind == "bool":
             return self.label.lower() if self.checked else ""
         text = " ".join(self.value.split("\n"))
@@ -371,7 +371,7 @@ def _moved(group: FormGroup) -> None:
 
 
 def _options(schema: dict[str, Any]) -> list[str]:
-    """Names of the sections to choose among; empty where there is no choice."""
+    """Names of the sections to choose among; empty if there is no choice."""
     if "discriminator" not in schema:
         return []
     names = {reference: name for name, reference in schema["discriminator"]["mapping"].items()}

@@ -9,7 +9,7 @@ DEAF_AFTER_S = 30  # a gap between two rounds of upkeep during which we may have
 
 def since(key: str, now: datetime, hears: bool = True) -> datetime:
     """Since when there was a round of upkeep under `key` at least every half minute, on a clock that was not set; silence counts only
-    from then on. `now` where there was none, or where signs of life cannot reach us (`hears`).
+    from then on. `now` if there was none, or where signs of life cannot reach us (`hears`).
 
     After an outage of ours everybody seems silent, though each only waits to be heard; and so on a clock that was set forward.
     """

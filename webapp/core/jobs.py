@@ -78,7 +78,7 @@ class JobKind(Generic[Row]):
                 logger.warning("%s %s was lost to this worker", type(job).__name__, pk)
 
     def held(self, job: Row) -> QuerySet[Row]:
-        """The row, for an UPDATE: nothing where the job is over, or was claimed by this worker and is another's by now."""
+        """The row, for an UPDATE: nothing if the job is over, or was claimed by this worker and is another's by now."""
         pid = vars(job).get("claimed_by")
         ours = [] if pid is None else [locks.held(self.work, self._key(job.pk), pid)]
         return self.rows.filter(self.open, *ours, pk=job.pk)

@@ -17,7 +17,7 @@ IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data|shared
 
 
 def asked_by() -> str:
-    """The id of the request that is answered or whose task is carried out; empty where nobody asked."""
+    """The id of the request that is answered or whose task is carried out; empty if nobody asked."""
     asked = current_request_id.get()
     return "" if asked == NOBODY else asked
 
@@ -29,7 +29,7 @@ def hidden(text: str) -> str:
 
 class RequestIdFilter(logging.Filter):
     """Puts on every log record the id of the request as `request_id`, who asked as `person` (the account's id, or "-"), and the id
-    of the trace as `trace`, which is empty where there is none.
+    of the trace as `trace`, which is empty if there is none.
 
     Django tells of a refused request when the answer is made and the context is gone, and gives the request along.
     """

@@ -39,14 +39,14 @@ class KeyReused(Invalid):
 
 
 def key(text: str | None, *asked: object) -> Key | None:
-    """The key of a request in the words in which it asks; None where it came without one."""
+    """The key of a request in the words in which it asks; None if it came without one."""
     if not text:
         return None
     return Key(text, hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest())
 
 
 def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:
-    """Which of `mine` (one person's, in one workspace) this key has made. Raises KeyReused where it was asked for in other words."""
+    """Which of `mine` (one person's, in one workspace) this key has made. Raises KeyReused if it was asked for in other words."""
     row: Any = mine.filter(launch_key=key.text).first() if key else None
     if row is not None and key and row.launch_digest not in ("", key.digest):  # of older rows it is not known
         raise KeyReused
@@ -57,7 +57,7 @@ def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:
 def made_meanwhile(model: type[Row], user: "User", mine: QuerySet[Row], key: Key | None) -> Row | None:
     """After an IntegrityError: what another request with this key has made at the same moment; None: the error is about something else.
 
-    Raises KeyReused, and Conflict where this person has used the key in another workspace.
+    Raises KeyReused, and Conflict if this person has used the key in another workspace.
     """
     if found := earlier(mine, key):
         return found

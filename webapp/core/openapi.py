@@ -49,7 +49,7 @@ class Document(OpenAPISchema):
         return {**super().get_components(), "responses": {"Error": {"description": STATUSES, "content": content}}}
 
     def add_schema_definitions(self, definitions: dict[str, Any]) -> None:
-        """Raises ValueError where two schemas have one name: the later one would be shown as the other, too."""
+        """Raises ValueError if two schemas have one name: the later one would be shown as the other, too."""
         for name, definition in definitions.items():
             if self.schemas.get(name, definition) != definition:
                 raise ValueError(f"two schemas of the API are called {name}; one of them needs another name")
@@ -64,7 +64,7 @@ class DescribedAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Made once for each prefix, for it takes two seconds of a processor. All who ask share it, so read it only."""
+        """Made once for each prefix, because it takes two seconds of a processor. All who ask share it, so read it only."""
         prefix = self.get_root_path(path_params or {}) if path_prefix is None else path_prefix
         if prefix not in self._documents:
             self._documents[prefix] = self.document(prefix)

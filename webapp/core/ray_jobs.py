@@ -186,7 +186,7 @@ class RayJobKind(Generic[Row]):
 
 
 def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
-    """What Ray says of the job: None where it does not answer, or refuses (another cluster, another token), for the job must end
+    """What Ray says of the job: None if it does not answer, or refuses (another cluster, another token), for the job must end
     all the same."""
     client = None
     try:

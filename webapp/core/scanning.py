@@ -29,7 +29,7 @@ class NotScanned(Exception):
 
 
 def scan(address: str, pieces: Iterable[bytes]) -> str:
-    """What clamd at `address` found in a file, in its words; empty where it found nothing. Raises NotScanned."""
+    """What clamd at `address` found in a file, in its words; empty if it found nothing. Raises NotScanned."""
     try:
         with _connected(address) as line:
             line.sendall(b"zINSTREAM\0")

@@ -55,7 +55,7 @@ def send(address: str, wait_s: float = ROUND_S) -> int:
 
 @dataclass(frozen=True)
 class ReceiverStanding:
-    """How many sealed entries the receiver has not been sent, and why the last round failed; empty where it did not."""
+    """How many sealed entries the receiver has not been sent, and why the last round failed; empty if it did not."""
 
     waiting: int
     problem: str
@@ -92,7 +92,7 @@ def _datagrams(address: str) -> bool:
 
 
 def _deliver(address: str, messages: Iterable[bytes]) -> None:
-    """Raises OSError where they were not taken."""
+    """Raises OSError if they were not taken."""
     with _connected(address) as line:
         if _datagrams(address):
             for each in messages:

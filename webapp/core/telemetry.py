@@ -45,7 +45,7 @@ SUBMISSIONS = Counter(
 def answered(request: HttpRequest | None, method: str, status: int, seconds: float) -> None:
     """Counts a request under its route's pattern: `runs/<int:run_id>`, never the address, of which there are too many.
 
-    `request` is None where none could be made of what came.
+    `request` is None if none could be made of what came.
     """
     route = _route(request)
     REQUESTS.labels(_method(method), route, str(status)).inc()

@@ -44,7 +44,7 @@ def version_write(membership: Membership, dataset_id: int, number: int) -> Datas
 
 
 def versions_read(membership: Membership, ids: Collection[int]) -> list[DatasetVersion]:
-    """The versions with these ids, of whichever datasets; 404 where one is missing."""
+    """The versions with these ids, of whichever datasets; 404 if one is missing."""
     wanted = set(ids)
     rows = DatasetVersion.objects.filter(dataset__workspace_id=may_read(membership).workspace_id, pk__in=wanted)
     found = list(rows.select_related("dataset"))

@@ -120,7 +120,7 @@ class Case(models.Model):
 class EndpointAnswer(models.Model):
     """What a model behind an endpoint answered to a prompt as it was sampled: asked once, whatever ends its worker.
 
-    `key` is the content's address: messages, sampling, seed and number of the sample. `cost` is None where no price is known.
+    `key` is the content's address: messages, sampling, seed and number of the sample. `cost` is None if no price is known.
     """
 
     class State(models.TextChoices):

@@ -1,7 +1,7 @@
 """What an evaluation found, in one shape for all recipes: the page, the HTML report and the JSON export draw it alike.
 
 A report is plain JSON. A cell shows a number with its n, its interval and the number of missing cases, and names the
-tags of the cases behind it: those that carry all of them, every case where there are none. A number that does not exist
+tags of the cases behind it: those that carry all of them, every case if there are none. A number that does not exist
 says why.
 """
 
@@ -105,7 +105,7 @@ def measured_on(items: Iterable[object]) -> dict[str, Any]:
 @dataclass
 class Report:
     """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not. `made`: the dataset
-    that was made on the way, {"dataset", "name", "version"}, with {"pass_rates"} where pass rates were measured on it, or {"problem"}; None where none was
+    that was made on the way, {"dataset", "name", "version"}, with {"pass_rates"} where pass rates were measured on it, or {"problem"}; None if none was
     asked for."""
 
     headline: dict[str, Any]

@@ -195,7 +195,7 @@ class StudyList(Schema):
 
 
 class LicenceMeasure(Schema):
-    """`low` and `high` are null where there is no interval; `why` then says why, as it does where there is no value."""
+    """`low` and `high` are null if there is no interval; `why` then says why, as it does if there is no value."""
 
     name: str
     value: float | None
@@ -223,7 +223,7 @@ class LicenceKnown(Schema):
 
 
 class LicenceOut(Schema):
-    """`known`: newest first, empty where nothing is; `measured_by`: the evaluation recipe that would find out, or empty."""
+    """`known`: newest first, empty if nothing is; `measured_by`: the evaluation recipe that would find out, or empty."""
 
     version: str
     kind: str

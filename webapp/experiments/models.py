@@ -306,7 +306,7 @@ OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
 class Rollout(models.Model):
     """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters.
 
-    `part_values` has the value of each part of the reward by name, null where the part is missing.
+    `part_values` has the value of each part of the reward by name, null if the part is missing.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rollouts")

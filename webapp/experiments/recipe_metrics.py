@@ -78,9 +78,9 @@ def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The recipe's headline metric before and after training; None where there is no value yet.
+    """The recipe's headline metric before and after training; None if there is no value yet.
 
-    `metric` is None where the recipe is unknown to this version. `interval` is the 95% one of `last` and `n` how many cases
+    `metric` is None if the recipe is unknown to this version. `interval` is the 95% one of `last` and `n` how many cases
     that rests on, where they are told.
     """
 
@@ -96,7 +96,7 @@ class RunResult:
 
     @property
     def better(self) -> bool | None:
-        """Whether the gain is one; None where nothing changed, or where the metric has no better side."""
+        """Whether the gain is one; None if nothing changed, or where the metric has no better side."""
         if self.metric is None or not self.metric.better or not self.gain:
             return None
         return (self.gain > 0) == (self.metric.better == "higher")
@@ -121,7 +121,7 @@ def result(run: Run) -> RunResult:
 
 
 def result_json(run: Run) -> dict[str, Any] | None:
-    """`{"metric", "title", "better", "share", "first", "last", "low", "high", "n"}`; None where the recipe is unknown."""
+    """`{"metric", "title", "better", "share", "first", "last", "low", "high", "n"}`; None if the recipe is unknown."""
     found = result(run)
     if found.metric is None:
         return None

@@ -24,7 +24,7 @@ class TooMuch(Exception):
 
 
 def check(packed: int, out: int) -> None:
-    """Raises TooMuch where `out` bytes come out of `packed` ones and that is beyond all measure."""
+    """Raises TooMuch if `out` bytes come out of `packed` ones and that is beyond all measure."""
     if out > OUT:
         raise TooMuch(f"unpacks to more than {OUT // 10**9} GB; split it")
     if out > FREE and out > RATIO * packed:

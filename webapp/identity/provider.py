@@ -34,7 +34,7 @@ WELL_KNOWN = "/.well-known/"
 class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
     @property
     def openid_config(self) -> dict[str, Any]:
-        """The provider's description. Raises OAuth2Error where it is another provider's (OpenID Connect Discovery, section 4.3)."""
+        """The provider's description. Raises OAuth2Error if it is another provider's (OpenID Connect Discovery, section 4.3)."""
         config: dict[str, Any] = super().openid_config
         named = str(self.get_provider().app.settings["server_url"]).partition(WELL_KNOWN)[0]
         if str(config.get("issuer", "")).rstrip("/") != named.rstrip("/"):
@@ -86,7 +86,7 @@ def fits(login: SocialLogin) -> bool:
 
 
 def _told(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpRequest, str], HttpResponse]:
-    """The view, which says so where the provider cannot be asked; 404 where there is none of that name."""
+    """The view, which says so where the provider cannot be asked; 404 if there is none of that name."""
 
     @wraps(view)
     def answered(request: HttpRequest, provider_id: str) -> HttpResponse:

@@ -35,7 +35,7 @@ class Codes(Former):  # type: ignore[misc]  # allauth has no types
 
     @classmethod
     def activate(cls, user: User) -> "Codes":
-        """The person's; made, and kept for `take` in sealed form, where there are none."""
+        """The person's; made, and kept for `take` in sealed form, if there are none."""
         if found := Authenticator.objects.filter(user_id=user.pk, type=KIND).first():
             return cls(found)
         made = ["-".join(wrap(b32encode(secrets.token_bytes(BYTES)).decode().lower(), 4)) for _ in range(COUNT)]

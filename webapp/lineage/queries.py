@@ -52,7 +52,7 @@ class Walked:
 
 
 def walked(membership: Membership, kind: str, row_id: int, way: Way, *, named: bool = True) -> Walked:
-    """`named`: False where the caller's key does not open what people do. Raises Http404."""
+    """`named`: False if the caller's key does not open what people do. Raises Http404."""
     row = fetched(membership, kind, row_id)
     reach = _within(membership.workspace_id, walk((kind, row_id), way))
     return Walked(KINDS[kind], row, way, reach, membership.workspace_id, named and may_name(membership))

@@ -17,7 +17,7 @@ from .walking import Way
 
 FEW, MANY = 10, 100
 UP = ("run", "model", "evaluation", "study", "job")
-"""What is asked for where it comes from, unless one says otherwise; the others, for what became of them."""
+"""What is asked for where it comes from, unless one says otherwise; the others, because what became of them."""
 
 
 @require_GET

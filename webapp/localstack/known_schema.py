@@ -55,7 +55,7 @@ def _code() -> str:
 
 
 def _schema(url: str) -> str:
-    """Changes with the schema; empty where the database cannot say."""
+    """Changes with the schema; empty if the database cannot say."""
     try:
         with psycopg.connect(url, connect_timeout=2) as connection:
             rows = [sorted(map(str, connection.execute(query).fetchall())) for query in SCHEMA]

@@ -48,7 +48,7 @@ def gather() -> int:
 
 @transaction.atomic
 def _gather(user_id: int) -> bool:
-    """False where another worker has gathered them meanwhile, or nothing is left to mail."""
+    """False if another worker has gathered them meanwhile, or nothing is left to mail."""
     # the settings are there: without them nothing is mailed. Two rounds at once take turns at their row
     NoticeSettings.objects.select_for_update().filter(user_id=user_id).first()
     rows = Notice.objects.filter(user_id=user_id, mail=True)

@@ -177,7 +177,7 @@ class Told:
     title: str
     text: str
     href: str
-    """Empty where what it was about is gone."""
+    """Empty if what it was about is gone."""
 
     @property
     def newest(self) -> Notice:

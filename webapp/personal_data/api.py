@@ -1,4 +1,4 @@
-"""One's own data, as a file that a worker writes: for people who are signed in, for it tells of all their workspaces."""
+"""One's own data, as a file that a worker writes: for people who are signed in, because it tells of all their workspaces."""
 
 from datetime import datetime
 from typing import Literal

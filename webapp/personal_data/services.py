@@ -39,7 +39,7 @@ def path_of(row: DataExport) -> Path:
 def ask(user: User) -> DataExport:
     """Has a worker write all that the installation holds about `user`, who fetches it signed in, in place of an earlier file.
 
-    Raises Conflict where one is being written.
+    Raises Conflict if one is being written.
     """
     row = _create(user, user, "")
     record_session(user, "personal_data.asked")
@@ -50,7 +50,7 @@ def ask(user: User) -> DataExport:
 def ask_for(administrator: User, person: User) -> tuple[DataExport, str]:
     """The same for a person who cannot sign in, and the secret of a link that opens the file for whoever has it.
 
-    An earlier link ends. It stands in the audit logs of the person's workspaces. Raises Conflict where one is being written.
+    An earlier link ends. It stands in the audit logs of the person's workspaces. Raises Conflict if one is being written.
     """
     secret = secrets.token_urlsafe(32)
     row = _create(person, administrator, hash_secret(secret))
@@ -104,7 +104,7 @@ def _publish(row: DataExport, half: Path, count: int) -> None:
 
 
 def fetch(row: DataExport) -> archive.Download:
-    """The file, to be sent; that it was fetched stands in the audit log. Raises Gone where it has ended or is not there yet."""
+    """The file, to be sent; that it was fetched stands in the audit log. Raises Gone if it has ended or is not there yet."""
     if not row.ready:
         raise Gone("This file no longer exists, or not yet.")
     found = archive.of_file(path_of(row), f"touchstone-data-{row.created_at:%Y-%m-%d}.zip")

@@ -45,7 +45,7 @@ def report(request: HttpRequest, report_id: s.Id) -> dict[str, Any]:
     "/reports/{report_id}", response=s.ReportPageOut, summary="Save a version of a report, archive or restore it"
 )
 def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageChange) -> dict[str, Any]:
-    """A new title or text needs `base`, the version that you have read: 409 where another has been saved since, whose number is
+    """A new title or text needs `base`, the version that you have read: 409 if another has been saved since, whose number is
     `newest` in the answer."""
     membership = require(request)
     row = access.report_write(membership, report_id)

@@ -210,7 +210,7 @@ def problems(parts: Sequence[ReportWords | ReportBlock]) -> list[LineFault]:
 
 
 def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[int, str]], int | None]:
-    """The lines up to the fence that closes, and where that stands; None where none does."""
+    """The lines up to the fence that closes, and where that stands; None if none does."""
     body: list[tuple[int, str]] = []
     for number, line in lines:
         if line.rstrip() == fence:

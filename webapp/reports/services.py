@@ -103,7 +103,7 @@ def unarchive(membership: Membership, report: ReportPage) -> None:
 
 
 def about(membership: Membership, experiment: int | None, project: int | None) -> dict[str, Any]:
-    """The rows that these ids name, as `create` and `place` take them. Raises Invalid where one is not the workspace's."""
+    """The rows that these ids name, as `create` and `place` take them. Raises Invalid if one is not the workspace's."""
     asked = {"experiment": experiment, "project": project}
     offered: dict[str, QuerySet[Any]] = {
         "experiment": queries.experiments(membership),

@@ -60,7 +60,7 @@ def by_time(held: Mapping[int, tuple[Values, Values]]) -> tuple[list[float], dic
 def chart(
     title: str, lines: Sequence[SvgLine], *, log: bool = False, time: bool = False, share: bool = False
 ) -> SafeString:
-    """Empty where no line has a point that the scale has a place for."""
+    """Empty if no line has a point that the scale has a place for."""
     shown = [(place % SERIES + 1, _positive(each) if log else each) for place, each in enumerate(lines)]
     points = [point for _, each in shown for point in each.points]
     if not points:

@@ -23,7 +23,7 @@ ROWS = 20
 
 @dataclass(frozen=True)
 class TableCell:
-    """`text` is a dash where there is no value; `small` stands below."""
+    """`text` is a dash if there is no value; `small` stands below."""
 
     text: str
     small: str = ""

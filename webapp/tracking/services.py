@@ -126,7 +126,7 @@ def log(
     tags: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
 ) -> None:
-    """All of it or nothing; tags `without` are removed. Raises Invalid where a value has no place here or a param would change,
+    """All of it or nothing; tags `without` are removed. Raises Invalid if a value has no place here or a param would change,
     and Conflict for a run that its program has deleted."""
     news = list(points)
     for place, point in enumerate(news):

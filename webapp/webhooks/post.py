@@ -31,7 +31,7 @@ class NoAnswer(Exception):
 
 
 def post(url: str, headers: dict[str, str], body: bytes, timeout_s: float = TIMEOUT_S) -> ReceiverReply:
-    """Raises NoAnswer, and targets.Refused where the address may not be connected to."""
+    """Raises NoAnswer, and targets.Refused if the address may not be connected to."""
     parsed = targets.parse(url)
     target = httpcore.URL(
         scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"

@@ -103,7 +103,7 @@ def start(
 
 
 def filled(workspace: Workspace, kind: str, subject: str) -> WeightsJob | None:
-    """The job of `stored` under this subject that `fill` has started; None where there is none."""
+    """The job of `stored` under this subject that `fill` has started; None if there is none."""
     job = WeightsJob.objects.filter(workspace=workspace, key=_stored_key(kind, subject)).first()
     return None if job is None or _never_begun(job) else job
 

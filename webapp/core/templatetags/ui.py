@@ -118,7 +118,7 @@ def ago(moment: datetime | None, missing: str = "never") -> SafeString:
 
 @register.simple_tag
 def when(moment: datetime | None, exact: object) -> SafeString:
-    """A time as `ago` has it where it may be exact; else its day alone, for what people do under pseudonyms."""
+    """A time as `ago` has it where it may be exact; else its day alone, because what people do under pseudonyms."""
     if exact or moment is None:
         return ago(moment)
     local = timezone.localtime(moment)

@@ -230,7 +230,7 @@ def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
 
 @router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; none of its rows stay")
 def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
-    """One that runs ends a moment later: follow `GET imports/{id}`. 409 where it is finished or failed."""
+    """One that runs ends a moment later: follow `GET imports/{id}`. 409 if it is finished or failed."""
     membership = require(request, Role.RESEARCHER)
     return _import(imports.cancel_import(membership, access.import_write(membership, job_id)))
 

@@ -80,7 +80,7 @@ def export(
     data card, Croissant metadata (croissant.json) and one file for each split, which the datasets library loads as splits; without it and without `split`, all
     examples are in one file, each with its side in the column `split`. `imported=false` leaves out preferences, rubrics
     and references that came with an import: what people of projects said remains, and a layout that needs one has no row for
-    an example without; the column `labelled_by` says whose each label is. 422 where the
+    an example without; the column `labelled_by` says whose each label is. 422 if the
     version has nothing for the layout."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)

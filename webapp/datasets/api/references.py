@@ -35,7 +35,7 @@ def named(ref: int | str | DatasetIn) -> DatasetIn:
 
 
 def find(workspace_id: int, ref: int | str | DatasetIn) -> DatasetVersion:
-    """The version that is meant. Raises Invalid at `dataset` where there is none."""
+    """The version that is meant. Raises Invalid at `dataset` if there is none."""
     choice = named(ref)
     if choice.id is None and not choice.name:
         raise Invalid("A dataset is missing.", {"dataset": "name one by its id or its name"})

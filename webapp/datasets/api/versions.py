@@ -37,7 +37,7 @@ class ChangeOut(Schema):
 
 
 class EntryOut(Schema):
-    """`before` and `after` are ids of examples; None where the key is only in one of the versions."""
+    """`before` and `after` are ids of examples; None if the key is only in one of the versions."""
 
     key: str
     excerpt: str

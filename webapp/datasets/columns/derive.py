@@ -156,7 +156,7 @@ def judged(example: Example) -> MeanVerdict | None:
 def agreement(preferences: Sequence[Preference]) -> float | None:
     """The share of rater pairs that take the same side, averaged over the pairs of responses that two or more judged.
 
-    A tie and "both bad" are sides of their own; who could not assess took none. None where nobody can agree.
+    A tie and "both bad" are sides of their own; who could not assess took none. None if nobody can agree.
     """
     votes: dict[tuple[str, str], Counter[str]] = {}
     for each in preferences:

@@ -29,7 +29,7 @@ class Offer:
 @dataclass(frozen=True)
 class MeasureSource:
     """`offers(version)`, the newest first; `read(version, job)` gives (key of an example, one array for each of its texts), and
-    raises Invalid where the version has no such job."""
+    raises Invalid if the version has no such job."""
 
     offers: Callable[[DatasetVersion], list[Offer]]
     read: Callable[[DatasetVersion, int], Iterator[tuple[str, list[NDArray[np.float32]]]]]
@@ -51,7 +51,7 @@ def offers(version: DatasetVersion) -> dict[str, list[Offer]]:
 
 
 def perplexities(curation: CurationJob, job: int, window: int, report: CurationReport) -> NDArray[np.float64]:
-    """By position, the largest sliding-window perplexity of the example's responses, in nats; NaN where there is none."""
+    """By position, the largest sliding-window perplexity of the example's responses, in nats; NaN if there is none."""
     places = _places(curation.version)
     found = np.full(len(places), np.nan)
     for done, (key, texts) in enumerate(SOURCES["log_probs"].read(curation.version, job)):

@@ -1,4 +1,4 @@
-"""Which examples are worth training on (METHODS 11): what would go is found, counted and shown; nothing is removed here.
+"""Which examples are worth training on: what would go is found, counted and shown; nothing is removed here.
 
 What an example lacks says nothing against it: one without the number that a step goes by stays, and is counted.
 """

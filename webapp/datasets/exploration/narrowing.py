@@ -37,7 +37,7 @@ def all_positions(version: DatasetVersion, filters: Filters, after: int = -1) ->
 
 
 def _spoken(version: DatasetVersion, held: packed.Columns, filters: Filters) -> packed.Mask | None:
-    """Which positions hold every word of the search; None where nothing is searched for."""
+    """Which positions hold every word of the search; None if nothing is searched for."""
     if not filters.text.strip():
         return None
     asked = tokenizer.terms(filters.text)
@@ -48,7 +48,7 @@ def _spoken(version: DatasetVersion, held: packed.Columns, filters: Filters) -> 
 
 
 def _passed(found: probes.Passed, filters: Filters) -> packed.Mask | None:
-    """Which positions have such a pass rate; None where none is asked for."""
+    """Which positions have such a pass rate; None if none is asked for."""
     kept = found.reach(filters.reach) if filters.reach else None
     return _and(kept, packed.within(found.rate, filters.pass_rate, False) if filters.pass_rate else None)
 
@@ -126,7 +126,7 @@ class _Bins:
 
 
 def _bins(values: Array, name: str) -> _Bins | None:
-    """None where the column holds less than two values."""
+    """None if the column holds less than two values."""
     whole = RANGES[name][2]
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     known = values[~missing]

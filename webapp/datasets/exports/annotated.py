@@ -10,7 +10,7 @@ from ..models import DatasetVersion
 @dataclass(frozen=True)
 class Annotated:
     """What stands in one project now: `answers` to `tasks`, by `people`, between `first` and `last`. `least` and `most` are the answers
-    of a task. `guidelines` are the numbers of the versions that people worked by; empty where they had none."""
+    of a task. `guidelines` are the numbers of the versions that people worked by; empty if they had none."""
 
     project: str
     kind: str

@@ -271,7 +271,7 @@ def _parquet(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _schema(asked: ExportOrder) -> pa.Schema | None:
-    """Of the Parquet file; None where the layout has none."""
+    """Of the Parquet file; None if the layout has none."""
     schema = asked.exporter.schema
     if schema is not None and not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
         schema = schema.remove(schema.get_field_index(EXTRAS))
@@ -304,7 +304,7 @@ def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _columns(asked: ExportOrder) -> pa.Schema | None:
-    """The columns of the layout's file; None where its rows are of no one shape."""
+    """The columns of the layout's file; None if its rows are of no one shape."""
     if asked.kind == "jsonl" and asked.exporter is NATIVE:
         return None  # the examples themselves, and not the table of texts that its Parquet file is
     return _schema(asked)

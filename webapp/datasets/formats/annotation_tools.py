@@ -86,7 +86,7 @@ def _is_number(value: Any) -> bool:
 
 
 def two_sides(texts: Iterable[str]) -> tuple[str, str] | None:
-    """The two names that differ in nothing but A and B, 1 and 2, left and right, ...; None where there is no such pair."""
+    """The two names that differ in nothing but A and B, 1 and 2, left and right, ...; None if there is no such pair."""
     names = {name.lower(): name for name in texts}
     for first, second in SIDES:
         for lower, name in names.items():

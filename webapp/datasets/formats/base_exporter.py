@@ -28,7 +28,7 @@ MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])
 @dataclass(frozen=True)
 class Exporter:
     """`rows` writes one example as no, one or several rows. `holds` names the fields of an example that the layout has
-    a place for by itself; `importer` reads it back. `schema` is of the Parquet file, None where there is none."""
+    a place for by itself; `importer` reads it back. `schema` is of the Parquet file, None if there is none."""
 
     name: str
     label: str

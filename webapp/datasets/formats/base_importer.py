@@ -43,7 +43,7 @@ class Beside(Protocol):
         """Of the files beside it in its folder, where they were given together."""
 
     def rows(self, name: str) -> Iterator[Row]:
-        """The good rows of the file of that name; none where there is no such file. The name is one in the same folder, or one
+        """The good rows of the file of that name; none if there is no such file. The name is one in the same folder, or one
         above it: `../header.json`."""
 
 
@@ -110,7 +110,7 @@ class Importer:
         """As `read`, with None for a row that says nothing new.
 
         `tally` counts the rows as they are read. Those that are taken already are left out, and for those read while it is
-        passing there is None. A converter that is bound to its file sees them all the same, for it may remember what it saw.
+        passing there is None. A converter that is bound to its file sees them all the same, because it may remember what it saw.
         """
         convert = self.converter(beside)
         found = rows(stream, name)

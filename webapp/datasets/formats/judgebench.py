@@ -96,7 +96,7 @@ def of_rationale(row: Row, pair: Row, decisions: list[Row]) -> dict[str, Any]:
 
 
 def _shown(row: Row, pair: Row) -> dict[str, Any]:
-    """The part that all three kinds share; `pair` is empty where the file of pairs was not given."""
+    """The part that all three kinds share; `pair` is empty if the file of pairs was not given."""
     pair_id, files = row["pair_id"], " or ".join(PAIRS)
     question = pair.get("question") or not_given(f"question of pair {pair_id}", files)
     return {
@@ -123,7 +123,7 @@ def _label(row: Row) -> dict[str, Any]:
 
 
 def _decided(row: Row) -> list[dict[str, Any]]:
-    """The judge's two decisions, in the frame of A and B. Where it gave none that could be read, it could not assess."""
+    """The judge's two decisions, in the frame of A and B. If it gave none that could be read, it could not assess."""
     first, second = one_of(row, "decision_AB", STRENGTH), one_of(row, "decision_BA", STRENGTH)
     judge = f"{row.get('judge_name')}:{row.get('judge_model')}"
     return [_judged(f"{judge} AB", first), _judged(f"{judge} BA", None if second is None else -second)]

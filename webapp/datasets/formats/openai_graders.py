@@ -101,7 +101,7 @@ def _string_check(grader: Row, item: Row, result: GradedItem, points: float, dep
 
 
 def _check(operation: str, text: str) -> tuple[str, Row] | None:
-    """The criterion in words, and the verifier that decides it; None where there is none. White space around the texts of an
+    """The criterion in words, and the verifier that decides it; None if there is none. White space around the texts of an
     equality counts for nothing, as in all verifiers of patterns."""
     if operation in ("eq", "ne"):
         escaped = PLAIN.sub(lambda found: _escaped(found[0]), text.strip())
@@ -243,7 +243,7 @@ def _is_response(template: Any) -> bool:
 
 
 def filled(template: Any, item: Row) -> str:
-    """The template with the item's values in their places. Raises Unfilled where one is missing."""
+    """The template with the item's values in their places. Raises Unfilled if one is missing."""
 
     def value(place: re.Match[str]) -> str:
         path = place[1]

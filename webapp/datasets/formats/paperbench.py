@@ -99,7 +99,7 @@ def _grades(tree: Row, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _met(leaf: trees.Node) -> bool | None:
-    """None where the grade is marked invalid, or is neither 0 nor 1."""
+    """None if the grade is marked invalid, or is neither 0 nor 1."""
     known: dict[object, bool] = {0: False, 1: True}
     return known.get(leaf.get("score")) if leaf.get("valid_score", True) else None
 

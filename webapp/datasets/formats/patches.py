@@ -25,7 +25,7 @@ def written(plain: Data, canonical: str, format: str) -> str:
 
 
 def applied(plain: Data, changes: list[Any]) -> Data:
-    """`plain` with the changes. Raises ValueError where they do not fit it: the row was edited too far."""
+    """`plain` with the changes. Raises ValueError if they do not fit it: the row was edited too far."""
     try:
         for path, *value in _last_first(changes):
             _change(plain, path, value)

@@ -38,7 +38,7 @@ _set_values, _set_given, _set_extra, _set_private = (
 
 
 def pair(data: dict[str, Any]) -> Example | None:
-    """The example, or None where the data is not a plain pair of the shape that `fields.pair` gives."""
+    """The example, or None if the data is not a plain pair of the shape that `fields.pair` gives."""
     if data.get("preferences") is not CHOSEN or not data.keys() <= ALLOWED:
         return None
     key, meta = data.get("key"), data.get("meta")
@@ -63,7 +63,7 @@ def pair(data: dict[str, Any]) -> Example | None:
 
 
 def read_back(data: Any) -> dict[str, Any]:
-    """An importer's data in the canonical form, as JSON has it; empty where it makes no example."""
+    """An importer's data in the canonical form, as JSON has it; empty if it makes no example."""
     try:
         example = pair(data) or Example.model_validate(data)
         found: dict[str, Any] = from_json(canonical(example))

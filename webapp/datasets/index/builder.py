@@ -67,7 +67,7 @@ class Gatherer:
         return self.rest() if self._texts >= TEXTS or self._bytes >= BYTES else None
 
     def rest(self) -> WordGroup | None:
-        """The group of what was added since the last one; None where that is nothing."""
+        """The group of what was added since the last one; None if that is nothing."""
         if not self._texts:
             return None
         size, lengths = self._texts, np.concatenate([each.lengths for each in self._parts])

@@ -12,7 +12,7 @@ from ..models import ImportJob
 Heard = Callable[[int], None]
 """Told how many rows were looked at so far; it may raise, and then nothing is left."""
 Source = Callable[[ImportJob, Heard], tuple[Iterator[str], dict[str, Any]]]
-"""(lines of the file, what else there is to say of them: it joins `origin`). Raises Problem where there is nothing."""
+"""(lines of the file, what else there is to say of them: it joins `origin`). Raises Problem if there is nothing."""
 SOURCES: dict[str, Source] = {}
 """`origin["from"]` -> who gathers it; other apps enter theirs."""
 

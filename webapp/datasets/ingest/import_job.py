@@ -326,7 +326,7 @@ def cancel(job: ImportJob) -> None:
 
 @transaction.atomic
 def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
-    """Raises JobLost where it had ended before."""
+    """Raises JobLost if it had ended before."""
     audit.asked_by(job)
     if taken := ImportCheckpoint.of(job.taken):
         _discard(taken)

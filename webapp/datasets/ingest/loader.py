@@ -141,7 +141,7 @@ class Loader:
         return list(repeats.values())
 
     def contradictions(self, names: Sequence[str]) -> dict[int, Settled]:
-        """The prompts and groups that the rows put on both sides, each with the side that it should have; empty where there
+        """The prompts and groups that the rows put on both sides, each with the side that it should have; empty if there
         are none. `names` are those of the files."""
         return split_conflicts.settled(split_conflicts.InTable(self._rows), names)
 

@@ -120,7 +120,7 @@ def _send(to: IO[bytes], what: Any) -> None:
 
 
 def _received(source: IO[bytes]) -> Any:
-    """What the other end says next. Raises EOFError where it is closed."""
+    """What the other end says next. Raises EOFError if it is closed."""
     (size,) = _length.unpack(_exactly(source, _length.size))
     return pickle.loads(_exactly(source, size))  # noqa: S301  from our own process
 

@@ -193,7 +193,7 @@ def _unstorable(line: int, error: ValueError) -> RowProblem:
 
 
 def _bounded(rows: Iterator[Row], progress: ReadProgress, tally: Tally, start: int) -> Iterator[Row]:
-    """The rows of one batch, behind the first `start`. Where it ends is the same whether they are converted or passed over."""
+    """The rows of one batch, behind the first `start`. If it ends is the same whether they are converted or passed over."""
     bytes_before = progress.bytes_out  # packed a hundredfold, a batch of packed bytes would not fit into memory
     for row in rows:
         yield row

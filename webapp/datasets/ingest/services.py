@@ -102,7 +102,7 @@ def _started(membership: Membership, job: ImportJob, **detail: Any) -> None:
 
 
 def _room(workspace_id: int, size: int) -> None:
-    """Raises OverQuota where the workspace may have no further import, or none of so many bytes. Holds until the commit."""
+    """Raises OverQuota if the workspace may have no further import, or none of so many bytes. Holds until the commit."""
     limits = quotas.of(workspace_id)
     if limits.imports_at_once is None and limits.import_bytes is None:
         return
@@ -159,7 +159,7 @@ def run_import(job_id: int) -> None:
 def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
     """An import that has stored nothing ends at once, another as soon as its worker hears of it; nothing of it stays.
 
-    Asking twice changes nothing; Conflict where the import was over before it was asked.
+    Asking twice changes nothing; Conflict if the import was over before it was asked.
     """
     State = ImportJob.State
     with transaction.atomic():

@@ -36,7 +36,7 @@ WHERE = {"added": "gone.id IS NULL", "removed": "come.id IS NULL", "changed": "g
 
 @dataclass(frozen=True)
 class ChangedKey:
-    """One key: ids of its examples on both sides (None where it has none), and the fields in which they differ."""
+    """One key: ids of its examples on both sides (None if it has none), and the fields in which they differ."""
 
     key: str
     excerpt: str

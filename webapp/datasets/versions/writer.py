@@ -32,7 +32,7 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
 
 @contextmanager
 def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
-    """The same, without waiting for another writer: Conflict where there is one."""
+    """The same, without waiting for another writer: Conflict if there is one."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
         if not ours:

@@ -51,7 +51,7 @@ def pass_rates(request: HttpRequest, dataset_id: int, number: int) -> HttpRespon
 def _wanted(
     membership: Membership, version: DatasetVersion, listed: list[Probe], given: Mapping[str, str]
 ) -> Probe | None:
-    """Raises 404 where one is asked for and not there."""
+    """Raises 404 if one is asked for and not there."""
     if evaluation := given.get("evaluation"):
         number = whole(evaluation) or 0  # what is no number is no evaluation's
         measured = probes.all_of(version.dataset_id).filter(evaluation=number).order_by("-id").first()

@@ -136,7 +136,7 @@ def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None,
 
 
 def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
-    """Pauses, resumes (`queued`) or cancels. Asking for the state it is in changes nothing; Conflict where no way leads."""
+    """Pauses, resumes (`queued`) or cancels. Asking for the state it is in changes nothing; Conflict if no way leads."""
     if to not in MOVES:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
     with transaction.atomic():
@@ -201,7 +201,7 @@ def rerun(
     """The same again from its stored config. What judges have said is not asked again.
 
     With `resample` it is: with samples that no evaluation of the same benchmark has used. The earlier ones are kept.
-    Raises KeyReused where the key came with another request.
+    Raises KeyReused if the key came with another request.
     """
     return create(
         membership,

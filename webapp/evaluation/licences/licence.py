@@ -73,7 +73,7 @@ class Licence:
 
     @property
     def recipe(self) -> str:
-        """The evaluation that would measure it; empty where there is none for its kind."""
+        """The evaluation that would measure it; empty if there is none for its kind."""
         return MEASURED_BY.get(self.kind, "")
 
     @property

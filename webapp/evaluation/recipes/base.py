@@ -113,7 +113,7 @@ class RecipeOutcome:
 class JudgedQuestion:
     """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
 
-    `id` is that of the stored verdict; 0 where the question was not asked. `state`: done, missing (answered, unusably),
+    `id` is that of the stored verdict; 0 if the question was not asked. `state`: done, missing (answered, unusably),
     failed (the endpoint gave no answer) or uncalled.
     """
 
@@ -127,7 +127,7 @@ class JudgedQuestion:
 
 @dataclass(frozen=True)
 class VerdictSpending:
-    """Of stored verdicts: seconds of those with a latency; None where nothing is known of tokens or cost."""
+    """Of stored verdicts: seconds of those with a latency; None if nothing is known of tokens or cost."""
 
     latencies: list[float]
     tokens: int | None
@@ -155,7 +155,7 @@ class Writer(Section):
 
 @dataclass(frozen=True)
 class WrittenText:
-    """What a writer answered to a prompt. `problem` says why there is no text; `tokens` is None where nobody counted."""
+    """What a writer answered to a prompt. `problem` says why there is no text; `tokens` is None if nobody counted."""
 
     example: str
     sample: int
@@ -183,7 +183,7 @@ class StudyJudgement:
 @dataclass(frozen=True)
 class ProjectAnswer:
     """An answer of a project: what it is about and what it says, in the frame of its task. `rater` is a pseudonym, `seconds` is 0
-    where nobody measured them, `texts` are the responses by their ids as the person saw them."""
+    if nobody measured them, `texts` are the responses by their ids as the person saw them."""
 
     example: str
     subject: Mapping[str, Any]
@@ -212,14 +212,14 @@ class Context(Protocol):
     dataset: str
 
     def examples(self) -> Iterator[Example]:
-        """Of the dataset version, in its order; empty where there is none."""
+        """Of the dataset version, in its order; empty if there is none."""
 
     def graded(self, datasets: Sequence[int]) -> Iterator[tuple[str, Iterator[Example]]]:
         """The evaluation's own version and the newest of each of these datasets: its name, and its examples. Raises
         NothingToScore for one that is not there."""
 
     def lines(self) -> Iterator[Any]:
-        """Of the recording, in its order; empty where there is none."""
+        """Of the recording, in its order; empty if there is none."""
 
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
@@ -241,7 +241,7 @@ class Context(Protocol):
 
     def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:
         """What each reward model of the registry gives the responses, by example and response, of the first `most` prompts
-        that have any; None where it cannot read one. Raises Stopped, and ClusterWaiting while the cluster is at it."""
+        that have any; None if it cannot read one. Raises Stopped, and ClusterWaiting while the cluster is at it."""
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
@@ -253,7 +253,7 @@ class Context(Protocol):
         """Mean cosine distance of the texts under each key; None for fewer than two. Raises NotMeasured."""
 
     def novelty(self, run: int, step: int | None) -> list[float | None]:
-        """rho of each of `rollouts`, in their order; None where a response has no token. Raises NotMeasured."""
+        """rho of each of `rollouts`, in their order; None if a response has no token. Raises NotMeasured."""
 
     def study(self, project: int) -> Iterator[StudyJudgement]:
         """The answers of a study's project as they stand now."""

@@ -1,4 +1,4 @@
-"""Rationale consistency (MetaJudge, 2025; METHODS 4): is a judge right for the reasons people have?"""
+"""Rationale consistency (MetaJudge, 2025): is a judge right for the reasons people have?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

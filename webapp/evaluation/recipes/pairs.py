@@ -17,7 +17,7 @@ WORDS = {NO_LABEL: "Without a label", TIED: "Label is a tie", NO_RUBRIC: "Withou
 
 @dataclass(frozen=True)
 class FirstComparison:
-    """The pair of an example's first comparison. `label` is None where no rater decided or they are evenly split between
+    """The pair of an example's first comparison. `label` is None if no rater decided or they are evenly split between
     the two sides."""
 
     example: Example
@@ -40,7 +40,7 @@ class FirstComparison:
 
 
 def pair_of(example: Example) -> FirstComparison | None:
-    """None where the example has no comparison."""
+    """None if the example has no comparison."""
     if not example.preferences:
         return None
     first = example.preferences[0]

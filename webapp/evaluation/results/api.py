@@ -99,7 +99,7 @@ def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:
 
 
 def _found(row: Evaluation) -> Evaluation:
-    """Raises Conflict where it has found nothing."""
+    """Raises Conflict if it has found nothing."""
     if row.results is None or row.recipe not in RECIPES:
         raise Conflict(f"This evaluation has no results; it is {row.state}.", "no_results")
     return row

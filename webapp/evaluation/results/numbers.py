@@ -24,7 +24,7 @@ OTHER = "other"
 class Measured(Schema):
     """One number. `subject`: the judge, model, condition or criterion that it is about; `group`: the part of the data that it
     is of, null for all of it; `beside`: what `subject` is compared with; `x`: the place on a curve. A `value` that does not
-    exist is null, and `why` says why. `low` and `high` are the ends of the 95% interval, null where there is none; `interval`
+    exist is null, and `why` says why. `low` and `high` are the ends of the 95% interval, null if there is none; `interval`
     says how it was made, or why there is none. `n` counts the cases behind it, `missing` those that should be and are not.
     `text` stands where words were found and no number. `cases`: the tags of the cases behind it (`…/cases?tag=`)."""
 

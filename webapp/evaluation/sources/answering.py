@@ -87,10 +87,10 @@ def name(workspace_id: int, writer: Writer) -> str:
 
 
 def jobs(evaluation: Evaluation, models: Sequence[int], config: Any, again: bool, most: int = 0) -> list[WeightsJob]:
-    """The job of each model, started where there is none: one that writes answers the prompts, one that scores reads the
+    """The job of each model, started if there is none: one that writes answers the prompts, one that scores reads the
     responses of the first `most`. `again`: a job that stopped or failed goes on.
 
-    Raises Halted where one has ended otherwise than finished.
+    Raises Halted if one has ended otherwise than finished.
     """
     kind = WeightsJob.Kind.SCORE if most else WeightsJob.Kind.GENERATE
     found = {job.model_id: job for job in evaluation.jobs.filter(kind=kind).select_related("model")}
@@ -197,7 +197,7 @@ def of_endpoint(
 ) -> list[WrittenText]:
     """Asks what has no answer yet and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
 
-    Raises Halted where calls are left to make.
+    Raises Halted if calls are left to make.
     """
     sampling = Sampling(temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_new_tokens)
     calls = [call for example in examples for call in _calls(example, sampling, config.samples, config.seed)]
@@ -227,7 +227,7 @@ def _called(
     stop: Callable[[], bool],
     budget: Budget | None,
 ) -> str:
-    """Why it ended early; empty where it did not."""
+    """Why it ended early; empty if it did not."""
     try:
         target = endpoint_target(endpoint)
     except (EndpointProblem, Problem) as problem:

@@ -86,7 +86,7 @@ def ask(
     tell: Callable[[int, int, str], None],
     draw: int = 0,
 ) -> None:
-    """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted where calls are left to make."""
+    """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted if calls are left to make."""
     planned = len(inputs) * _calls_each(version, inputs)
 
     def progress(counts: CallCounts) -> None:
@@ -128,7 +128,7 @@ def ask_by_job(
     stop: Callable[[], bool],
     draw: int = 0,
 ) -> WeightsJob | None:
-    """The job that asks what nobody asked before; None once nothing is left. Raises Halted where it has ended before that."""
+    """The job that asks what nobody asked before; None once nothing is left. Raises Halted if it has ended before that."""
     data = evaluation.dataset_version
     errand = Errand(
         evaluation.workspace,
@@ -181,7 +181,7 @@ def _words(counts: CallCounts) -> str:
 
 
 def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: Decimal) -> Budget | None:
-    """What is left of the config's budget; None where there is none."""
+    """What is left of the config's budget; None if there is none."""
     if not config:
         return None
     tokens = config.get("tokens")

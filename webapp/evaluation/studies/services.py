@@ -35,7 +35,7 @@ def make(
 ) -> Project:
     """An open project in two arms on the pairs for which the model wrote a rubric: `people` judge each pair in each arm.
 
-    `tags`: only the cases that carry all of them. Raises Invalid at `name`, `people` or `tag`, Conflict where the
+    `tags`: only the cases that carry all of them. Raises Invalid at `name`, `people` or `tag`, Conflict if the
     evaluation has no rubrics to compare.
     """
     version = evaluation.dataset_version

@@ -29,7 +29,7 @@ def make_tasks(
     """A dataset of the examples behind the cases that carry all of `tags`, and an open project on it.
 
     Of each example the responses that the cases are about stay; all of them where a comparison would have only one. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
-    `tag`, Conflict where the evaluation has no dataset.
+    `tag`, Conflict if the evaluation has no dataset.
     """
     version = evaluation.dataset_version
     if version is None:

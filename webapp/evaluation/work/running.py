@@ -136,7 +136,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
 
 
 def _running(evaluation: Evaluation) -> QuerySet[Evaluation]:
-    """For an UPDATE of its worker: nothing where a person paused or ended it, or another worker has it."""
+    """For an UPDATE of its worker: nothing if a person paused or ended it, or another worker has it."""
     return EVALUATION.held(evaluation).filter(state=State.RUNNING)
 
 
@@ -400,7 +400,7 @@ class RecipeWork:
             Evaluation.objects.filter(pk=self.evaluation.pk).update(progress=progress)
 
     def _spent(self, budget: Budget | None) -> dict[str, Any]:
-        """What calls have used of the config's budget; nothing where it has none. `budget`: of the calls under way."""
+        """What calls have used of the config's budget; nothing if it has none. `budget`: of the calls under way."""
         if not self.evaluation.config.get("budget"):
             return {}
         tokens, money = (budget.spent_tokens, budget.spent_money) if budget else (0, Decimal(0))

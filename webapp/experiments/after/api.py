@@ -49,7 +49,7 @@ def add(
 
 @router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Take back a step that waits")
 def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any]:
-    """With those behind it. 409 where it was launched or refused."""
+    """With those behind it. 409 if it was launched or refused."""
     membership = require(request)
     run, step = access.step_write(membership, run_id, step_id)
     step = services.cancel(membership, run, step)

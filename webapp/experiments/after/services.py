@@ -111,7 +111,7 @@ def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: 
 
 
 def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> dict[str, BaseSpec]:
-    """How the judges will be asked that a run of this recipe and config trains. Raises ConfigInvalid where it trains none."""
+    """How the judges will be asked that a run of this recipe and config trains. Raises ConfigInvalid if it trains none."""
     found = {}
     for path, role in judges.items():
         spec = resolve(recipe, stored(recipe, config)).asked_as(role) if recipe in RECIPES else None
@@ -157,7 +157,7 @@ def leaves_a_policy(recipe: str) -> bool:
 
 
 def cancel(membership: Membership, run: Run, step: ChainStep) -> ChainStep:
-    """Takes back a step that waits, and those behind it. Twice is harmless; Conflict where it was launched or refused."""
+    """Takes back a step that waits, and those behind it. Twice is harmless; Conflict if it was launched or refused."""
     with transaction.atomic():
         held = ChainStep.objects.select_for_update().get(pk=step.pk)
         if held.state == State.WAITING:

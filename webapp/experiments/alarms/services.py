@@ -29,7 +29,7 @@ Place = tuple[int, int, int]  # step, group, index
 
 @dataclass(frozen=True)
 class AlarmExample:
-    """A response that shows it; `text` is empty where it is gone, and ends in an ellipsis where it goes on."""
+    """A response that shows it; `text` is empty if it is gone, and ends in an ellipsis where it goes on."""
 
     group: int
     index: int
@@ -141,7 +141,7 @@ def ask(membership: Membership, run: Run, alarm: RunAlarm) -> int:
     """Sends the responses of the alarm to people, who grade them as they grade what `people.share` draws: in the run's project,
     blind to the judge. How many were not there already; a second press sends none.
 
-    Raises Conflict where the alarm names no response.
+    Raises Conflict if the alarm names no response.
     """
     data = AlarmData.model_validate(alarm.content)
     if not data.places:

@@ -120,7 +120,7 @@ class Standing:
 
 
 def plan_of(name: str) -> Plan:
-    """Raises Invalid where there is no such plan."""
+    """Raises Invalid if there is no such plan."""
     plan = PLANS.get(name)
     if plan is None:
         raise Invalid("There is no such claim.", {"plan": f"one of {', '.join(PLANS)}"})

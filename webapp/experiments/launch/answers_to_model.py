@@ -53,7 +53,7 @@ def ready(workspace_id: int) -> list[AnsweredProject]:
 def train(membership: Membership, project: Project) -> Run:
     """Publishes every answer as its person's, and starts a reward model on them. A second click gets the run of the first.
 
-    Raises Conflict where there are too few answers, so many that a job must publish them, or no model to begin with, and
+    Raises Conflict if there are too few answers, so many that a job must publish them, or no model to begin with, and
     as `publish` and `launch` do.
     """
     answers = next((each.answers for each in ready(project.workspace_id) if each.project.pk == project.pk), 0)

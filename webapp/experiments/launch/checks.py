@@ -209,7 +209,7 @@ def _teacher_problems(base: RegisteredModel, slots: list[FilledSlot]) -> Iterato
 
 
 def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
-    """None where the workspace has none such."""
+    """None if the workspace has none such."""
     return stored.version_of(membership.workspace_id, choice.id, choice.name, choice.version)
 
 

@@ -38,7 +38,7 @@ class ShownForecast:
 
     @property
     def there(self) -> str:
-        """How much there is; empty where it is not known."""
+        """How much there is; empty if it is not known."""
         device = self.found.device if self.found else None
         return f"{_size(device.memory)} of {device.name}" if device else ""
 
@@ -63,7 +63,7 @@ def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
 
 
 def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
-    """What does not fit into what the cluster has, at the first field that would help; nothing where either is unknown."""
+    """What does not fit into what the cluster has, at the first field that would help; nothing if either is unknown."""
     try:
         shape = shape_of(model)
     except ShapeUnknown:
@@ -87,7 +87,7 @@ def shape_of(model: RegisteredModel) -> ModelShape:
 
 
 def device() -> Device | None:
-    """Where the cluster would put a run: on a GPU where it has some, else on its largest machine. None where it is not known."""
+    """Where the cluster would put a run: on a GPU where it has some, else on its largest machine. None if it is not known."""
     there = cluster.known()
     if there is None:
         return None

@@ -155,7 +155,7 @@ def fork(
 ) -> Run:
     """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
 
-    With `start_step` the new run goes on from that checkpoint of `run`. Raises Conflict where it keeps none of that step.
+    With `start_step` the new run goes on from that checkpoint of `run`. Raises Conflict if it keeps none of that step.
     """
     return launch(
         membership,

@@ -44,7 +44,7 @@ def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, An
 
 @router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Pause after the present step, with a checkpoint")
 def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """It gives its place to others until it is resumed, and is not over. Pausing twice changes nothing. 409 where it is over or
+    """It gives its place to others until it is resumed, and is not over. Pausing twice changes nothing. 409 if it is over or
     stopping."""
     membership = require(request)
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
@@ -59,7 +59,7 @@ def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Continue to more steps")
 def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, Any]:
-    """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
+    """From the last checkpoint of a finished or stopped run. 409 if its model is in use, or no checkpoint is kept."""
     membership = require(request)
     return serializers.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
 
@@ -75,7 +75,7 @@ def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[s
 @router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit how long it may run")
 def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str, Any]:
     """All its attempts together, without what it waits in the line. Then it stops after its step, with a checkpoint, and is resumed
-    only with a new limit (409, `time_limit`). 422 where that much is used already."""
+    only with a new limit (409, `time_limit`). 422 if that much is used already."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
@@ -98,6 +98,6 @@ def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> di
 @router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Start not before a time")
 def start_not_before(request: HttpRequest, run_id: RunId, payload: ScheduleIn) -> dict[str, Any]:
     """Of a run that waits, is paused or is over: until then it takes no place, and null lets it wait like any other. 422 for a time
-    that has passed, 409 where it has started."""
+    that has passed, 409 if it has started."""
     membership = require(request)
     return serializers.run(schedule.change(membership, access.run_write(membership, run_id), payload.not_before))

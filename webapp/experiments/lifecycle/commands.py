@@ -19,7 +19,7 @@ def trainer_command(config: Mapping[str, Any]) -> str:
 
 
 def sampler_is_missing(config: Mapping[str, Any]) -> bool:
-    """True where a run with this config would fail for want of vLLM. A cluster with a command of its own is not known."""
+    """True if a run with this config would fail for want of vLLM. A cluster with a command of its own is not known."""
     if settings.VLLM_ENVIRONMENT is None or not _starts_vllm(config):
         return False
     return not _made() and find_spec("vllm") is None

@@ -12,7 +12,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 def left(run: Run, now: datetime) -> float | None:
-    """Seconds until the run is over, as its process last said; None where it has not said, or stands still."""
+    """Seconds until the run is over, as its process last said; None if it has not said, or stands still."""
     if (
         run.state not in (Run.State.RUNNING, Run.State.PAUSING, Run.State.STOPPING)
         or run.eta_s is None
@@ -31,7 +31,7 @@ def left_of_job(job: WeightsJob, now: datetime) -> float | None:
 
 
 def until(wanted: float, frees: Iterable[tuple[float | None, float]]) -> float | None:
-    """Seconds until `wanted` are free; `frees` holds after how long each who has some gives back how many. None where those of whom
+    """Seconds until `wanted` are free; `frees` holds after how long each who has some gives back how many. None if those of whom
     it is known do not suffice."""
     if wanted <= 0:
         return 0.0

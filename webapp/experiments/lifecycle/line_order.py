@@ -35,7 +35,7 @@ class Why(Enum):
 
 
 class Gpus:
-    """Those of the cluster that nobody holds. Where it never had any, nobody waits for them; where it had some and has none now,
+    """Those of the cluster that nobody holds. If it never had any, nobody waits for them; where it had some and has none now,
     everybody does who asks for some."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Gpus:
         return not any(node.has(wanted) for node in found.nodes)
 
     def take(self, claimant: Claimant) -> bool:
-        """False where too few are free."""
+        """False if too few are free."""
         if not self.there:
             return not self.lost or not claimant.gpus
         needed = self._cards(claimant)

@@ -31,7 +31,7 @@ def has() -> int:
 
 
 def lost() -> int:
-    """GPUs that the cluster had, where it has none now or nothing is known of it: they are waited for. 0 where it has some, or
+    """GPUs that the cluster had, where it has none now or nothing is known of it: they are waited for. 0 if it has some, or
     never had any."""
     return 0 if has() else cluster.had()
 
@@ -99,7 +99,7 @@ def words(gpus: float) -> str:
 
 
 def waits(run: Run) -> str:
-    """Why Ray has not started a run yet; empty where nothing is missing that it asked for."""
+    """Why Ray has not started a run yet; empty if nothing is missing that it asked for."""
     if gone := lost():
         return f"Waits in Ray's queue: {missing(gone)}"
     there = has()

@@ -19,7 +19,7 @@ MOST = timedelta(days=366)
 
 
 def problem(moment: datetime | None, now: datetime) -> str:
-    """What is wrong with a time to start; empty where nothing is."""
+    """What is wrong with a time to start; empty if nothing is."""
     if moment is None:
         return ""
     if moment < now - SLACK:
@@ -36,7 +36,7 @@ def check(moment: datetime | None) -> None:
 def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
     """Another time, or none: then it waits like any other. The same twice changes nothing.
 
-    Raises Invalid for a time that has passed, Conflict where it has started.
+    Raises Invalid for a time that has passed, Conflict if it has started.
     """
     if run.is_logged:
         raise LoggedElsewhere

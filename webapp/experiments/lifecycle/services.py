@@ -111,7 +111,7 @@ def _over_at_once(actor: User | None, run: Run, reason: str) -> bool:
 def pause(membership: Membership, run: Run) -> Run:
     """Asks a run to save after its present step and to give its place back, until it is resumed. Twice is harmless.
 
-    Raises Conflict where it is over or stopping.
+    Raises Conflict if it is over or stopping.
     """
     if run.is_logged:
         raise LoggedElsewhere

@@ -36,7 +36,7 @@ def is_used_up(run: Run, now: datetime) -> bool:
 
 
 def check(run: Run, now: datetime) -> None:
-    """Raises Conflict where the run would be stopped again at once."""
+    """Raises Conflict if the run would be stopped again at once."""
     if is_used_up(run, now):
         raise Conflict("Its time limit is used up. Raise or lift it first, under Time limit.", "time_limit")
 

@@ -28,7 +28,7 @@ class OutgoingQueue:
         self._news.set()
 
     async def next(self, within_s: float) -> str | None:
-        """The oldest; None where there was none for `within_s` seconds."""
+        """The oldest; None if there was none for `within_s` seconds."""
         if not self._texts:
             self._news.clear()
             with contextlib.suppress(TimeoutError):

@@ -55,7 +55,7 @@ def written(run_id: int, first_steps: Mapping[str, int], steps: int) -> None:
 
 
 def condense(run_id: int) -> None:
-    """Brings the levels of a run up to date. Does nothing where somebody else is at it."""
+    """Brings the levels of a run up to date. Does nothing if somebody else is at it."""
     with locks.alone(locks.Work.LEVELS, run_id) as ours:
         waiting = _keys(run_id) if ours else []
         while waiting:

@@ -77,7 +77,7 @@ def _levels(reach: Sequence[stored.Covered], buckets: int) -> Iterator[tuple[int
 
 
 class Tails:
-    """Points behind the levels. Where nobody has condensed a long run yet, they are thinned as they come, so that memory stays small."""
+    """Points behind the levels. If nobody has condensed a long run yet, they are thinned as they come, so that memory stays small."""
 
     def __init__(self) -> None:
         self.are_long = False

@@ -38,7 +38,7 @@ class LoggedPoint:
 
 @dataclass(frozen=True)
 class NewestPoint:
-    """The point of the last step of a key. `value` is None where there is only a histogram."""
+    """The point of the last step of a key. `value` is None if there is only a histogram."""
 
     key: str
     step: int

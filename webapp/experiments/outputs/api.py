@@ -52,7 +52,7 @@ def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -
     summary="Make a model of the registry out of a kept checkpoint",
 )
 def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> Status[WeightsJob]:
-    """A job of the cluster does it: follow it under `/weights-jobs`. 409 where the checkpoint is gone."""
+    """A job of the cluster does it: follow it under `/weights-jobs`. 409 if the checkpoint is gone."""
     membership = access.may_write(require(request))
     return Status(201, exporting.export(membership, access.artifact_read(membership, run_id, artifact_id)))
 
@@ -65,6 +65,6 @@ def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> 
 )
 def model_as_judge(request: HttpRequest, model_id: RunId, payload: TrainedJudgeIn) -> Status[JudgeVersion]:
     """A judge with the prompt and the reader that the run trained the model with, and an endpoint with its weights. What was
-    made before is answered again. 409 where the model is no output of a run that trains judges, or its files are gone."""
+    made before is answered again. 409 if the model is no output of a run that trains judges, or its files are gone."""
     membership = require(request)
     return Status(201, trained_judges.use(membership, model_write(membership, model_id), payload.name))

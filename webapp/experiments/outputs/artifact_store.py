@@ -70,7 +70,7 @@ def _copy_checkpoint(run: Run, folder: Path, beat: Callable[[], None]) -> None:
 def _take_over(run: Run, beat: Callable[[], None]) -> None:
     """The checkpoint of another run that it goes on from, copied within the store. A run that was deleted meanwhile leaves none.
 
-    Raises Problem where it is gone, and StoreAway; then what is there already is not copied again.
+    Raises Problem if it is gone, and StoreAway; then what is there already is not copied again.
     """
     rows = Artifact.objects.filter(run=run.forked_from_id, role=CHECKPOINT, step=run.start_step)
     source = rows.exclude(files=[]).first()
@@ -112,7 +112,7 @@ def folder(run: Run, name: str) -> Links:
 
 
 def artifact(run: Run, path: str) -> Links | None:
-    """Of the run's own; None where it has none of that name there. Raises StoreAway."""
+    """Of the run's own; None if it has none of that name there. Raises StoreAway."""
     row = Artifact.objects.filter(run=run, path=path).exclude(files=[]).first()
     return artifact_store.links("GET", artifacts.place(row), artifacts.placed(row).files) if row else None
 

@@ -23,7 +23,7 @@ CHECKPOINT = "checkpoint"
 
 
 def export(membership: Membership, artifact: Artifact) -> WeightsJob:
-    """Starts the export of a checkpoint, or finds the one that was started. Raises Conflict where there is none to export."""
+    """Starts the export of a checkpoint, or finds the one that was started. Raises Conflict if there is none to export."""
     run = artifact.run
     if artifact.role != CHECKPOINT:
         raise Conflict("Only checkpoints are exported; this is something else.", code="no_checkpoint")
@@ -64,7 +64,7 @@ def _items(job: WeightsJob, after: int) -> Items:
 
 @transaction.atomic
 def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
-    """With the numbers of the models in the registry. Raises Invalid where the outcome is not what an export tells."""
+    """With the numbers of the models in the registry. Raises Invalid if the outcome is not what an export tells."""
     try:
         found = [ArtifactData.model_validate(each) for each in outcome.get("artifacts", [])]
     except ValidationError as error:

@@ -21,7 +21,7 @@ def checkpoints(run: Run) -> list[Artifact]:
 
 
 def checkpoint(run: Run, step: int) -> Artifact:
-    """Raises Conflict where the run keeps none of that step, with those it keeps."""
+    """Raises Conflict if the run keeps none of that step, with those it keeps."""
     kept = checkpoints(run)
     found = next((row for row in kept if row.step == step), None)
     if found is None:
@@ -33,7 +33,7 @@ def checkpoint(run: Run, step: int) -> Artifact:
 
 def hold(source: Artifact) -> None:
     """What lies in the artifact store is neither pruned nor deleted until the transaction ends, and afterwards not while a fork
-    awaits it. Raises Conflict where it just was, or where there is no such store any more."""
+    awaits it. Raises Conflict if it just was, or if there is no such store any more."""
     if not source.files:
         return
     if not artifact_store.used():
@@ -55,8 +55,8 @@ def awaiting(run: Run) -> QuerySet[Run]:
 def adopt(source: Artifact, run: Run) -> None:
     """The checkpoint becomes one of `run` as well: what the other run prunes does not concern it.
 
-    Files are linked, not copied, for nobody writes into a checkpoint that is complete. What lies in the artifact store is copied
-    there when the run is launched. Raises Conflict where the files are gone.
+    Files are linked, not copied, because nobody writes into a checkpoint that is complete. What lies in the artifact store is copied
+    there when the run is launched. Raises Conflict if the files are gone.
     """
     if source.files:
         return

@@ -29,7 +29,7 @@ def use(membership: Membership, model: RegisteredModel, name: str = "") -> Judge
     """The first version of a judge whose answers `model` gives, with weights on this installation; without a `name` it has the
     model's. Asked twice, it is the version that there is.
 
-    Raises Conflict where the model is none of a run that trains judges, or its files are gone, Invalid at `name`.
+    Raises Conflict if the model is none of a run that trains judges, or its files are gone, Invalid at `name`.
     """
     spec = trained_as(model)
     if model.archived_at is not None:
@@ -53,7 +53,7 @@ def use(membership: Membership, model: RegisteredModel, name: str = "") -> Judge
 
 
 def trained_as(model: RegisteredModel) -> BaseSpec:
-    """The spec of the judge that the model was trained to be. Raises Conflict where it is none, or nobody knows."""
+    """The spec of the judge that the model was trained to be. Raises Conflict if it is none, or nobody knows."""
     artifact = getattr(model, "artifact", None)
     if artifact is None:
         raise Conflict(

@@ -22,7 +22,7 @@ def run_reasons(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/reasons", response={201: ReasonsOut}, summary="Match the reasons of a judgement")
 def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn) -> Status[dict[str, Any]]:
-    """409 where somebody has matched it meanwhile. The answer has the next one."""
+    """409 if somebody has matched it meanwhile. The answer has the next one."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     pairs = [f"{human}-{model}" for human, model in payload.matches]

@@ -47,7 +47,7 @@ def share(run: Run) -> float:
 
 
 def project_name(config: Mapping[str, Any]) -> str:
-    """Of the project that the config names; empty where people are asked in the standing one, or not at all."""
+    """Of the project that the config names; empty if people are asked in the standing one, or not at all."""
     found = config.get("people") or {}
     return str(found.get("project", "")) if found.get("share") else ""
 
@@ -217,7 +217,7 @@ class JudgeAgreement:
 
 
 def agreement(run: Run) -> JudgeAgreement | None:
-    """As far as people have answered; None where none are asked. Two queries, however many responses."""
+    """As far as people have answered; None if none are asked. Two queries, however many responses."""
     wanted = share(run)
     if not wanted:
         return None
@@ -310,6 +310,6 @@ def _votes(judged: Mapping[int, Mapping[str, bool]]) -> dict[int, dict[str, list
 
 
 def _compared(judge: Mapping[str, bool], people: Mapping[str, Sequence[bool]]) -> list[bool | None]:
-    """Criterion by criterion whether most people say what the judge says; None where as many say one thing as the other."""
+    """Criterion by criterion whether most people say what the judge says; None if as many say one thing as the other."""
     leads = {criterion: 2 * sum(votes) - len(votes) for criterion, votes in people.items()}
     return [None if lead == 0 else (lead > 0) == judge[criterion] for criterion, lead in leads.items()]

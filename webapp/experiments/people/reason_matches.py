@@ -98,7 +98,7 @@ def waiting(run: Run) -> MatchTask | None:
 def save(membership: Membership, run: Run, address: str, matches: Iterable[str]) -> None:
     """Somebody's matches of a judgement, each `human-model`; none at all says that no two reasons say the same.
 
-    Raises Invalid for what is no such judgement or pair, Conflict where another was faster.
+    Raises Invalid for what is no such judgement or pair, Conflict if another was faster.
     """
     judgement = _judgement(run, _place(address))
     if judgement is None:
@@ -135,7 +135,7 @@ def _drawn(run: Run, place: Place) -> str:
 
 
 def _judgement(run: Run, place: Place) -> MatchTask | None:
-    """None where it is gone, or where one of its lists is empty."""
+    """None if it is gone, or where one of its lists is empty."""
     step, phase, group, index = place
     row = Rollout.objects.filter(run=run, step=step, phase=phase, group=group, index=index).first()
     parts: list[Mapping[str, Any]] = row.content.get("parts", []) if row else []

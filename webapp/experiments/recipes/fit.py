@@ -43,7 +43,7 @@ class Fit:
 
     @property
     def alternatives(self) -> list[str]:
-        """Of which one would do, where there is none."""
+        """Of which one would do, if there is none."""
         return [each.need.words for each in self.missing if each.need.either]
 
     @property

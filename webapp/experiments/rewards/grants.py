@@ -20,7 +20,7 @@ NO_RECORDED = "uses recorded outputs, which cannot answer new questions; a rewar
 
 
 def judges(run: Run) -> dict[str, JudgeGrant]:
-    """By the name in the config; {} once the run is over. Raises Problem where an endpoint cannot be used any more."""
+    """By the name in the config; {} once the run is over. Raises Problem if an endpoint cannot be used any more."""
     return {} if run.is_over else {name: grant(version) for name, version in versions(run).items()}
 
 

@@ -50,7 +50,7 @@ def endpoint(workspace_id: int, name: str) -> Endpoint | None:
 
 
 def target(run: Run, service: str) -> tuple[int, Target] | str:
-    """The endpoint's id and how it is asked, or why it cannot be for now. Raises Problem where this run may not ask it."""
+    """The endpoint's id and how it is asked, or why it cannot be for now. Raises Problem if this run may not ask it."""
     if run.is_over:
         raise Problem("The run is over.", code="over", status=409)
     if service not in named(run.config):

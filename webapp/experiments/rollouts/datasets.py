@@ -119,7 +119,7 @@ def check(run: Run, wanted: WantedResponses, most: int) -> None:
 
 
 def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> WantedResponses:
-    """What a form asks for. `on`: the filters that are switched on; None where there are no switches. Raises Invalid at the
+    """What a form asks for. `on`: the filters that are switched on; None if there are no switches. Raises Invalid at the
     field that cannot be read."""
     given: dict[str, Any] = {
         "phase": form.get("phase", "train"),

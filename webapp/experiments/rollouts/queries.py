@@ -145,7 +145,7 @@ def _annotated(rows: QuerySet[Rollout], wanted: RolloutQuery, order: str) -> Que
 
 
 def distance(first: str, second: str, measure: Measure) -> Any:
-    """How far two parts of a rollout lie apart; null where one of them has no value.
+    """How far two parts of a rollout lie apart; null if one of them has no value.
 
     `value`: |a - b|. `rank`: |r_a - r_b|, of the places from 0 to 1 that the response has in its group by either part,
     equal values sharing their mean place; so parts of any scale compare. r_a - r_b is the mean of
@@ -233,7 +233,7 @@ def facets(run: Run, step: int | None = None) -> dict[str, Any]:
     "expression", "excluded": [{"reason", "count"}]}`.
 
     All but `steps` is of `step`, or of the newest step; criteria most often met come first. `weight` and `expression`
-    are those of the run's config, null and empty where it has none.
+    are those of the run's config, null and empty if it has none.
     """
     places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
     steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]

@@ -64,7 +64,7 @@ _PLACED = {"first", "last", "steps", "name", *(field for fields in FIELDS.values
 
 @dataclass(frozen=True)
 class FilterRow:
-    """A filter as the page draws it. `step` is None where it is off, asks for nothing, or nothing was counted. `problem` is what is wrong
+    """A filter as the page draws it. `step` is None if it is off, asks for nothing, or nothing was counted. `problem` is what is wrong
     with what it asks for."""
 
     key: str

@@ -46,8 +46,8 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Event:
-    """`state` is empty where it stayed; `lasted_s` is how long it then stayed in that state, None of the last one of a run that is
-    over. `who` is empty where the server did it by itself, and where the account was `erased`."""
+    """`state` is empty if it stayed; `lasted_s` is how long it then stayed in that state, None of the last one of a run that is
+    over. `who` is empty if the server did it by itself, and where the account was `erased`."""
 
     at: datetime
     action: str
@@ -64,7 +64,7 @@ class Event:
 
 
 def events(run: Run, cursor: str | None = None, limit: int = ON_A_PAGE) -> tuple[list[Event], str | None]:
-    """Newest first, and the cursor of those before them, None where there are none."""
+    """Newest first, and the cursor of those before them, None if there are none."""
     found: Page[AuditEntry] = page(_entries(run).select_related("actor", "seal"), cursor, limit)
     until = _after(run, found.items[0]) if found.items else None
     return list(_in_words(run, found.items, until)), found.next
@@ -104,7 +104,7 @@ def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -
 
 
 def _state(entry: AuditEntry) -> str:
-    """The one that the run came to; empty where it stayed."""
+    """The one that the run came to; empty if it stayed."""
     state = STATES.get(entry.action, "")
     # until people could pause runs, one was called so whose process waited for something
     return Run.State.BLOCKED if state == Run.State.PAUSED and "step" not in entry.detail else state

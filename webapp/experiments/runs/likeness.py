@@ -20,7 +20,7 @@ Way = dict[str, str]
 
 def unlike(runs: Sequence[Run]) -> list[str]:
     """For each run in which way its result was measured otherwise than that of most runs, of as many the first's; empty
-    where it compares. Runs without a result compare with any."""
+    if it compares. Runs without a result compare with any."""
     ways = [_way(run) for run in runs]
     common = Counter(tuple(sorted(way.items())) for way in ways if way).most_common(1)
     if not common:

@@ -30,7 +30,7 @@ class ConfigRow:
 
 @dataclass(frozen=True)
 class Stat:
-    """A metric and its newest value, None where there is none yet."""
+    """A metric and its newest value, None if there is none yet."""
 
     metric: Metric
     value: float | None

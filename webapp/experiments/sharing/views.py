@@ -95,7 +95,7 @@ def share_links(request: HttpRequest) -> HttpResponseBase:
 
 
 def _standing(row: ShareLink, works: bool) -> str:
-    """Why it opens nothing; empty where it does."""
+    """Why it opens nothing; empty if it does."""
     if row.over:
         return "ended"
     if not row.run_count:  # type: ignore[attr-defined]  # see `queries.links`

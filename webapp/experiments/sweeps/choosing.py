@@ -61,7 +61,7 @@ def by_what_has_worked(asked: TrialAsked) -> Values | None:
 
 
 def _left(asked: TrialAsked, taken: set[str]) -> Values | None:
-    """Of a space of some size one of those that nobody has had; of a larger one none, for it cannot be nearly used up."""
+    """Of a space of some size one of those that nobody has had; of a larger one none, because it cannot be nearly used up."""
     total = space.size(asked.axes)
     if total is None or total > MOST_LISTED:
         return None

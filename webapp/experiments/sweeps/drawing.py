@@ -50,7 +50,7 @@ class ParallelPicture:
 
 
 def parallel(standing: SweepStanding, metric: str) -> ParallelPicture | None:
-    """None where fewer than two trials have a value for every seed."""
+    """None if fewer than two trials have a value for every seed."""
     whole = [row for row in standing.ranked if row.complete]
     if len(whole) < 2:
         return None

@@ -78,7 +78,7 @@ def stop(membership: Membership, sweep: Sweep) -> Sweep:
 
 
 def resume(membership: Membership, sweep: Sweep) -> Sweep:
-    """Goes on with the trials that are not there yet. Raises Conflict where it is under way, or nothing is left."""
+    """Goes on with the trials that are not there yet. Raises Conflict if it is under way, or nothing is left."""
     with transaction.atomic():
         row = Sweep.objects.select_for_update().get(pk=sweep.pk)
         if row.state not in (State.STOPPED, State.FAILED):

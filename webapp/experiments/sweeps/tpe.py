@@ -27,7 +27,7 @@ def there() -> bool:
 
 
 def suggested(asked: TrialAsked) -> Values | None:
-    """None where nothing is known to learn from yet. Raises ImportError where Optuna is missing."""
+    """None if nothing is known to learn from yet. Raises ImportError if Optuna is missing."""
     optuna: Any = import_module(PACKAGE)
     if sum(each.state in ("finished", "pruned") for each in asked.known) < AT_FIRST:
         return None

@@ -114,7 +114,7 @@ def act(request: HttpRequest, payload: s.RunsActionIn) -> Status[dict[str, Any]]
 
 
 def chosen(membership: Membership, ids: list[int], query: str | None) -> list[int]:
-    """Raises Invalid where there are more than can be changed at once: some of them would be left out otherwise."""
+    """Raises Invalid if there are more than can be changed at once: some of them would be left out otherwise."""
     if query is None:
         return queries.ids_of(membership, ids)
     try:
@@ -133,7 +133,7 @@ def _change(row: RunChange) -> dict[str, Any]:
 
 @router.post("/runs/table/changes/{int:change_id}/undo", response=s.RunChangeOut, summary="Take a change back")
 def undo(request: HttpRequest, change_id: Id) -> dict[str, Any]:
-    """What it has changed and nothing else. 409 where it was undone already."""
+    """What it has changed and nothing else. 409 if it was undone already."""
     membership = require(request)
     return _change(services.undo(membership, access.change_write(membership, change_id)))
 

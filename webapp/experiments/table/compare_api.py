@@ -107,7 +107,7 @@ def compare(
     ] = None,
 ) -> HttpResponse:
     """Where configs differ, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one experiment
-    that differ by their seed alone are a family. 422 where there are more: none is left out."""
+    that differ by their seed alone are a family. 422 if there are more: none is left out."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
     found = comparing.compared(membership.workspace_id, runs, None if named is None else split(named))

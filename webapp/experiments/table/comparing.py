@@ -163,7 +163,7 @@ def _by_seed(comparison: RunComparison, key: str, family: Family) -> dict[float,
 
 @dataclass(frozen=True)
 class Curves:
-    """One metric of many runs on one grid of steps. `values` and `times` (seconds since the run's first point) have None where a run
+    """One metric of many runs on one grid of steps. `values` and `times` (seconds since the run's first point) have None if a run
     has no point in a stretch. `exact`: every stretch is a single step, so that each value is a point as it was sent."""
 
     steps: list[float]

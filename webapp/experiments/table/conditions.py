@@ -101,7 +101,7 @@ def _versions(reader: _Reader, text: str) -> list[int]:
 
 
 def _plain(term: Term, *more: str) -> None:
-    """Raises QueryProblem where the operator says nothing of such a field."""
+    """Raises QueryProblem if the operator says nothing of such a field."""
     if term.operator not in (*PLAIN, *more):
         assert term.field is not None  # noqa: S101
         signs = " ".join((*PLAIN, *more))

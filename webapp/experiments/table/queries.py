@@ -35,7 +35,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of a column of config or metrics; None where the run has none."""
+    """A value of a column of config or metrics; None if the run has none."""
 
     column: Column
     value: float | str | None = None

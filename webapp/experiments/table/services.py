@@ -149,7 +149,7 @@ OPPOSITE = {Kind.ARCHIVE: Kind.RESTORE, Kind.RESTORE: Kind.ARCHIVE, Kind.TAG: Ki
 
 
 def undo(membership: Membership, change: RunChange) -> RunChange:
-    """Takes back what a change has changed, and that alone. Raises Conflict where somebody has done so already."""
+    """Takes back what a change has changed, and that alone. Raises Conflict if somebody has done so already."""
     with transaction.atomic():
         if not RunChange.objects.filter(pk=change.pk, undone_at=None).update(undone_at=timezone.now()):
             raise Conflict("This was undone already.", code="undone")

@@ -18,7 +18,7 @@ SERIES = 8
 
 @register.simple_tag
 def sparkline(values: list[float], label: str) -> SafeString | str:
-    """An SVG line through `values` with a dot at its end; nothing where there are fewer than two."""
+    """An SVG line through `values` with a dot at its end; nothing if there are fewer than two."""
     if len(values) < 2:
         return ""
     low, high = min(values), max(values)

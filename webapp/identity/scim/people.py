@@ -73,7 +73,7 @@ def complete(payload: dict[str, Any], former: User | None) -> dict[str, Any]:
 @transaction.atomic
 def create(directory: Directory, resource: User) -> DirectoryPerson:
     """The person with their account: a new one; the one that the directory had closed for the same person, without its former
-    ways in; or one whose address is known to be theirs. Raises UniquenessException where address or userName are somebody else's."""
+    ways in; or one whose address is known to be theirs. Raises UniquenessException if address or userName are somebody else's."""
     email = address(resource)
     row = DirectoryPerson.objects.select_for_update(of=("self",)).filter(user__email=email).first()
     if row is not None and (row.directory_id != directory.pk or row.deleted_at is None):
@@ -136,7 +136,7 @@ def name(resource: User) -> str:
 
 
 def _guard(directory: Directory, which: Q) -> None:
-    """Raises UniquenessException where one of the accounts `which` is an administrator's, or belongs to workspaces in which
+    """Raises UniquenessException if one of the accounts `which` is an administrator's, or belongs to workspaces in which
     the directory does not count. An address that nothing has proven keeps nobody from their own.
 
     Locks the accounts, so that nobody lets them in elsewhere meanwhile, and all administrators with them, in the order in which

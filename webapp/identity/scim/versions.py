@@ -10,7 +10,7 @@ Altered = Callable[[Seen], Seen]  # from a resource to what becomes of it
 
 
 def checked(expected: str, version: int) -> None:
-    """Raises PreconditionFailedException where `expected`, an If-Match header, names other versions."""
+    """Raises PreconditionFailedException if `expected`, an If-Match header, names other versions."""
     if expected and not named(expected, version):
         raise PreconditionFailedException(detail="The resource has changed since; read it again.")
 

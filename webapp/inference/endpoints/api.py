@@ -130,7 +130,7 @@ class EndpointCheckOut(Schema):
 
 
 class UseOut(Schema):
-    """What the verdicts of one version of a judge took; null where none of them says."""
+    """What the verdicts of one version of a judge took; null if none of them says."""
 
     judge_id: int
     judge: str

@@ -82,7 +82,7 @@ def get_alias(request: HttpRequest, name: AliasName) -> dict[str, Any]:
 
 @router.put("/models/aliases/{name}", response=AliasOut, summary="Let an alias point at a model")
 def move_alias(request: HttpRequest, name: AliasName, payload: AliasIn) -> dict[str, Any]:
-    """Makes the alias where there is none. 409 where `expected` is given and it points elsewhere by now."""
+    """Makes the alias if there is none. 409 if `expected` is given and it points elsewhere by now."""
     membership = models.may_write(require(request))
     model = models.model_write(membership, payload.model)
     return _alias(services.move(membership, name, model, reason=payload.reason, expected=payload.expected))

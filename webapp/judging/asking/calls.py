@@ -42,7 +42,7 @@ class CallCounts:
     """How the calls of a judge ended. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
 
     `unusable` counts inputs that lack what the judge needs, by reason. `halted` says why the run ended early, or "".
-    `cost` is None where nothing is known to have a price.
+    `cost` is None if nothing is known to have a price.
     """
 
     total: int = 0
@@ -95,7 +95,7 @@ def judge_calls(
     several times a second, `progress` is told of every batch; both may use the database, as may `inputs`.
 
     Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is
-    archived, EndpointProblem where its key cannot be read or that process cannot be started.
+    archived, EndpointProblem if its key cannot be read or that process cannot be started.
     """
     endpoint = version.endpoint
     spec, counts = version.resolved, CallCounts()

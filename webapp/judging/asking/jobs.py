@@ -69,7 +69,7 @@ def job_for(
 
     What is stored is not asked again. Calls that failed are asked again once for each errand. `again` asks them once more and
     continues a job that stopped or failed; otherwise that job is returned as it is. `budget` is what is left beside what this
-    job has used. Raises Conflict for an endpoint that is archived, EndpointProblem where the files of its model are gone.
+    job has used. Raises Conflict for an endpoint that is archived, EndpointProblem if the files of its model are gone.
     """
     subject = _subject(version, errand, draw)
     failed = again or weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, subject) is None
@@ -120,7 +120,7 @@ def _item(call: Call) -> dict[str, Any]:
 
 
 def _version(job: WeightsJob) -> JudgeVersion:
-    """Raises Invalid where it is gone."""
+    """Raises Invalid if it is gone."""
     rows = JudgeVersion.objects.select_related("judge", "endpoint__registered_model__base")
     version = rows.filter(pk=job.params["version"], judge__workspace_id=job.workspace_id).first()
     if version is None:

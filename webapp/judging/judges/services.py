@@ -150,7 +150,7 @@ def _named(name: str) -> str:
 
 
 def usable(endpoint: Endpoint, membership: Membership) -> None:
-    """Raises Invalid at `endpoint` or Conflict where no judge of this workspace can ask it."""
+    """Raises Invalid at `endpoint` or Conflict if no judge of this workspace can ask it."""
     if endpoint.workspace_id != membership.workspace_id:
         raise Invalid("Choose another endpoint.", {"endpoint": "must be an endpoint of this workspace"})
     if endpoint.kind == Endpoint.Kind.REWARD:

@@ -33,7 +33,7 @@ def name(row: dict[str, Any], field: str, default: str | None = None) -> str:
 
 
 def verdict(row: dict[str, Any], field: str, numbers: bool = False) -> int | None:
-    """The side that `field` names; None where it is null or absent."""
+    """The side that `field` names; None if it is null or absent."""
     try:
         return side(row.get(field), numbers)
     except ValueError as error:

@@ -17,7 +17,7 @@ ORDERED = {"pairwise", "pairwise_rubric"}
 
 
 def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInput]) -> dict[str, Any]:
-    """Rows with what each version decided. `changed` is None where a version has no verdict; `missing` counts those.
+    """Rows with what each version decided. `changed` is None if a version has no verdict; `missing` counts those.
     `share` is the share of changed rows; its interval resamples the verdicts on one example together.
 
     Questions match if they are about the same example, response, criterion, order and sample. A question that only one

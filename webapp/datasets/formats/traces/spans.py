@@ -92,7 +92,7 @@ def _value(value: Any) -> Any:
 
 
 def said(span: ModelSpan) -> tuple[list[Said], list[Said]]:
-    """(what a model was sent, what it answered), in whichever of the forms the program used; empty where it kept no content."""
+    """(what a model was sent, what it answered), in whichever of the forms the program used; empty if it kept no content."""
     for held in (span.attributes, *[attributes for name, attributes in span.events if name == DETAILS]):
         if f"{PREFIX}input.messages" in held or f"{PREFIX}output.messages" in held:
             system = _parts(held.get(f"{PREFIX}system_instructions"))

@@ -86,7 +86,7 @@ class AgentTrace:
         return text if isinstance(text, str) else self.lose(part.get("type"))
 
     def example(self, row: Row, used: set[str], *, field: str, model: Any = None, key: str = "") -> dict[str, Any]:
-        """The data of the example. Raises BadRow at `field` where there is no prompt, or nothing that an agent did."""
+        """The data of the example. Raises BadRow at `field` if there is no prompt, or nothing that an agent did."""
         if not self.prompt:
             raise BadRow(field, "has no message before the agent's first step, so there is no prompt")
         if not any(step.by_agent for step in self.steps):

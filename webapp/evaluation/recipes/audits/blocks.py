@@ -212,7 +212,7 @@ def _right(each: "AuditedPair") -> bool:
 
 
 def _verdict(each: "AuditedPair") -> int | None:
-    """The verdict as one side: what both orders say, 0 where they differ; the given order's where only that was asked."""
+    """The verdict as one side: what both orders say, 0 if they differ; the given order's where only that was asked."""
     given, swapped = each.case.given, None if each.case.swapped is None else -each.case.swapped
     if given is None or swapped is None:
         return given if swapped is None else swapped

@@ -1,4 +1,4 @@
-"""Criterion audit (METHODS 2): does a judge decide single criteria as people do?"""
+"""Criterion audit: does a judge decide single criteria as people do?"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -285,7 +285,7 @@ def _left_out(found: int, what: str) -> str:
 
 
 def _by(kind: str, by_judge: Audits, of: Callable[[AuditedCriterion], list[str]]) -> Iterator[r.Table]:
-    """Agreement where `of` gives this value; nothing where there are not two of them."""
+    """Agreement where `of` gives this value; nothing if there are not two of them."""
     counts = Counter(value for rows in by_judge.values() for each in rows for value in of(each) if value)
     if len(counts) < 2:
         return

@@ -1,4 +1,4 @@
-"""Rubric audit (METHODS 1 and 3): does every criterion earn its place?"""
+"""Rubric audit: does every criterion earn its place?"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,5 @@
 """What rubrics are worth as a whole, in an audit of them: their quality by a judge of rubrics, and whether scores by them rank
-answers as people did (MaMs, 2026; METHODS 1 and 5). The baseline rates answers without a rubric."""
+answers as people did (MaMs, 2026). The baseline rates answers without a rubric."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

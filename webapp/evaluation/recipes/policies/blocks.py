@@ -90,7 +90,7 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
 
 
 def by_prompt(answered: Sequence["ScoredAnswer"]) -> dict[str, float | None]:
-    """Mean clipped score of each prompt; None where no response has a score."""
+    """Mean clipped score of each prompt; None if no response has a score."""
     return {key: sum(values) / len(values) if values else None for key, values in _scored(answered).items()}
 
 
@@ -129,7 +129,7 @@ def _change(by_model: Models, first: str, last: str, key: str) -> list[r.Cell]:
 def split(
     title: str, by_model: Models, of: Callable[["ScoredAnswer"], str], kind: str, least: int = 2
 ) -> Iterator[r.Table]:
-    """The scores by a property of the prompts; nothing where these have fewer than `least` different values."""
+    """The scores by a property of the prompts; nothing if these have fewer than `least` different values."""
     values = sorted({of(each) for rows in by_model.values() for each in rows} - {""})
     if len(values) < least:
         return

@@ -160,7 +160,7 @@ def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
 
 
 def _wanted(found: Corrected, columns: ScoreColumns, half_width: float) -> int | None:
-    """More prompts for the wanted interval; while there is none, a first or another batch. None where all would not do."""
+    """More prompts for the wanted interval; while there is none, a first or another batch. None if all would not do."""
     if found.corrected.low is not None:
         return more_labels(columns.people, columns.judge, half_width, len(columns.settled))
     n = found.corrected.n

@@ -1,4 +1,4 @@
-"""Pass rates (METHODS 9): how often does a model solve each prompt? The difficulty that curricula and budgets go by."""
+"""Pass rates: how often does a model solve each prompt? The difficulty that curricula and budgets go by."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

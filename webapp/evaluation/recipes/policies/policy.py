@@ -1,4 +1,4 @@
-"""Policy evaluation (METHODS 1, 6 and 12): how good are a model's responses, and what changed between two checkpoints?"""
+"""Policy evaluation: how good are a model's responses, and what changed between two checkpoints?"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -78,7 +78,7 @@ class PolicyConfig(CorrectedConfig):
 
 @dataclass
 class ScoredAnswer:
-    """One response with its score. `example` is None where the dataset does not have its prompt."""
+    """One response with its score. `example` is None if the dataset does not have its prompt."""
 
     model: str
     key: str

@@ -1,4 +1,4 @@
-"""How varied a model's responses are, and how far from those it gave before training (RuscaRL, 2025; METHODS 6)."""
+"""How varied a model's responses are, and how far from those it gave before training (RuscaRL, 2025)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -37,7 +37,7 @@ WON, LOST, MISSING = "right", "wrong", "missing"
 
 @dataclass(frozen=True)
 class MeasuredScorer:
-    """What was tried with its numbers; either part is None where the dataset has no such prompts."""
+    """What was tried with its numbers; either part is None if the dataset has no such prompts."""
 
     tried: TriedScorer
     styled: rm_bench.RmBenchAccuracy | None

@@ -46,7 +46,7 @@ def _styles(responses: Iterable[Response]) -> tuple[str, ...]:
 
 
 def group_of(example: Example) -> PreferenceGroup | None:
-    """None where people's preferences do not part the responses into better and worse ones."""
+    """None if people's preferences do not part the responses into better and worse ones."""
     better: set[str] = set()
     worse: set[str] = set()
     for each in example.preferences:

@@ -1,5 +1,5 @@
 """Where a judge goes wrong: it values what the human rubric does not, or it has the right rubric and does not carry it out
-(RubricBench, 2026; METHODS 3)."""
+(RubricBench, 2026)."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean

@@ -17,7 +17,7 @@ VANILLA, SELF, HUMAN = "vanilla", "self", "human"
 
 @dataclass
 class SeenPair:
-    """One pair with everything that was found on it. `own`: the generated rubric, None where there is none."""
+    """One pair with everything that was found on it. `own`: the generated rubric, None if there is none."""
 
     pair: FirstComparison
     human: tuple[Criterion, ...]

@@ -1,4 +1,4 @@
-"""RubricBench (2025; METHODS 3): does a rubric help a judge, and does the judge know which rubric is the right one?"""
+"""RubricBench (2025): does a rubric help a judge, and does the judge know which rubric is the right one?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -310,7 +310,7 @@ def _rated(item: dict[str, Any]) -> Iterator[str]:
 
 
 def _grid(each: SeenPair) -> dict[str, Any]:
-    """Human items down, own items across; a cell is 1 where the matcher says that they are the same check."""
+    """Human items down, own items across; a cell is 1 if the matcher says that they are the same check."""
     own = each.own or ()
     matched = {(reference, generated) for generated, reference in each.matches or []}
     scores = [[float((h, g) in matched) for g in range(len(own))] for h in range(len(each.human))]
