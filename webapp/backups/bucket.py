@@ -271,7 +271,8 @@ class _Download:
 
 
 def _began(pid: int) -> int | None:
-    """When a process of this machine was started, in ticks since the machine was, whatever its clock says; None: there is none."""
+    """When a process of this machine was started, in ticks since the machine was started, so independent of the clock. None: no such
+    process."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     except OSError:
@@ -279,7 +280,7 @@ def _began(pid: int) -> int | None:
 
 
 def _holder(text: bytes) -> dict[str, Any]:
-    """Who the lock names; somebody elsewhere where it cannot be read."""
+    """The holder that the lock names; a process elsewhere if it cannot be read."""
     try:
         told = json.loads(text)
         return {"host": str(told["host"]), "pid": int(told["pid"]), "began": told["began"]}

@@ -1,12 +1,12 @@
 """The files that rows name, held as they were at the moment of the snapshot while they are copied.
 
-Runs prune checkpoints and people delete runs at any time. So each file gets a second name right after the snapshot, in
-`var/pinned/`: a hard link, which costs nothing, and whatever is removed afterwards is still there under it. Between the
-snapshot and the links nothing that rows name is deleted: who deletes waits. Only a run's own process prunes without asking;
-it never takes the newest checkpoint, and its folder is looked at again if something vanished.
+Runs prune checkpoints and people delete runs at any time. So each file gets a second name right after the snapshot, in `var/pinned/`: a
+hard link, which costs nothing, and a file that is removed afterwards still exists under it. Between the snapshot and the links no file that
+rows name is deleted: a process that deletes waits. Only a run's own process prunes without asking; it never takes the newest checkpoint,
+and its folder is looked at again if something vanished.
 
-A file that is linked is either never changed (checkpoints, models, uploads) or only grows (events, rewards): of those, as many bytes
-are copied as it had. Small files may be replaced; they are copied at once.
+A file that is linked is either never changed (checkpoints, models, uploads) or only grows (events, rewards): of those, as many bytes are
+copied as it had. Small files may be replaced; they are copied at once.
 """
 
 import os
@@ -36,7 +36,7 @@ PINNED = "pinned"
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Around the snapshot and the links: whoever removes files shares this lock, and waits."""
+    """A lock around the snapshot and the links: code that removes files shares it, and waits."""
     with locks.alone(locks.Work.BACKUP_FILES, 0, wait=True):
         yield
 
@@ -101,7 +101,7 @@ class Pins:
         return [file for place in places for file in self._of(place)]
 
     def release(self) -> None:
-        """Also what a killed backup has left: whoever calls holds the lock of backups."""
+        """Removes the second names, also those of a killed backup. The caller holds the lock of backups."""
         shutil.rmtree(self.var / PINNED, ignore_errors=True)
 
     def _of(self, place: str) -> list[Pinned]:

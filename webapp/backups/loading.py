@@ -65,7 +65,7 @@ class EndedWithOther(Cancelled):
 
 
 def load(address: str, kept: Iterable[TableRows], counters: Mapping[str, int], content: Content, at: At) -> None:
-    """Fills the tables, whose schema is there, and compares them. Raises BackupProblem; whoever calls then clears the database."""
+    """Fills the tables, whose schema exists, and compares them. Raises BackupProblem; the caller then clears the database."""
     tables = sorted(kept, key=lambda table: table.bytes, reverse=True)
     with rows.connected(address) as connection:
         with connection.transaction():
@@ -112,7 +112,7 @@ def all_of(work: Callable[[Any, At], None], over: Iterable[Any], at: At) -> None
 
 
 def _names(connection: Connection) -> set[str]:
-    """Of constraints and indexes. The text of a condition may change when it is read again, and mean the same."""
+    """The names of constraints and indexes. The text of a condition may change when it is read again, and mean the same."""
     found = [told for query in (CONSTRAINTS, INDEXES) for told in connection.execute(query).fetchall()]
     return {f"{told[0]}.{told[1]}" for told in found}
 

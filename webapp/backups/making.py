@@ -42,7 +42,7 @@ def mark_of(key: str) -> str:
 def make(store: ContentStore, report: Report) -> tuple[str, Manifest]:
     """Makes a backup in the store; its name and what it says of itself. Raises BackupProblem.
 
-    Whatever goes wrong, earlier backups are as they were, and what was copied already need not be copied again.
+    If it fails, earlier backups stay as they were, and files that were copied need not be copied again.
     """
     with store.alone():
         now = datetime.now(UTC)

@@ -57,7 +57,7 @@ class BackupPlace(Protocol):
 
 
 def where(text: str | Path) -> str:
-    """The same place, from whatever folder one looks."""
+    """The same place in a form that does not depend on the present folder."""
     return text.rstrip("/") if isinstance(text, str) and "://" in text else str(Path(text).resolve())
 
 

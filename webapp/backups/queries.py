@@ -50,7 +50,7 @@ class LastBackup:
 
 
 def outcomes() -> dict[str, LastBackup]:
-    """Of backups and of drills, where there has been one."""
+    """The last outcome of backups and of drills, if there has been one."""
     whole = Backup.objects.filter(state=Backup.State.FINISHED).values_list("finished_at", flat=True).first()
     ended = Backup.objects.filter(state__in=(Backup.State.FINISHED, Backup.State.FAILED))
     last = ended.values_list("state", flat=True).first()

@@ -1,7 +1,7 @@
 """The database as streams of COPY text, table by table, from one snapshot. `loading` brings them back.
 
-The text of a table is the same after it was loaded again: rows lie in the order in which they came. So its SHA-256 proves a
-restoration, whatever the server's version, machine or port.
+The text of a table is the same after it was loaded again: rows lie in the order in which they came. So its SHA-256 proves a restoration,
+for any version of the server, on any machine and port.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

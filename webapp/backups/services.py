@@ -76,7 +76,7 @@ RESULT = ("state", "problem", "name", "encrypted", "done", "total", "size", "add
 
 
 def _words(error: Exception) -> str:
-    """The system's own words help whoever runs the machine; others are ours to look up."""
+    """The error in words. The system's own words help the person who runs the machine; other errors are ours to look up."""
     return (
         f"{error.filename or 'A file'}: {error.strerror}."
         if isinstance(error, OSError) and error.strerror
@@ -158,7 +158,7 @@ def prune(folder: str, key_file: Path | None, daily: int, weekly: int) -> list[s
 
 
 def remarks(folder: str, key_file: Path | None, name: str) -> list[str]:
-    """What whoever made a backup must know."""
+    """What the person who made a backup must know."""
     kept = manifest.read(open_store(folder, passphrase_of(key_file)), name)
     said = [f"Not in the backup, because it is stored elsewhere: {path}" for path in kept.elsewhere]
     said += [f"Not in the backup, as it is gone: {path}" for path in kept.lost]

@@ -76,7 +76,7 @@ class ContentStore:
         return StoredContent(digest.hexdigest(), size, added)
 
     def read(self, digest: str, packed: bool = False, checked: bool = True) -> Iterator[bytes]:
-        """A content, checked against its digest at the end, unless whoever reads does so. Raises Damaged."""
+        """A content, checked against its digest at the end, unless the reader checks it. Raises Damaged."""
         found = sha256()
         for block in self._blocks(self.content_name(digest, packed), packed):
             if checked:
@@ -114,7 +114,7 @@ class ContentStore:
         return self.place.names(OBJECTS)
 
     def forget(self, names: Iterable[str]) -> None:
-        """These backups are none any more; their contents stay."""
+        """Removes the manifests of these backups; their contents stay."""
         self.place.remove([name + ENDING for name in names])
 
     def _written(self, blocks: Iterable[bytes], packed: bool) -> Path:
@@ -148,7 +148,7 @@ class _PlainFile:
         self.write = file.write
 
     def close(self) -> None:
-        """Whoever opened the file closes it."""
+        """Does nothing: the file is closed by the code that opened it."""
 
 
 class _Packed:
