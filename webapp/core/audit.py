@@ -26,11 +26,11 @@ origin: ContextVar[ChangeOrigin] = ContextVar("origin", default=ChangeOrigin()) 
 
 
 def asked_by(row: models.Model, column: str = "created_by") -> "User | None":
-    """Who asked for the work that `row` stands for, as it is now: None once their account was erased. First of all in the transaction
+    """The person who asked for the work of `row`, as they are now: None once their account was erased. Call it first in the transaction
     that ends the work.
 
-    A worker read the row long before. With the name of somebody who is gone the end of its work would be undone, and all of it done
-    again. Until the transaction is over nobody erases the account.
+    A worker read the row long before. If it wrote the name of an erased person, the end of its work would be undone, and all of it would be
+    done again. Until the transaction is over nobody can erase the account.
     """
     known = getattr(row, f"{column}_id")
     if known is not None and not _is_there(known):

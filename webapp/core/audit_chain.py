@@ -1,8 +1,8 @@
 """A hash chain over the audit log: what was sealed cannot be changed or taken out without every later digest being wrong.
 
-Entries are sealed a moment after they are written, in the order in which they were seen: whoever writes an entry waits
-for nobody. A trigger refuses changes of entries and seals; the chain shows what somebody did who went around it. The end
-of the chain can only be shown cut off to who has noted its digest: `manage.py audit_verify` prints it.
+Entries are sealed a moment after they are written, in the order in which they were seen: a transaction that writes an entry waits for
+nobody. A trigger refuses changes of entries and seals; the chain shows what somebody did who went around it. The end of the chain can only
+be shown cut off to who has noted its digest: `manage.py audit_verify` prints it.
 """
 
 import json

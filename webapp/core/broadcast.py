@@ -43,7 +43,7 @@ def together() -> Iterator[None]:
 
 
 def send_now(group: str, message: dict[str, object]) -> None:
-    """As `send`, whatever becomes of the current transaction: for how far long work has come, never for what it did."""
+    """Sends like `send`, but at once and even if the transaction is rolled back: for the progress of long work, never for its result."""
     _deliver([(group, message)])
 
 

@@ -8,7 +8,7 @@ from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 
 
 class JsonSerializer:
-    """Values as JSON: whoever can write into Redis must not be able to run code here, as with pickle they could.
+    """Values as JSON: a person who can write into Redis must not be able to run code here, which pickle would allow.
 
     Tuples come back as lists. Integers are stored bare, as `incr` needs them.
     """

@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 def environment(without: Collection[str] | None = None) -> dict[str, str]:
-    """This process's environment without the variables of `webapp.settings`, among them keys and addresses with passwords.
+    """The environment of this process without the variables of `webapp.settings`, among them keys and addresses with passwords.
 
     Their names count in any case of letters, as settings read them. `without` names others to leave out instead.
     """

@@ -8,9 +8,9 @@ from .jsonlines import printed
 
 
 class JsonCommand(BaseCommand):
-    """Prints one JSON object whatever becomes of it: where it fails, `refused`, beside the words on stderr and status 1.
+    """Prints one JSON object in any case: if the command fails, `refused`, besides the message on stderr and status 1.
 
-    So a script can read the output before it looks at the status, and never reads nothing as a result.
+    So a script can read the output before it looks at the status, and never takes empty output for a result.
     """
 
     def execute(self, *args: Any, **options: Any) -> str | None:

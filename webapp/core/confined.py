@@ -98,8 +98,8 @@ _nursery = _Nursery()
 def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
     """What `module:function` of ours returns for these arguments, all of it JSON.
 
-    Raises Exceeded; Invalid if the function does; Problem 503 where no child comes free; RuntimeError for whatever
-    else it raises, with its traceback.
+    Raises Exceeded; Invalid if the function does; Problem 503 if no child becomes free; RuntimeError for any other error, with its
+    traceback.
     """
     if not limits.at_once.acquire(timeout=WAIT_S):
         raise Problem("The server is busy. Try again in a minute.", code="busy", status=503)

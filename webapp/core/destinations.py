@@ -1,8 +1,7 @@
-"""Addresses that someone typed in and a server of ours is to connect to: public ones over TLS, and whatever networks the
-operator opens.
+"""Addresses that someone typed in and a server of ours is to connect to: public ones over TLS, and the networks that the operator opens.
 
-Checked when an address is saved, for the person who types it, and again on the very address that is then connected to: a
-name that resolved to a public address yesterday may resolve to 127.0.0.1 today.
+Checked when an address is saved, for the person who types it, and again on the very address that is then connected to: a name that resolved
+to a public address yesterday may resolve to 127.0.0.1 today.
 """
 
 import re

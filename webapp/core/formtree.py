@@ -81,7 +81,7 @@ class Input:
 
     @property
     def brief(self) -> str:
-        """It in a few words, beside others; empty if there is nothing to say."""
+        """The value in a few words, beside others; empty if there is nothing to say."""
         if self.kind == "bool":
             return self.label.lower() if self.checked else ""
         text = " ".join(self.value.split("\n"))
@@ -117,7 +117,7 @@ class FormGroup:
         return "g-" + self.path.replace(".", "-")
 
     def every_input(self) -> Iterator[Input]:
-        """Its own and those of everything inside it."""
+        """The inputs of the group and of everything inside it."""
         yield from self.inputs
         for group in [*self.groups, *self.items]:
             yield from group.every_input()

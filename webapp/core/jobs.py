@@ -32,7 +32,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class JobLost(Exception):
-    """The job is over, gone, or another worker's: whoever was at it leaves it as it is."""
+    """The job is over, gone, or another worker's: the worker that raises this leaves it as it is."""
 
 
 class Later(Exception):
@@ -108,7 +108,7 @@ class JobKind(Generic[Row]):
         return bool(row.filter(self.queued).update(**end) or row.update(stopping=True))
 
     def end_lost(self, quiet: timedelta, **end: object) -> int:
-        """Of jobs of which one is at work at a time: ends what a dead worker left as if it were under way; returns how many."""
+        """For kinds that run one job at a time: ends jobs that a dead worker left under way; returns how many."""
         with locks.alone(self.work, self._key(0)) as ours:
             lost = self.rows.filter(self.open, ~self.queued, silent("seen_at", quiet))
             return lost.update(**end) if ours else 0

@@ -48,8 +48,8 @@ class Problems:
 class Lines(Generic[T]):
     """The lines of a file one after the other; those that cannot be used are remembered and passed over.
 
-    `parse` raises `problem` for a line it cannot use. Whoever prints from them first settles `problems`: without being
-    asked to, nothing is printed from half a file.
+    `parse` raises `problem` for a line it cannot use. Code that prints from them first settles `problems`, so that nothing is printed from
+    half a file unless somebody asks for it.
     """
 
     def __init__(self, path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> None:

@@ -46,7 +46,7 @@ class RequestIdFilter(logging.Filter):
 
 
 def _person(request: object) -> str:
-    """Of the membership that a page or a token acts under: to ask the session here could fail, and would cost a query."""
+    """The person of the membership under which a page or a token acts. Asking the session here could fail, and would cost a query."""
     membership = getattr(request, "membership", None)
     return str(membership.user_id) if membership is not None else ""
 

@@ -10,7 +10,7 @@ from .problems import Problem
 
 
 class NotSent(Problem):
-    """The mail server did not take the mail (502). `for_good`: it never will, whoever this address belonged to."""
+    """The mail server did not take the mail (502). `for_good`: it never will take mail for this address."""
 
     def __init__(self, why: object, *, for_good: bool = False) -> None:
         self.for_good = for_good

@@ -8,7 +8,7 @@ RECONCILED = ("run.reconciled", "weights_job.reconciled")
 
 
 class AuditEntry(models.Model):
-    """Who did what to which object, written in the same transaction as the change itself."""
+    """An entry of the audit log: who did what to which object, written in the same transaction as the change itself."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="audit_entries")
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)

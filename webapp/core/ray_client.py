@@ -68,7 +68,7 @@ class RayClient:
         )
 
     def version(self) -> str:
-        """Of Ray itself. Raises RayAway or RayRefused."""
+        """The version of Ray. Raises RayAway or RayRefused."""
         try:
             return str(self._call("GET", "/api/version").json().get("ray_version", "unknown"))
         except (_Missing, ValueError) as error:

@@ -86,7 +86,7 @@ class RayJobKind(Generic[Row]):
         return self.rows.filter(pk=job.pk, attempt=job.attempt, **conditions)
 
     def claim_again(self, job: Row) -> bool:
-        """Of a job whose first try has failed, or whose worker was lost: True for one of the workers that hold a task for it."""
+        """Claims a job whose first try has failed, or whose worker was lost: True for one of the workers that hold a task for it."""
         due = self.attempt(job, state="starting", ray_job_id="", next_try_at__lte=timezone.now() + SLACK)
         return bool(due.update(next_try_at=timezone.now() + LEASE))
 
@@ -159,7 +159,8 @@ class RayJobKind(Generic[Row]):
         reconciling.record(self.where(job), self.repair, cast(Model, job), attempt=attempt or int(job.attempt), **told)
 
     def noted_late(self, job: Row) -> bool:
-        """Of a job that speaks: Ray took it, and what was to note that came to its end before. False: it has another attempt by now."""
+        """Records for a running job that Ray took it, if the worker that should have recorded that died before. False: the job has another
+        attempt by now."""
         job.ray_job_id = self.name(job)
         with transaction.atomic():
             rows = self.attempt(job, state__in=self.alive, ray_job_id="")

@@ -83,7 +83,7 @@ def reseal(change: bool = True) -> Iterator[Sealed]:
 
 
 def _resealed(rows: models.QuerySet[Any], name: str, keys: tuple[str, ...], change: bool) -> Sealed:
-    """Of one column, or of `keys` in the JSON that it holds."""
+    """Seals one column again, or the `keys` in the JSON that it holds."""
     found = Sealed(f"{rows.model._meta.label_lower}.{name}")
     for pk in list(rows.order_by("pk").values_list("pk", flat=True)):
         while (held := rows.filter(pk=pk).values_list(name, flat=True).first()) is not None:

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 def known_query(run: Run) -> Run:
     """Decorator of every operation (`api.add_decorator(known_query, mode="view")`): 422 with the names that it does not take.
 
-    It looks after the caller is known and before anything else is read, so the answer is the same whatever else is wrong.
+    It looks after the caller is known and before anything else is read, so the response is the same if other things are wrong too.
     """
     operation: Operation = run.__self__  # type: ignore[attr-defined]  # a bound method: what ninja hands to decorators
     names = {name for model in operation.models if _of_the_address(model) for name in model.__ninja_flatten_map__}

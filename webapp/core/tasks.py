@@ -21,8 +21,8 @@ AHEAD = timedelta(minutes=5)  # a time that lies so far ahead was written before
 def enqueue(name: str, *args: object) -> None:
     """Sends task `name` once the current transaction is committed: a worker never looks for a row it cannot see yet.
 
-    A broker that is away does not undo the change: the failure is logged, and `workers.upkeep` finds what still
-    waits. Whoever enqueues therefore leaves a row in a state that upkeep recognises.
+    A broker that is away does not undo the change: the failure is logged, and `workers.upkeep` finds what still waits. Code that enqueues
+    therefore leaves a row in a state that upkeep recognises.
     """
     transaction.on_commit(lambda: _send(name, args))
 

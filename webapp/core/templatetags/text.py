@@ -149,8 +149,8 @@ def _pieces(text: str) -> list[str]:
 
 @register.filter
 def line(text: str | None) -> SafeString:
-    """Text that stands in a line of its own page, such as a criterion: emphasis, code, links and formulas as `markdown` has
-    them, but no blocks and no displayed formulas. Whoever shows it gives its place `dir="auto"`."""
+    """Text that stands in a line of its own page, such as a criterion: emphasis, code, links and formulas as `markdown` has them, but no
+    blocks and no displayed formulas. The template gives its place `dir="auto"`."""
     if not text:
         return mark_safe("")  # noqa: S308  empty
     if len(text) > MAX_PIECE or not MARKED.search(text):
@@ -161,8 +161,8 @@ def line(text: str | None) -> SafeString:
 
 @register.filter
 def preview(text: str | None, most: int = 300) -> SafeString:
-    """How a text begins, as a line that leads nowhere: for lists. It is cut at `most` characters, and before a formula
-    rather than in it. Whoever shows it gives its place `dir="auto"`."""
+    """How a text begins, as a line that leads nowhere: for lists. It is cut at `most` characters, and before a formula rather than in it.
+    The template gives its place `dir="auto"`."""
     if not text:
         return mark_safe("")  # noqa: S308  empty
     words = " ".join(text[: 2 * most].split())

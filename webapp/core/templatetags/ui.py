@@ -21,7 +21,7 @@ register = template.Library()
 
 @register.simple_tag
 def version() -> str:
-    """Of this installation."""
+    """The version of this installation."""
     return VERSION
 
 
