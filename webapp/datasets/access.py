@@ -70,7 +70,7 @@ def _import(membership: Membership, job_id: int) -> ImportJob:
 
 
 def view_write(membership: Membership, view_id: int) -> SavedView:
-    """Whoever reads datasets may save and forget views: they belong to the workspace."""
+    """Everybody who reads datasets may save and delete views: they belong to the workspace."""
     views = SavedView.objects.filter(workspace_id=may_read(membership).workspace_id)
     return _found(views.select_related("dataset").filter(id=view_id).first(), "view")
 

@@ -39,7 +39,7 @@ class Dependent:
 
 
 def dependents(dataset: Dataset) -> list[Dependent]:
-    """Whatever refers to a version of the dataset by a reference that protects it, in any app: one query for each kind."""
+    """All rows that refer to a version of the dataset by a reference that protects it, in any app: one query for each kind."""
     found = []
     for relation in DatasetVersion._meta.related_objects:
         if relation.on_delete is not models.PROTECT:

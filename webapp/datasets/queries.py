@@ -1,4 +1,4 @@
-"""All reads of datasets. Lists cost the same number of queries whatever their length; pages walk an index."""
+"""All reads of datasets. Lists cost the same number of queries for any length; pages walk an index."""
 
 import json
 from collections import Counter
@@ -89,7 +89,7 @@ def examples(version: DatasetVersion, filters: Filters, cursor: str | None = Non
 
 
 def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[VersionMember]:
-    """These positions with what lists show of their examples."""
+    """The members at these positions, with the columns that lists show of their examples."""
     listed = [f"example__{name}" for name in LISTED]
     found = VersionMember.objects.filter(version=version, position__in=positions).select_related("example")
     return found.only("position", "version_id", *listed).order_by("position")

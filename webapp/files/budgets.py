@@ -20,7 +20,7 @@ BATCH = 16_000_000  # bytes of Parquet rows that are made Python's at a time
 
 
 class TooMuch(Exception):
-    """More comes out of a file than we take; the message is a sentence's end for whoever sent it."""
+    """More comes out of a file than we take; the message is the end of a sentence for the person who sent it."""
 
 
 def check(packed: int, out: int) -> None:
@@ -47,7 +47,7 @@ class BoundedGzip(gzip.GzipFile):
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Raises TooMuch: whoever seeks in what is packed unpacks all before it. `tell` comes by here as well."""
+        """Raises TooMuch, because seeking in packed data unpacks everything before it. `tell` calls this too."""
         place = super().seek(offset, whence)
         if place > FREE:
             check(self._raw.tell(), place)

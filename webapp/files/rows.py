@@ -1,4 +1,4 @@
-"""Rows as objects, whatever holds them: JSON Lines, one JSON array, CSV or Parquet."""
+"""Rows as objects, from any container: JSON Lines, one JSON array, CSV or Parquet."""
 
 import codecs
 import csv
@@ -226,8 +226,7 @@ def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
 
 
 class _Record:
-    """The lines of a table, of which one record, over however many lines, has a bounded `size`; whoever has read a record
-    sets it to 0."""
+    """The lines of a table, of which one record, over however many lines, has a bounded `size`; the reader sets it to 0 after a record."""
 
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text = text
@@ -321,7 +320,7 @@ def _pieces(batch: Any) -> Iterator[Any]:
 
 
 def _row_bytes(column: Any) -> int:
-    """Of a column's one value, without those that its dictionary has for other rows."""
+    """The bytes of a column's only value, without those that its dictionary has for other rows."""
     from pyarrow import types
 
     return int((column.dictionary_decode() if types.is_dictionary(column.type) else column).nbytes)

@@ -39,7 +39,7 @@ class ReadProgress:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, ReadProgress]]:
-    """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
+    """The content of `path`, unpacked if it is gzipped under any name, and its progress. Raises OSError."""
     with path.open("rb") as raw:
         stream = unpacked(raw)
         yield stream, ReadProgress(raw, stream)

@@ -156,7 +156,7 @@ class DescribeIn(Schema):
 
 @router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
 def list_datasets(request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False) -> object:
-    """Those that are archived are listed with `archived`, and by themselves."""
+    """`archived` lists the archived datasets, and only those."""
     rows = queries.datasets(access.may_read(require(request)).workspace_id, archived=archived)
     return page(rows, cursor, limit, "-id")
 

@@ -1,7 +1,7 @@
 """What is known of an example without reading it again: small columns for lists, filters and histograms.
 
-One function makes them, for the importer's COPY and for every other way an example is born, so that a filter means the
-same whatever the row came from. It runs once per example, a million times in a large import: each step is a pass in C.
+One function makes them, for the importer's COPY and for every other way an example is born, so that a filter means the same for rows of any
+source. It runs once per example, a million times in a large import: each step is a pass in C.
 """
 
 import re
@@ -54,8 +54,8 @@ COLUMNS = {
 
 
 class Signs(NamedTuple):
-    """What may be found in the texts of an example: where one is False, whoever looks there finds nothing. A look at the
-    texts of many examples at once tells so much (see `prefilter`)."""
+    """What may be found in the texts of an example: if one is False, a search for it finds nothing. A look at the texts of many examples at
+    once tells so much (see `prefilter`)."""
 
     markup: bool = True
     tone: bool = True

@@ -47,7 +47,7 @@ class Packer:
         self._parts: dict[str, list[Array]] = {name: [] for name in (ID, *NAMES)}
 
     def add(self, ids: Array, columns: Mapping[str, ColumnArray], kept: Mask | slice = slice(None)) -> None:
-        """Of the examples with these ids and columns, those that are `kept`."""
+        """Adds the `kept` ones of the examples with these ids and columns."""
         self._parts[ID].append(ids[kept])
         for name, column in columns.items():
             numbers = column.numbers[kept]
@@ -165,7 +165,7 @@ SPLIT_COLUMNS = (ID, "prompt_hash", "group_hash", "split")
 
 
 def split_columns(version_ids: Iterable[int]) -> dict[int, SplitColumns]:
-    """Of these versions, in one query; those that were packed before these columns existed are packed anew."""
+    """The columns of these versions, in one query; versions that were packed before these columns existed are packed again."""
     wanted = list(version_ids)
     arrays = _stored(wanted)
     if lacking := [each for each in wanted if len(arrays.get(each, {})) < len(SPLIT_COLUMNS)]:

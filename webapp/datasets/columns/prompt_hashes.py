@@ -1,7 +1,7 @@
 """Which examples ask the same thing: 64-bit hashes of the normalised prompt and of the named group.
 
-Two prompts count as one if their messages have the same roles and the same text, whatever the case, the white space and
-the Unicode form. Other differences (a comma, a number) make another prompt: `3 + 4` is not `3 - 4`.
+Two prompts count as one if their messages have the same roles and the same text, without regard to case, white space and Unicode form.
+Other differences (a comma, a number) make another prompt: `3 + 4` is not `3 - 4`.
 """
 
 from hashlib import blake2b

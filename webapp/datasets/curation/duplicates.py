@@ -70,7 +70,7 @@ def _texts(job: CurationJob) -> Iterator[tuple[int, str]]:
 
 
 def _content(tokens: list[str]) -> int:
-    """Equal for texts of the same words, whatever their case, accents and spaces."""
+    """A hash that is equal for texts with the same words, without regard to case, accents and spaces."""
     text = " ".join(tokens).encode()
     return zlib.crc32(text) << 32 | zlib.adler32(text)
 

@@ -110,7 +110,7 @@ def _prompts(versions: list[DatasetVersion], remove: str, report: CurationReport
 
 
 def signature_of(line: str) -> Signatures:
-    """Of the prompt of an example, given as its canonical text."""
+    """The signature of the prompt of an example, given as its canonical text."""
     prompt = Example.model_validate_json(line).prompt
     return signature(tokenizer.tokens("\n".join(message.content for message in prompt)))
 

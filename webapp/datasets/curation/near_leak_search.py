@@ -108,7 +108,7 @@ def _parts(signed: Iterator[Signed], size: int) -> Iterator[list[Signed]]:
 
 
 def _first(prompts: NDArray[np.int64], wanted: Mask) -> Mask:
-    """Of the positions that are wanted, the first of each prompt."""
+    """The first of the wanted positions of each prompt."""
     places = np.flatnonzero(wanted)
     first = np.zeros(len(prompts), bool)
     first[places[np.unique(prompts[places], return_index=True)[1]]] = True

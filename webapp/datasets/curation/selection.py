@@ -102,7 +102,7 @@ def cover_params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def cover(job: CurationJob, report: CurationReport) -> None:
-    """Whatever K-center does not pick: the picked cover the rest, the hard ones first."""
+    """Finds the examples that K-center does not pick: the picked ones cover the rest, the hard ones first."""
     total = job.version.counts.get("examples", 0)
     vectors = model_measures.embeddings(job, job.params["embeddings"], report)
     known = ~np.isnan(vectors[:, 0]) if vectors.size else np.zeros(total, bool)

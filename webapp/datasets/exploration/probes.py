@@ -179,7 +179,7 @@ def _domains(
 
 @dataclass(frozen=True)
 class Rate:
-    """Of one example by one probe; `share` has the 95% interval."""
+    """The pass rate of one example by one probe; `share` has the 95% interval."""
 
     probe: Probe
     share: Estimate

@@ -33,7 +33,7 @@ ANNOTATED: list[Asked] = []
 
 
 def of(version: DatasetVersion, line: list[dict[str, object]]) -> list[Annotated]:
-    """Of the projects in the version's line of descent, as `data_card.line` gives it, each once."""
+    """The projects in the version's line of descent, as `data_card.line` gives it, each once."""
     made = (step["lineage"] for step in line)
     ids = [
         each["project"]

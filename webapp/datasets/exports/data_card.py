@@ -114,7 +114,7 @@ def _front_matter(told: dict[str, Any], files: Mapping[str, str]) -> str:
 
 
 def agreement_words(told: dict[str, Any]) -> str:
-    """Of a card as `build` makes it: how far its raters agree, and which sides the judged pairs take."""
+    """The agreement of raters in a card as `build` makes it, and the sides that the judged pairs take, in words."""
     found, sides = told["agreement"], told["labels"]
     pairs = f"Of the judged pairs, {sides['first']:,} prefer the first response, {sides['second']:,} the second, {sides['tie']:,} neither."
     if "undefined" in found:

@@ -271,7 +271,7 @@ def _parquet(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _schema(asked: ExportOrder) -> pa.Schema | None:
-    """Of the Parquet file; None if the layout has none."""
+    """The schema of the Parquet file; None if the layout has none."""
     schema = asked.exporter.schema
     if schema is not None and not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
         schema = schema.remove(schema.get_field_index(EXTRAS))

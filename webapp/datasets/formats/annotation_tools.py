@@ -40,7 +40,7 @@ MAX_ROWS = 500_000  # of an export whose rows are merged by item, which takes al
 
 @dataclass(frozen=True)
 class RaterAnswer:
-    """`value` is text, a number, or whatever else the tool wrote."""
+    """`value` is text, a number, or another value that the tool wrote."""
 
     question: str
     rater: str

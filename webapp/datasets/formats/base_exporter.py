@@ -76,5 +76,5 @@ def schema(*columns: tuple[str, pa.DataType], extras: bool = False) -> pa.Schema
 
 
 def rubric(example: Example) -> str | None:
-    """The rubric as JSON text: a column of one type whatever the arguments of its verifiers."""
+    """The rubric as JSON text: a column of one type for any arguments of its verifiers."""
     return compact(example.rubric.model_dump(mode="json", exclude_defaults=True)) if example.rubric else None

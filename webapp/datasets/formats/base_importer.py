@@ -16,8 +16,8 @@ DEFAULT_HELDOUT_SHARE = 0.1
 
 @dataclass
 class Tally:
-    """How many rows of a file have been read, those included that are passed over: the first `taken`, and whatever is
-    read while it is `passing`."""
+    """How many rows of a file have been read, those included that are passed over: the first `taken`, and those read while it is
+    `passing`."""
 
     taken: int = 0
     rows: int = 0
@@ -32,7 +32,7 @@ class Beside(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the file that is read, such as `rubrics/rice.json`."""
+        """The name of the file that is read, such as `rubrics/rice.json`."""
 
     @property
     def together(self) -> bool:
@@ -40,7 +40,7 @@ class Beside(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the files beside it in its folder, where they were given together."""
+        """The names of the files beside it in its folder, if they were given together."""
 
     def rows(self, name: str) -> Iterator[Row]:
         """The good rows of the file of that name; none if there is no such file. The name is one in the same folder, or one
@@ -64,12 +64,12 @@ class Alone:
 class Importer:
     """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
 
-    Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
-    it makes the converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or
-    whoever imports says otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a
-    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of
-    another file; given together with it, their file is not read for examples of its own. `unsaid`: what a row says that an
-    example cannot is named in `meta.unsaid`, and an import counts it.
+    Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`: it makes the
+    converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or the person who imports says
+    otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a mapping.
+    `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; given
+    together with it, their file is not read for examples of its own. `unsaid`: what a row says that an example cannot is named in
+    `meta.unsaid`, and an import counts it.
     """
 
     name: str

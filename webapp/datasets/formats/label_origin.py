@@ -1,7 +1,7 @@
-"""Whose a label is: read from the rater that a preference carries.
+"""The origin of a label: read from the rater that a preference carries.
 
-What a project publishes is signed `annotator-3@project-1` for one person's answer, or `majority@project-1`, `consolidated@…`,
-`unanimous@…` for what stands after review. Whatever else a rater is called, the label came with an import.
+A published label of a project is signed `annotator-3@project-1` for one person's answer, or `majority@project-1`, `consolidated@…`,
+`unanimous@…` for a resolution after review. A label with any other rater came with an import.
 """
 
 import re
@@ -27,12 +27,12 @@ def whose(rater: str) -> str:
 
 
 def signed(preferences: Iterable[Preference]) -> list[str]:
-    """Whose these are, each named once, in their order."""
+    """The origins of these preferences, each named once, in their order."""
     return list(dict.fromkeys(whose(each.rater) for each in preferences))
 
 
 def of_rubric(example: Example) -> list[str]:
-    """Whose the rubric is; nothing without one."""
+    """The origin of the rubric; empty without a rubric."""
     if example.rubric is None:
         return []
     by = example.meta.get(RUBRIC_BY)
@@ -40,12 +40,12 @@ def of_rubric(example: Example) -> list[str]:
 
 
 def of_reference(example: Example) -> list[str]:
-    """Whose the reference answer is: projects write none, so it came with an import. Nothing without one."""
+    """The origin of the reference answer: projects write none, so it came with an import. Empty without a reference."""
     return [] if example.reference is None else [IMPORTED]
 
 
 def of_response(origin: str) -> list[str]:
-    """Whose an answer is that nobody has judged: `imported`, with the model or person that the import named."""
+    """The origin of an answer that nobody has judged: `imported`, with the model or person that the import named."""
     return [f"{IMPORTED}:{origin}" if origin else IMPORTED]
 
 

@@ -1,8 +1,7 @@
 """The commonest row there is, a prompt with a better and a worse answer, made a record without the general validator.
 
-Every part is checked here for exactly the types and values that the record wants, so that the result is what
-`Example.model_validate` would give; whatever is not that plain is left to it. On a million pairs this saves a third of
-our work.
+Every part is checked here for exactly the types and values that the record wants, so that the result is what `Example.model_validate` would
+give; all other rows are left to it. On a million pairs this saves a third of our work.
 """
 
 from math import isfinite

@@ -81,7 +81,7 @@ def _items(labels: Any) -> list[tuple[str, Any]]:
 
 
 def _value(label: str, value: Any) -> Any:
-    """A chosen label stands for itself, whatever mark or number it was given; a text box holds its text."""
+    """The value of an answer: the label of a chosen option, without regard to its mark or number; the text of a text box."""
     if not label or label == TEXT_BOX or (isinstance(value, str) and len(value.split()) > 1):
         return value
     return label if value in CHOSEN or value == label or str(value).isdigit() else value

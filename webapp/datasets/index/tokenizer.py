@@ -34,8 +34,8 @@ def indexed_text(example: Example) -> str:
 
 
 def searched(text: str) -> str:
-    """What of the text is searched. Once `FOLDED` has been put over its bytes, the words stand between spaces, in no
-    order, some of them repeated. ASCII comes as it is: whoever has many texts folds them all at once."""
+    """What of the text is searched. Once `FOLDED` has been put over its bytes, the words stand between spaces, in no order, some of them
+    repeated. ASCII is returned as it is: a caller with many texts folds them all at once."""
     text = text[:MAX_CHARACTERS]
     return text if text.isascii() else " ".join(_words(text))
 

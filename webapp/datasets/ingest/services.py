@@ -95,7 +95,7 @@ def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str
 
 
 def _started(membership: Membership, job: ImportJob, **detail: Any) -> None:
-    """Into the audit log and to whoever listens, in the transaction that makes the job."""
+    """Writes the start of the job to the audit log and announces it, in the transaction that makes the job."""
     audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, **detail)
     facts = {"import": job.pk, "name": job.dataset_name}
     announce(job.workspace_id, "import.started", facts, by=membership.user_id)

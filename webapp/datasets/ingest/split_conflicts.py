@@ -52,7 +52,7 @@ class SideClaims(Protocol):
         """(prompt, group) of every row with a group."""
 
     def claims(self, units: list[int]) -> Iterable[SideClaim]:
-        """Of the rows with one of these prompts or groups, the firmest first, then as they stand in the files."""
+        """The claims of the rows with one of these prompts or groups, the firmest first, then in the order of the files."""
 
 
 class InTable:

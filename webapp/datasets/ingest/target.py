@@ -12,7 +12,7 @@ from ..versions.split_rule import EarlierSides, Rule
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """Where a file is to go, and what whoever imports it says about its sides."""
+    """Where a file is to go, and the sides that the person who imports it chose."""
 
     workspace_id: int
     name: str = ""

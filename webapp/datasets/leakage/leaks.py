@@ -138,7 +138,7 @@ def _any(columns: SplitColumns, prompts: Hashed, groups: Hashed) -> Mask:
 
 
 def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] = ()) -> Shared:
-    """Of one version, without the positions that are removed."""
+    """The shared prompts of one version, without the positions that are removed."""
     columns = packed.split_columns([version.pk])[version.pk]
     kept = np.ones(len(columns.ids), bool)
     kept[np.asarray(removed, np.int64)] = False

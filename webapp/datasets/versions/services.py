@@ -133,8 +133,8 @@ def _origin(version: DatasetVersion) -> dict[str, Any]:
 
 
 def hold(version: DatasetVersion) -> None:
-    """Keeps the version from being deleted until the transaction ends: for whoever makes something that refers to it. It
-    does not keep others from doing the same. Raises Invalid at `dataset` where it is gone by now."""
+    """Keeps the version from being deleted until the transaction ends: for code that makes a row that refers to it. It does not keep others
+    from doing the same. Raises Invalid at `dataset` where it is gone by now."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM datasets_datasetversion WHERE id = %s FOR KEY SHARE", [version.pk])
         if cursor.fetchone() is None:

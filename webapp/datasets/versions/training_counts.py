@@ -31,8 +31,8 @@ def kept(version: DatasetVersion) -> Counts | None:
 
 
 def known(version: DatasetVersion) -> Counts | None:
-    """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. Never writes but the first
-    time: whatever is not held out is trained on."""
+    """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. Never writes but the first time: all that is
+    not held out is trained on."""
     if (found := kept(version)) is not None:
         return found
     if version.counts.get("examples", 0) <= AT_ONCE:

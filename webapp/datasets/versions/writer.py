@@ -65,7 +65,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
 
 
 def next_number(dataset: Dataset) -> int:
-    """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
+    """The number of the next version. A version that is still being filled does not count, even if its row has a number."""
     Dataset.every.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
     numbers = dataset.versions.order_by("-number").values_list("number", flat=True)
     return (numbers.first() or 0) + 1

@@ -1,8 +1,8 @@
 """IFBench (Pyatkin et al., 2025) and IFEval (Zhou et al., 2023): prompts with constraints that a program can check.
 
-A constraint gets a verifier only where ours decides exactly as the benchmark's own checker does, whatever the text;
-all others are criteria in words. Where words are counted, the benchmark counts runs of letters, digits and
-underscores, which our word_count does not: a regular expression does.
+A constraint gets a verifier only if ours decides every text exactly as the benchmark's own checker does; all others are criteria in words.
+Where words are counted, the benchmark counts runs of letters, digits and underscores, which our word_count does not: a regular expression
+does.
 
 Results of a run hold a response and what the benchmark's checkers said of it.
 """
@@ -35,7 +35,7 @@ def bind(beside: Beside) -> Convert:
     runs: dict[int, Row] = {}
 
     def arguments(prompt: Any) -> Row:
-        """Of the prompt's constraints, from the file of prompts; results hold none."""
+        """The arguments of the prompt's constraints, from the file of prompts; results hold none."""
         if not tests:
             tests.update({row["prompt"]: row for row in beside.rows(TEST) if row.keys() >= PROMPT} or {"": {}})
         return tests.get(prompt, {})

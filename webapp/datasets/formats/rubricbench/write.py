@@ -31,7 +31,7 @@ def _rows(example: Example) -> Iterator[Row]:
 
 
 def _by(example: Example) -> list[str]:
-    """Whose the labels of the first judged pair are."""
+    """The origins of the labels of the first judged pair."""
     compared = [each for each in example.preferences if each.verdict == "compared" and each.strength is not None]
     first = {compared[0].a, compared[0].b}
     return label_origin.signed(each for each in compared if {each.a, each.b} == first)

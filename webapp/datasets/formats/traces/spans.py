@@ -92,7 +92,7 @@ def _value(value: Any) -> Any:
 
 
 def said(span: ModelSpan) -> tuple[list[Said], list[Said]]:
-    """(what a model was sent, what it answered), in whichever of the forms the program used; empty if it kept no content."""
+    """(what a model was sent, what it answered), in the form that the program used; empty if it kept no content."""
     for held in (span.attributes, *[attributes for name, attributes in span.events if name == DETAILS]):
         if f"{PREFIX}input.messages" in held or f"{PREFIX}output.messages" in held:
             system = _parts(held.get(f"{PREFIX}system_instructions"))
@@ -131,7 +131,7 @@ def _parts(value: Any) -> list[Row]:
 
 
 def _of_events(events: list[tuple[str, Row]]) -> tuple[list[Said], list[Said]]:
-    """Of programs that wrote an event for each message."""
+    """The messages of programs that write an event for each message."""
     sent = [_one(EVENTS[name], held) for name, held in events if name in EVENTS]
     back = [_one("assistant", _choice(held)) for name, held in events if name == CHOICE]
     return sent, back
@@ -158,7 +158,7 @@ def _called(name: Any, arguments: Any, id: Any) -> Row:
 
 
 def _of_flat(attributes: Row) -> tuple[list[Said], list[Said]]:
-    """Of programs that number messages in the names of attributes: `gen_ai.prompt.0.role`."""
+    """The messages of programs that number them in the names of attributes: `gen_ai.prompt.0.role`."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for name, value in attributes.items():
         if match := FLAT.fullmatch(name):

@@ -64,7 +64,7 @@ def _sft(example: Example) -> Iterator[Row]:
 
 
 def _truth_by(example: Example) -> list[str]:
-    """Whose the rubric and the reference are."""
+    """The origins of the rubric and the reference."""
     return list(dict.fromkeys([*label_origin.of_rubric(example), *label_origin.of_reference(example)]))
 
 
