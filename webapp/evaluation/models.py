@@ -118,7 +118,7 @@ class Case(models.Model):
 
 
 class EndpointAnswer(models.Model):
-    """What a model behind an endpoint answered to a prompt as it was sampled: asked once, whatever ends its worker.
+    """What a model behind an endpoint answered to a prompt as it was sampled: asked once, even if its worker dies.
 
     `key` is the content's address: messages, sampling, seed and number of the sample. `cost` is None if no price is known.
     """

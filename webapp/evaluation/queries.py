@@ -1,4 +1,4 @@
-"""All reads of evaluations. Lists cost the same number of queries whatever their length."""
+"""All reads of evaluations. Lists cost the same number of queries for any length."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

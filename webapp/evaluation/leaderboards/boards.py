@@ -68,7 +68,7 @@ class Board:
 
     @property
     def first(self) -> list[RankedRow]:
-        """Who shares the first place."""
+        """The rows that share the first place."""
         return [row for row in self.rows if row.place == 1]
 
 

@@ -90,7 +90,7 @@ class StoredCase(Protocol):
 
 @dataclass(frozen=True)
 class ModelPassRates:
-    """Of one model; `counts`: key of an example -> (answers that passed, answers with a score)."""
+    """Pass rates of one model; `counts`: key of an example -> (answers that passed, answers with a score)."""
 
     model: str
     samples: int
@@ -127,7 +127,7 @@ class JudgedQuestion:
 
 @dataclass(frozen=True)
 class VerdictSpending:
-    """Of stored verdicts: seconds of those with a latency; None if nothing is known of tokens or cost."""
+    """The spending of stored verdicts: seconds of those with a latency; None if nothing is known of tokens or cost."""
 
     latencies: list[float]
     tokens: int | None
@@ -146,7 +146,7 @@ class Rollout:
 
 
 class Writer(Section):
-    """Who answers: a model of the registry, whose weights the cluster loads, or a chat endpoint."""
+    """A model that answers: one of the registry, whose weights the cluster loads, or a chat endpoint."""
 
     name: str = knob("", "What to call it in the report; empty: its own name", max_length=60)
     model: int | None = knob(None, "A registered model that writes text", source="models:lm")
@@ -212,14 +212,14 @@ class Context(Protocol):
     dataset: str
 
     def examples(self) -> Iterator[Example]:
-        """Of the dataset version, in its order; empty if there is none."""
+        """The examples of the dataset version, in its order; empty if there is none."""
 
     def graded(self, datasets: Sequence[int]) -> Iterator[tuple[str, Iterator[Example]]]:
         """The evaluation's own version and the newest of each of these datasets: its name, and its examples. Raises
         NothingToScore for one that is not there."""
 
     def lines(self) -> Iterator[Any]:
-        """Of the recording, in its order; empty if there is none."""
+        """The lines of the recording, in its order; empty if there is none."""
 
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
@@ -259,7 +259,7 @@ class Context(Protocol):
         """The answers of a study's project as they stand now."""
 
     def answers(self, project: int) -> Iterator[ProjectAnswer]:
-        """The answers of a project as they stand now, whatever its kind."""
+        """The answers of a project as they are now, for any kind of project."""
 
     def spent(self, verdicts: Sequence[int]) -> VerdictSpending: ...
 

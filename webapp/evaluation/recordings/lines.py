@@ -1,4 +1,4 @@
-"""Files of recorded verdicts, whatever program wrote them, as the lines that `manage.py audit` reads; and of scores."""
+"""Files of recorded verdicts, of any program, as the lines that `manage.py audit` reads; and files of scores."""
 
 import hashlib
 import json
@@ -98,7 +98,7 @@ def _side(value: int | None) -> str | None:
 
 @dataclass(frozen=True)
 class Facts:
-    """Of the lines of a recording; the names are those of the row."""
+    """Facts about the lines of a recording; the names are those of the row."""
 
     kind: str
     rows: int

@@ -55,5 +55,5 @@ def repeated(scores: Iterable[tuple[int, RecordedScore]]) -> Iterator[tuple[int,
 
 
 def digest(scores: Iterable[RecordedScore]) -> str:
-    """Of the responses that are scored."""
+    """A digest of the scored responses."""
     return hashlib.sha256(json.dumps(sorted({score[1:3] for score in scores})).encode()).hexdigest()

@@ -51,7 +51,7 @@ def results_csv(request: HttpRequest, evaluation_id: EvaluationId) -> HttpRespon
     summary="What its models were trained on of what they are tried on",
 )
 def leaks(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
-    """Of models of the registry and of runs; nobody knows what a model elsewhere has seen."""
+    """Leaks for models of the registry and of runs. The training data of models elsewhere are not known."""
     row = _read(request, evaluation_id)
     recipe = RECIPES.get(row.recipe)
     found = leaking.told(row.workspace_id, recipe, row.config, row.dataset_version) if recipe else leaking.NOTHING

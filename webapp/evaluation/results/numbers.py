@@ -219,7 +219,7 @@ def as_csv(row: Evaluation) -> str:
 
 
 def _section(recipe: str, title: str) -> tuple[Section, str]:
-    """That of a block, and the name in its title."""
+    """The section of a block, and the name in its title."""
     for each in SECTIONS[recipe]:
         if found := each.pattern.fullmatch(title):
             return each, found.group(1) if found.groups() else ""

@@ -138,7 +138,7 @@ def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None])
 
 
 def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
-    """Those of its jobs that are not over, in the order in which the line locks what its workspace asked for at one time."""
+    """The jobs of the evaluation that are not over, in the order in which the line locks what its workspace asked for at one time."""
     return evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)).order_by("pk")
 
 
@@ -179,7 +179,7 @@ def scores(job: WeightsJob) -> dict[tuple[str, str], float | None]:
 
 
 def stop_jobs(evaluation: Evaluation) -> None:
-    """Those that no other evaluation waits for. What they have found is kept."""
+    """Stops the jobs for which no other evaluation waits. Their results are kept."""
     waiting = Evaluation.objects.filter(state__in=WAITING)
     for job in _under_way(evaluation):
         if not waiting.exclude(pk=evaluation.pk).filter(jobs=job).exists():
@@ -250,7 +250,7 @@ def _calls(example: Example, sampling: Sampling, samples: int, seed: int) -> Ite
 
 
 def _known(endpoint: Endpoint, keys: list[str]) -> set[str]:
-    """Those that need no call: failed ones do."""
+    """The keys that need no call. Failed calls need another one."""
     return {row.key for row in _answers(endpoint, keys) if row.state == EndpointAnswer.State.DONE}
 
 
@@ -268,7 +268,7 @@ def _written(call: Call, row: EndpointAnswer | None) -> WrittenText:
 
 
 def _store(endpoint: Endpoint, outcomes: list[Outcome]) -> None:
-    """One row per key, whoever comes first; a failed call gives way to an answer."""
+    """Stores one row per key; the first one counts, but a failed call is replaced by an answer."""
     told = {outcome.call.key: _told(outcome) for outcome in outcomes}
     rows = [EndpointAnswer(endpoint=endpoint, key=key, **told[key]) for key in sorted(told)]
     EndpointAnswer.objects.bulk_create(rows, ignore_conflicts=True)

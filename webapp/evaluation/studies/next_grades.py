@@ -131,7 +131,7 @@ def not_corrected() -> Conflict:
 
 
 def _examples(evaluation: Evaluation) -> list[Example]:
-    """Prompt by prompt in the order of the draw: whatever part of them people get done is a random part of all prompts."""
+    """Prompts in the order of the draw: any part of them that people finish is a random part of all prompts."""
     need, version = needed(evaluation), evaluation.dataset_version
     if need is None:
         raise not_corrected()

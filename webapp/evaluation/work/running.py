@@ -1,7 +1,7 @@
 """Carries an evaluation to its end on one worker at a time.
 
-A recipe starts from the beginning each time: whatever judges have answered is in the verdict store, so a worker that was
-killed, or an evaluation that was paused, goes on from where it was without asking anything twice.
+A recipe starts from the beginning each time: judges' answers are in the verdict store, so a worker that was killed, or an evaluation that
+was paused, continues from where it was without asking anything twice.
 """
 
 import json
@@ -295,7 +295,8 @@ class RecipeWork:
             answering.wait_for([job], self._show)
 
     def wait_for_jobs(self) -> None:
-        """Those that are under way, before the recipe is begun anew only to find that it must wait. Raises ClusterWaiting."""
+        """Waits for the jobs that are under way, before the recipe is started again only to find that it must wait. Raises
+        ClusterWaiting."""
         if not self._again:
             answering.wait_for(self.evaluation.jobs.all(), self._show)
             self.evaluation.progress = {**self.evaluation.progress, **self._spent(None)}

@@ -58,7 +58,8 @@ def accuracy(found: Estimate, judge: str, *tags: str) -> r.Cell:
 
 
 def measured(rows: Sequence["AuditedPair"]) -> Audit:
-    """Of a judge that was asked in one order only, what takes both is undefined, and not a verdict is missing for it."""
+    """The audit of the rows. If a judge was asked in one order only, numbers that need both orders are undefined, and no verdict is missing
+    for them."""
     found = measures([each.case for each in rows])
     orders = {order for each in rows for order in each.orders}
     if len(orders) > 1:
@@ -220,7 +221,10 @@ def _verdict(each: "AuditedPair") -> int | None:
 
 
 def named(raters: Iterable[Mapping[str, object]]) -> set[str]:
-    """Who rates `raters`, each those of one item, beside others; nobody where these are too many to be listed."""
+    """The people who rated an item that others rated too; empty if they are too many to be listed.
+
+    Each of `raters` is one item: {person: rating}.
+    """
     found = {name for each in raters if len(each) > 1 for name in each}
     return found if len(found) <= MOST_PEOPLE else set()
 
@@ -231,7 +235,7 @@ def people(by_judge: Audits, named: Set[str]) -> Iterator[r.Table]:
 
 
 def ranges(by_judge: Audits) -> dict[str, HumanRange]:
-    """Of the judges of pairs that two people or more have rated."""
+    """The range of the people's agreement for each judge, over pairs that two people or more have rated."""
     found = {}
     for judge, audited in sorted(by_judge.items()):
         humans = {str(_key(e)): e.pair.raters for e in audited if e.pair and len(e.pair.raters) > 1}

@@ -189,7 +189,7 @@ def _agreement(rows: Sequence[AuditedCriterion]) -> Agreement:
 
 
 def _clusters(rows: Sequence[AuditedCriterion]) -> list[str]:
-    """Of one prompt together; of one response where there is only one prompt; each apart where there is one response."""
+    """The cluster of each row: its prompt; its response if there is only one prompt; the row itself if there is one response."""
     prompts = [each.graded.example.key for each in rows]
     responses = [each.graded.response.id for each in rows]
     return next((found for found in (prompts, responses) if len(set(found)) > 1), [each.item for each in rows])

@@ -1,4 +1,4 @@
-"""Judge audit: is the judge right, whichever response stands first, and is it as good as people are?"""
+"""Judge audit: is the judge right, in either order of the responses, and is it as good as people are?"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set

@@ -32,7 +32,7 @@ class GradedIn(Section):
 
 
 class CorrectedConfig(RecipeConfig):
-    """Of recipes that score responses by a judge; people's grades change no score, so they belong to no benchmark."""
+    """The config of recipes that score responses by a judge. People's grades change no score, so they belong to no benchmark."""
 
     spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "graded", "half_width")
 
@@ -90,7 +90,7 @@ COLUMNS = [
 
 
 def said(examples: Iterable[Example]) -> Grades:
-    """Of a response that was graded in several places, what the last one says."""
+    """The grades of the responses; for a response that was graded in several places, the last one."""
     found: dict[tuple[str, str], dict[str, bool | None]] = {}
     for example in examples:
         for each in graded(example):

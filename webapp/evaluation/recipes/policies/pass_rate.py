@@ -71,7 +71,7 @@ def _report(
 
 
 def _counts(keys: Sequence[str], rows: Sequence[ScoredAnswer], threshold: float) -> Counts:
-    """Of every prompt; answers without a score are not among those that were tried."""
+    """The counts of every prompt. Answers without a score do not count as tries."""
     scores: dict[str, list[float]] = defaultdict(list)
     for each in rows:
         if each.clipped is not None:

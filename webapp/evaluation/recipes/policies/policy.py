@@ -22,7 +22,7 @@ MOST_NAMED = 12  # origins in a message
 
 
 class ResponseChoice(Section):
-    """Whose responses: those a run's evaluation sampled at a step, or those the dataset holds, all or of one origin."""
+    """The choice of responses: those that a run's evaluation sampled at a step, or those of the dataset, all or of one origin."""
 
     name: str = knob("", "What to call them in the report; empty: the run or the origin", max_length=60)
     run: int | None = knob(None, "A run with evaluations", source="runs")
@@ -151,7 +151,7 @@ def report(
     trained: dict[str, list["ScoredAnswer"]],
     reasons: dict[str, str],
 ) -> r.Report:
-    """Of decided responses. `trained`: what a run learnt from, by model; `reasons`: why a model's novelty is not known."""
+    """The report of decided responses. `trained`: what a run learnt from, by model; `reasons`: why a model's novelty is not known."""
     by_model = {name: [each for each in answered if each.model == name] for name in names}
     scores = {name: blocks.scores(rows) for name, rows in by_model.items()}
     return r.Report(

@@ -54,7 +54,7 @@ class SampledConfig(RecipeConfig):
 
 
 def prompts(context: Context) -> list[Example]:
-    """Those that are asked about, in the dataset's order. Raises NothingToScore if there is none."""
+    """The prompts to ask about, in the dataset's order. Raises NothingToScore if there is none."""
     config = context.config
     listed = (example for example in context.examples() if not config.split or example.split == config.split)
     found = list(islice(listed, config.max_prompts))

@@ -23,7 +23,7 @@ Criteria = Callable[[SeenPair], tuple[Criterion, ...] | None]
 
 
 def curves(context: Context, seen: Sequence[SeenPair]) -> Iterator[r.Curve]:
-    """Those that the config asks for."""
+    """The curves that the config asks for."""
     series, notes = [], []
     if context.config.scaling_items:
         series.append(_human_items(context, seen))

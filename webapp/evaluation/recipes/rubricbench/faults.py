@@ -63,7 +63,7 @@ def faults(each: SeenPair) -> list[str]:
 
 
 def table(seen: Sequence[SeenPair]) -> r.Table:
-    """Of what could be said: a pair whose checks or verdict are missing is counted as missing."""
+    """The table of faults. A pair whose checks or verdict are missing is counted as missing."""
     tags = {each.pair.key: faults(each) for each in seen}
     compared = [each for each in seen if each.verdicts.get(SELF) and each.leaning]
     decided = [each for each in seen if each.verdicts.get(HUMAN)]
