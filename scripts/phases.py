@@ -43,7 +43,7 @@ class MakePhase:
     began: float = 0.0
     seconds: float = 0.0
     processor_s: float = 0.0
-    """Of all that it started and waited for: says on a busy machine, too, what a part costs."""
+    """Processor seconds of the part, with all the processes that it started and waited for: the cost of a part, also on a busy machine."""
     code: int = -1  # until it has ended
     flaky: list[str] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ class MakePhase:
 
     @property
     def cache(self) -> Path:
-        """Of its own: pytest's memory of what failed is one file, which parts beside each other would overwrite."""
+        """A cache folder for each part: pytest's memory of failures is one file, which parts that run at the same time would overwrite."""
         return ROOT / ".pytest_cache" / self.target
 
     @property

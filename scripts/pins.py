@@ -128,7 +128,7 @@ def on_gpus(resolved: dict[str, Any], lock: str) -> str:
 
 
 def _wheels_for_gpus(package: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that one of our Pythons takes on such a machine, and one for each of them."""
+    """The wheels that our Pythons take on such a machine, with one for each of them."""
     files = {unquote(wheel["url"].rpartition("/")[2]): wheel for wheel in package.get("wheels", ())}
     taken: dict[str, dict[str, Any]] = {}
     for python in PYTHONS:
@@ -151,7 +151,7 @@ def _lines(text: str) -> list[str]:
 
 
 def shipped(text: str) -> list[Requirement]:
-    """Those of requirements.in that an installation needs: all that stand before TOOLS."""
+    """The requirements of requirements.in that an installation needs: all before TOOLS."""
     return wanted(text.partition(TOOLS)[0])
 
 
@@ -192,7 +192,7 @@ def environment(python: str, patch: int, machine: str) -> dict[str, str]:
 
 
 def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
-    """Whatever keeps `pip install --no-deps -r requirements.lock` from giving a whole environment, on any machine we support."""
+    """Everything that keeps `pip install --no-deps -r requirements.lock` from giving a whole environment, on any machine we support."""
     pinned = pins(lock)
     found = _pins_and_facts(pinned, facts)
     if found:

@@ -1,4 +1,4 @@
-"""What beat starts every few seconds or every hour: finds whatever a lost process left behind, and clears what is over."""
+"""Tasks that beat starts every few seconds or every hour: they find the work that a lost process left behind, and clear what is over."""
 
 from celery import shared_task
 

@@ -117,8 +117,8 @@ class Server:
             raise Away(f"{self.address} does not answer: {error}") from error
 
     def follow(self, run: int) -> Iterator[dict[str, Any]]:
-        """What happens to a run, as it happens, until it is over: each message as docs/api.md lists them. After a break it begins anew,
-        with a message `now`: whoever draws curves then loads what was missed. Raises ApiError, Away."""
+        """What happens to a run, as it happens, until it is over: each message as docs/api.md lists them. After a break it begins again,
+        with a message `now`: a program that draws curves then loads the missing points. Raises ApiError, Away."""
         failed = 0
         while True:
             try:

@@ -168,7 +168,7 @@ def _plugin(data: memoryview) -> tuple[str, memoryview]:
 
 
 def _hyperparameters(data: memoryview) -> dict[str, Any]:
-    """Of the start of a session: name -> number, text or truth."""
+    """The hyperparameters of the start of a session: name -> number, text or truth."""
     found: dict[str, Any] = {}
     for number, session in fields(data):
         if number != 3:

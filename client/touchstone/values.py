@@ -17,7 +17,7 @@ def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def number(value: Any) -> float | None:
-    """Whatever holds one number: also a truth, and a tensor or array of one element."""
+    """The number in any object that holds one number: also a truth, and a tensor or array of one element."""
     if isinstance(value, numbers.Real):  # bool and numpy's too
         return float(value)
     if getattr(value, "shape", None) == () or getattr(value, "size", None) == 1 or _one_element(value):
