@@ -118,7 +118,7 @@ def ago(moment: datetime | None, missing: str = "never") -> SafeString:
 
 @register.simple_tag
 def when(moment: datetime | None, exact: object) -> SafeString:
-    """A time as `ago` has it where it may be exact; else its day alone, because what people do under pseudonyms."""
+    """A time like `ago` if it may be exact; else only its day, for actions of people under pseudonyms."""
     if exact or moment is None:
         return ago(moment)
     local = timezone.localtime(moment)
