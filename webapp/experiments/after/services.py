@@ -145,7 +145,7 @@ def _checked_evaluation(membership: Membership, run: Run, behind: ChainStep | No
 
 
 def dataset_of(run: Run, behind: ChainStep | None) -> checks.DatasetChoice:
-    """That of what a new step would stand behind."""
+    """The dataset of the run or step after which a new step would come."""
     if behind:
         return checks.DatasetChoice(**behind.asked["dataset"])
     return checks.DatasetChoice(id=run.data.dataset_id, version=run.data.number)
@@ -170,7 +170,7 @@ def cancel(membership: Membership, run: Run, step: ChainStep) -> ChainStep:
 
 
 def end(step: ChainStep, state: str, reason: str, actor: User | None) -> None:
-    """Refused or cancelled; whatever stands behind it never comes either. Under the lock of the step."""
+    """Ends a step as refused or cancelled; the steps after it never start either. The caller holds the lock of the step."""
     ChainStep.objects.filter(pk=step.pk, state=State.WAITING).update(
         state=state, reason=reason, decided_at=timezone.now()
     )

@@ -39,7 +39,7 @@ class ArmRun:
 
     @property
     def state(self) -> str:
-        """Of the run, or of the step that is none yet."""
+        """The state of the run, or of the step that has no run yet."""
         return self.run.state if self.run else self.step.state if self.step else ""
 
     @property
@@ -175,7 +175,7 @@ def launch(
 def _checked(
     plan: Plan, seeds: int, shared: Mapping[str, Any], dataset: checks.DatasetChoice | None, model: str | None
 ) -> None:
-    """Raises ConfigInvalid for what is wrong whatever the data are."""
+    """Checks all that does not depend on the data. Raises ConfigInvalid."""
     problems = []
     if not 2 <= seeds <= MOST_SEEDS:
         problems.append(

@@ -47,7 +47,7 @@ def is_ready(task: ClaimTask) -> bool:
 
 
 def ask(membership: Membership, plan: Plan) -> ClaimTask:
-    """The task of the plan, which is there or is being made from now on. Whoever asks at the same moment gets the same one.
+    """The task of the plan, which exists or is made from now on. Two requests at the same moment get the same one.
 
     Raises Invalid if the plan has no task of its own.
     """

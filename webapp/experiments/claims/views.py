@@ -78,7 +78,8 @@ def _card(method: Method, paces: Mapping[str, gallery.StepPace]) -> ClaimCard:
 
 @dataclass
 class StudyForm:
-    """What is chosen before a study is launched. `shared` is JSON; `own`: with the plan's constructed task, whatever else is chosen."""
+    """The choices before a study is launched. `shared` is JSON; `own`: use the plan's constructed task, and ignore the other choices of
+    data."""
 
     membership: Membership
     plan: Plan
@@ -116,7 +117,7 @@ class StudyForm:
 
     @property
     def setting(self) -> Setting:
-        """Of the chosen size."""
+        """The setting of the chosen size."""
         return next((setting for size, setting in self.plan.sizes.items() if size == self.size), self.smallest)
 
     @property
@@ -134,7 +135,7 @@ class StudyForm:
 
     @property
     def task(self) -> ClaimTask | None:
-        """Its constructed task, if it is there already."""
+        """The constructed task of the plan, if it exists already."""
         found = tasks.of_plan(self.membership.workspace_id, self.plan) if self.offers_task else None
         return found if found and tasks.is_ready(found) else None
 
@@ -165,7 +166,7 @@ class StudyForm:
 
     @property
     def other_problems(self) -> dict[str, str]:
-        """Of the settings that all arms share: they stand in one field."""
+        """Problems of the settings that all arms share: one field shows them."""
         return {path: why for path, why in self.problems.items() if path not in ("dataset", "model.name", "seeds")}
 
     def launch(self) -> ClaimStudy | None:
@@ -207,7 +208,7 @@ class StudyForm:
 
 
 def _needed(recipe: Recipe) -> str:
-    """Its needs; of those that share an `either`, one is enough."""
+    """The needs of the recipe; of those that share an `either`, one is enough."""
     groups: dict[str, list[str]] = {}
     for need in recipe.needs:
         groups.setdefault(need.either or need.count, []).append(need.words)

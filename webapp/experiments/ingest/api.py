@@ -111,7 +111,8 @@ def store_uploads(request: HttpRequest, run_id: int) -> Links:
     openapi_extra=takes(FolderAsked),
 )
 def store_folders(request: HttpRequest, run_id: int) -> Links:
-    """Of a folder that the assignment names, or an artifact of the run. 404: it is neither, or is not in the artifact store."""
+    """Links to the files of a folder that the assignment names, or of an artifact of the run. 404: it is neither, or is not in the artifact
+    store."""
     run, _ = request.auth  # type: ignore[attr-defined]
     return storing.folder(run, _read(request, FolderAsked).name)
 

@@ -1,7 +1,7 @@
 """The one write path of events: a batch from the trainer becomes points, rollouts, log lines, artifacts and a state.
 
-Everything of a batch is written in one transaction under a lock on the run's row, so an event is stored exactly once,
-whatever the number of deliveries and however many of them arrive at the same moment.
+Everything of a batch is written in one transaction under a lock on the run's row, so an event is stored exactly once, even if it is
+delivered several times or at the same moment.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ TOLD_AS = {"paused": State.BLOCKED}
 
 
 class Fenced(Exception):
-    """The token is not that of the run's present attempt: whoever sent it must stop."""
+    """The token is not that of the run's present attempt: the process that sent it must stop."""
 
 
 @dataclass

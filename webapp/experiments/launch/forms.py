@@ -111,7 +111,7 @@ class RunForm:
 
     @property
     def title(self) -> str:
-        """Of the recipe: what the run does, and what its experiment is called where nobody names one."""
+        """The title of the recipe: what the run does, and the name of its experiment if nobody names one."""
         return RECIPES[self.recipe].title
 
     @property
@@ -270,7 +270,7 @@ class RunForm:
         return RETRIES if count is None else count
 
     def _check_expression(self) -> None:
-        """It is checked against the parts as they are named now, whatever else is wrong with the config."""
+        """Checks the expression against the present names of the parts, even if other values of the config are wrong."""
         text = self.raw.get(EXPRESSION)
         if EXPRESSION in self.problems or not isinstance(text, str) or not text.strip():
             return
@@ -359,7 +359,7 @@ def _move(items: list[Any], index: int, verb: str) -> None:
 
 
 def _part_names(raw: dict[str, Any]) -> list[str]:
-    """Of the parts of an unchecked config that count: what its expression may use."""
+    """The names of the parts of an unchecked config that count: its expression may use them."""
     parts = raw.get("rewards")
     named = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return [str(part.get("name") or part.get("kind") or "rubric") for part in named if not part.get("shadow")]

@@ -92,7 +92,7 @@ def _reader(
 
 
 def _kinds(group: FormGroup) -> tuple[str, ...]:
-    """Of judges that can carry out what the part asks of them."""
+    """The kinds of judges that can do what the part asks of them."""
     protocol = next((each.value for each in group.inputs if each.path == f"{group.path}.protocol"), "")
     return PROTOCOL_KINDS.get(protocol, EVERY_KIND)
 

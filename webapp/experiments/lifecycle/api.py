@@ -44,7 +44,7 @@ def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, An
 
 @router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Pause after the present step, with a checkpoint")
 def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """It gives its place to others until it is resumed, and is not over. Pausing twice changes nothing. 409 if it is over or
+    """The run gives its place to others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
     stopping."""
     membership = require(request)
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
@@ -66,7 +66,8 @@ def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, 
 
 @router.post("/runs/{run_id}/priority", response=s.RunOut, summary="Let it start before or after the others that wait")
 def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[str, Any]:
-    """It counts among the runs of the workspace, now and whenever the run waits again. Whoever runs already is not interrupted."""
+    """The priority orders the runs of the workspace, now and every time the run waits again. Runs that are running already are not
+    interrupted."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     return serializers.run(services.prioritise(membership, run, Run.Priority[payload.priority.upper()]))
@@ -97,7 +98,7 @@ def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> di
 
 @router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Start not before a time")
 def start_not_before(request: HttpRequest, run_id: RunId, payload: ScheduleIn) -> dict[str, Any]:
-    """Of a run that waits, is paused or is over: until then it takes no place, and null lets it wait like any other. 422 for a time
-    that has passed, 409 if it has started."""
+    """Sets when a run that waits, is paused or is over may start: until then it takes no place. With null it waits like any other. 422 for
+    a time that has passed, 409 if it has started."""
     membership = require(request)
     return serializers.run(schedule.change(membership, access.run_write(membership, run_id), payload.not_before))

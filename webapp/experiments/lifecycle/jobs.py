@@ -231,7 +231,7 @@ def _death(run: Run, job: RayJob) -> str:
 
 
 def _memory_knobs(run: Run) -> str:
-    """What to lower; empty if it cannot be told. Whatever goes wrong here, the run must still end with its reason."""
+    """What to lower; empty if it cannot be told. If this fails, the run must still end with its reason."""
     try:
         return resolve(run.recipe, stored(run.recipe, run.config)).memory_knobs()
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now

@@ -35,8 +35,8 @@ class Why(Enum):
 
 
 class Gpus:
-    """Those of the cluster that nobody holds. If it never had any, nobody waits for them; where it had some and has none now,
-    everybody does who asks for some."""
+    """The GPUs of the cluster that nobody holds. If the cluster never had any, no run waits for them. If it had some and has none now,
+    every run that asks for GPUs waits."""
 
     def __init__(self) -> None:
         self.there, self.lost = resources.has(), resources.lost()
@@ -135,5 +135,5 @@ def _by_turns(turns: Counter[int]) -> Iterator[Claimant]:
 
 
 def ranked(found: Iterable[Claimant]) -> list[Claimant]:
-    """Of each workspace in the order in which they are let in."""
+    """The claimants by `rank`: each workspace's own are let in in this order."""
     return sorted(found, key=lambda each: each.rank)

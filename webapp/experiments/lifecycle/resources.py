@@ -37,8 +37,8 @@ def lost() -> int:
 
 
 def wanted() -> JobResources:
-    """Of the process that a run begins with. It reserves no processor: one that waits for what nobody else needs would never
-    start on a small machine."""
+    """The resources of the process with which a run begins. It reserves no processor: a run that waits for processors that nobody else
+    needs would never start on a small machine."""
     return JobResources(gpus=1 if has() or lost() else 0)
 
 

@@ -28,10 +28,9 @@ RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
 
 
 def extend(membership: Membership, run: Run, steps: int) -> Run:
-    """Lets a run that has finished, or was stopped, go on to `steps` steps, as a new attempt from its last checkpoint.
+    """Lets a run that has finished, or was stopped, continue to `steps` steps, as a new attempt from its last checkpoint.
 
-    Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change under
-    whoever uses it.
+    Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change while others use it.
     """
     if run.is_logged:
         raise LoggedElsewhere

@@ -29,7 +29,7 @@ class Stall:
 
 
 def find(rows: Sequence[Run]) -> list[Stall]:
-    """Those of the running `rows` that stand still. A logged run has no steps that we know the length of."""
+    """The stalled ones of the running `rows`. A logged run is left out, because the length of its steps is not known."""
     pulses = {run.pk: key for run in rows if run.first_metric_at is not None and (key := _pulse(run))}
     times = points.times({run.pk: (pulses[run.pk], run.step) for run in rows if run.pk in pulses})
     now, found = timezone.now(), []

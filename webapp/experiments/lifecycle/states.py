@@ -85,7 +85,7 @@ def move(
 
 
 def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> None:
-    """Of a run that has just come to its state: the audit log, the open pages, webhooks and people. In the transaction of the change.
+    """Tells the audit log, the open pages, webhooks and people that a run has come to its state. Call it in the transaction of the change.
 
     `begins`: an attempt began to run.
     """

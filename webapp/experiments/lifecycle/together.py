@@ -54,7 +54,7 @@ def company(run: Run) -> list[Run]:
 
 
 def carried(run: Run) -> RunQuerySet:
-    """Those that start with this run, which has the job."""
+    """The runs that start with this run, which has the job."""
     return Run.objects.filter(carried_by=own_job(run), state__in=ALIVE)
 
 

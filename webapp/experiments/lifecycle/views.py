@@ -137,7 +137,7 @@ def run_schedule(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def runs_line(request: HttpRequest) -> HttpResponseBase:
-    """Who runs, who waits, in which order and until about when."""
+    """The line of runs: those that run and those that wait, in which order and until about when."""
     membership = require(request)
     context = {
         "line": line_page.whole(membership.workspace_id),

@@ -110,7 +110,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
                 await self.send(text_data=text)
 
     def same_origin(self) -> bool:
-        """Only pages of this very address: cookies are sent whatever the port of the page that connects."""
+        """Whether the page has this very address: browsers send cookies to any port of a host."""
         headers = dict(self.scope["headers"])
         origin, host = headers.get(b"origin", b"").decode(), headers.get(b"host", b"").decode()
         trusted = getattr(settings, "CSRF_TRUSTED_ORIGINS", [])
@@ -145,14 +145,15 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
         return self.group_for([membership]) if membership else None
 
     def group_of(self, user: Any, session: Any) -> str | None:
-        """Of a page: of the workspaces of the person who is signed in, but those that ask for a second factor it has not."""
+        """The group of a page: for the workspaces of the signed-in person, without those that ask for a second factor that the session
+        lacks."""
         if not user.is_authenticated:
             return None
         mine = Membership.objects.filter(user_id=user.pk).select_related("workspace").order_by("id")
         return self.group_for([each for each in mine if not second_factor.is_missing(session, each)])
 
     def group_for(self, mine: list[Membership]) -> str | None:
-        """What these memberships, all that whoever listens acts under, may hear."""
+        """The group that these memberships, all of the listener's, may hear."""
         raise NotImplementedError
 
     def greeting(self) -> list[dict[str, Any]]:

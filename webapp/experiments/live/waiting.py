@@ -11,8 +11,8 @@ RESYNC = json.dumps({"type": "resync"})
 
 
 class OutgoingQueue:
-    """A queue of JSON texts. When it overflows, everything in it is dropped for one `{"type": "resync"}`: whoever listens then loads
-    the state again instead of drawing a curve with holes."""
+    """A queue of JSON texts. When it overflows, everything in it is dropped for one `{"type": "resync"}`: the listener then loads the state
+    again instead of drawing a curve with holes."""
 
     def __init__(self) -> None:
         self._texts: deque[str] = deque()

@@ -1,8 +1,8 @@
 """Levels are made by workers, and forgotten where points come again.
 
-Whoever writes points and whoever condenses them hold the lock of the run: a stretch is condensed once all its points are there to
-stay, and one that changes later is forgotten in the transaction that changes it. What is not condensed is read point by point, so
-that nothing depends on a task that was lost.
+Code that writes points and code that condenses them holds the lock of the run: a stretch is condensed once all its points are there to
+stay, and one that changes later is forgotten in the transaction that changes it. What is not condensed is read point by point, so that
+nothing depends on a task that was lost.
 """
 
 import math
@@ -43,7 +43,8 @@ SELECT %(run)s, * FROM unnest(%(keys)s::text[], %(levels)s::int[], %(numbers)s::
 
 
 def written(run_id: int, first_steps: Mapping[str, int], steps: int) -> None:
-    """Tells of points that were written: of each key from that step on, in so many steps. Whoever calls it holds the lock of the run."""
+    """Marks the levels of points that were written: for each key, from that step on, in so many steps. The caller holds the lock of the
+    run."""
     if not first_steps:
         return
     keys = list(first_steps)
@@ -71,7 +72,7 @@ def _keys(run_id: int) -> list[str]:
 
 
 def _condense(run_id: int, keys: list[str]) -> list[str]:
-    """Those of the keys of which more points may wait."""
+    """Condenses the keys and returns those that may have more points to condense."""
     with transaction.atomic():
         if not Run.objects.select_for_update(no_key=True).filter(pk=run_id).exists():
             return []

@@ -49,8 +49,8 @@ def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str,
 
 
 def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[str, levels.Points]]:
-    """Of each of the keys that have values: all points where they fit, else of every bucket of steps the lowest and the highest, so
-    that no spike is smoothed away, and always the first and the last point. Two queries, a third where the run has levels."""
+    """For each key with values: all points if they fit, else the lowest and the highest of every bucket of steps, so that no spike is
+    smoothed away, and always the first and the last point. Two queries, a third where the run has levels."""
     buckets = max(max_points // 2, 1)
     held: dict[int, list[bytes]] = {}
     for place, _, row in stored.rows(run_id, keys, _levels(stored.covered(run_id, keys), buckets)):

@@ -18,8 +18,8 @@ WHERE known.workspace_id = %(workspace)s AND known.source = 'metric' AND known.p
 
 
 def keep_metrics(workspace_id: int, run: Run, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). Whoever calls it
-    holds the lock of the run."""
+    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). The caller holds the lock
+    of the run."""
     told: dict[str, list[tuple[int, float]]] = {}
     for step, values in steps:
         for key, value in values.items():

@@ -52,7 +52,7 @@ def opened(row: bytes) -> Points:
 
 
 def thinned(points: Points, buckets: int) -> Points:
-    """Of every bucket of steps the lowest and the highest, and always the first and the last point."""
+    """The lowest and the highest point of every bucket of steps, and always the first and the last point."""
     low, high = int(points["step"][0]), int(points["step"][-1])
     bucket = (points["step"].astype(np.int64) - low) * buckets // (high - low + 1)
     starts = np.flatnonzero(np.diff(bucket, prepend=-1))

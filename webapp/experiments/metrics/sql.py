@@ -1,6 +1,7 @@
 """The statements of `points`, which say how points lie in the database: as rows and in stretches.
 
-A step of a metric is in one of the two, so that both together, in one statement, are all points, whatever moves between them meanwhile.
+A step of a metric is in one of the two, so that both together, in one statement, are all points, even if steps move between them
+meanwhile.
 """
 
 # The points of one metric behind a step, by step. Stretches do not overlap: the first that matters is the last that begins at the step

@@ -1,8 +1,8 @@
-"""The one writer of points. Whoever calls it holds the lock of the run.
+"""The one writer of points. The caller holds the lock of the run.
 
 Finite values whose steps lie behind all that is stored of their metric are packed into stretches, or go to the end of the last one. All
-others become rows: before that, a stretch that holds one of their steps becomes rows too, so that what a repeat does to a point is
-said once, in the statements over rows.
+others become rows: before that, a stretch that holds one of their steps becomes rows too, so that what a repeat does to a point is said
+once, in the statements over rows.
 
 Each write tells the levels what came again (`condensing.written`), in the same transaction.
 """

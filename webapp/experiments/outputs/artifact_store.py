@@ -94,7 +94,7 @@ def _kept(run: Run) -> QuerySet[Artifact]:
 
 
 def checkpoints(run: Run) -> tuple[str, ...]:
-    """Those that lie in the store whole, newest first."""
+    """The checkpoints that the store has whole, newest first."""
     return tuple(row.path for row in _kept(run))
 
 
@@ -112,7 +112,7 @@ def folder(run: Run, name: str) -> Links:
 
 
 def artifact(run: Run, path: str) -> Links | None:
-    """Of the run's own; None if it has none of that name there. Raises StoreAway."""
+    """An artifact of the run; None if the store has none of that name. Raises StoreAway."""
     row = Artifact.objects.filter(run=run, path=path).exclude(files=[]).first()
     return artifact_store.links("GET", artifacts.place(row), artifacts.placed(row).files) if row else None
 

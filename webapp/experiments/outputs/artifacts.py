@@ -56,7 +56,7 @@ def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
 
 
 def user_of(run: Run) -> str:
-    """Who uses a model that this run has trained, in words: a run, a model on top of it, or an endpoint. Empty: nobody."""
+    """The user of a model that this run has trained, in words: a run, a model on top of it, or an endpoint. Empty: nobody uses it."""
     mine = RegisteredModel.objects.filter(artifact__run=run)
     if slot := RunSlot.objects.filter(model__in=mine).exclude(run=run).select_related("run__experiment").first():
         return f"{slot.run} of {slot.run.experiment.name}"
@@ -81,7 +81,7 @@ def placed(artifact: Artifact) -> Placed:
 
 
 def here(artifact: Artifact) -> Path:
-    """The artifact's folder on this server; what lies in the store is fetched once, whatever the run's folder holds from before.
+    """The artifact's folder on this server; an artifact in the store is fetched once, also if the run's folder has old files.
 
     Raises StoreAway, StoreLost and OSError.
     """

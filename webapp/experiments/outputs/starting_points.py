@@ -15,7 +15,7 @@ CHECKPOINT = "checkpoint"
 
 
 def checkpoints(run: Run) -> list[Artifact]:
-    """Those whose files are still there, newest first: a run keeps only its newest."""
+    """The checkpoints whose files still exist, newest first: a run keeps only its newest."""
     rows = Artifact.objects.filter(run=run, role=CHECKPOINT).order_by("-step")
     return [row for row in rows if artifacts.is_there(row)]
 

@@ -32,7 +32,7 @@ def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn
 
 @router.get("/runs/{run_id}/people", response=PeopleOut, summary="How far people agree with its judge")
 def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """Of what `people.share` has drawn so far. The interval counts responses, not criteria."""
+    """People's grades of the responses that `people.share` has drawn so far. The interval counts responses, not criteria."""
     return serializers.people(graded.agreement(run_of(request, run_id)))
 
 

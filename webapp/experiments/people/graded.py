@@ -47,7 +47,7 @@ def share(run: Run) -> float:
 
 
 def project_name(config: Mapping[str, Any]) -> str:
-    """Of the project that the config names; empty if people are asked in the standing one, or not at all."""
+    """The name of the project that the config names; empty if people are asked in the standing one, or not at all."""
     found = config.get("people") or {}
     return str(found.get("project", "")) if found.get("share") else ""
 

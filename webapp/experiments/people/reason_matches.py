@@ -40,10 +40,10 @@ class MatchTask:
 
 @dataclass(frozen=True)
 class MatcherAgreement:
-    """Of one matcher. A case is a pair of reasons, one of each list; intervals resample judgements.
+    """The agreement of one matcher with people. A case is a pair of reasons, one of each list; intervals resample judgements.
 
-    `agree`: cases of which both say the same. `recall`: of people's matches, those that the matcher found. `precision`: of the
-    matcher's, those that people confirm.
+    `agree`: cases of which both say the same. `recall`: of people's matches, those that the matcher found. `precision`: of the matcher's,
+    those that people confirm.
     """
 
     matcher: str
@@ -59,7 +59,7 @@ def matches_reasons(run: Run) -> bool:
 
 
 def agreements(run: Run) -> list[MatcherAgreement]:
-    """Of each matcher of the run, by name; none where nobody has matched a judgement."""
+    """The agreement of each matcher of the run, by name; empty if nobody has matched a judgement."""
     by_matcher: dict[str, list[ReasonMatching]] = {}
     for row in ReasonMatching.objects.filter(run=run).order_by("id"):
         by_matcher.setdefault(row.matcher, []).append(row)

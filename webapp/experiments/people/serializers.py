@@ -8,7 +8,7 @@ from .graded import DrawnResponse, JudgeAgreement
 
 
 def people(found: JudgeAgreement | None) -> dict[str, Any]:
-    """Of a run that asks nobody `share` is 0, and there is nothing else."""
+    """The judge's agreement with people as the API returns it. For a run that asks nobody, `share` is 0 and the rest is empty."""
     names = ("share", "drawn", "waiting", "left_out", "responses", "decided", "agreeing", "undecided")
     project = found.project if found else None
     return {name: getattr(found, name, 0) for name in names} | {

@@ -32,7 +32,7 @@ def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
 
 
 def newest_version(workspace_id: int) -> DatasetVersion | None:
-    """Of the newest dataset."""
+    """The newest version of the newest dataset."""
     rows = queries.offered(workspace_id)
     return rows.order_by("-dataset_id", "-number").first()
 

@@ -43,7 +43,7 @@ class Fit:
 
     @property
     def alternatives(self) -> list[str]:
-        """Of which one would do, if there is none."""
+        """The missing needs of which one is enough, in words."""
         return [each.need.words for each in self.missing if each.need.either]
 
     @property

@@ -42,7 +42,7 @@ class RecipeCard:
 
     @property
     def seconds(self) -> float | None:
-        """Of a run with the default number of steps."""
+        """Seconds of a run with the default number of steps."""
         return self.pace.total_s(self.steps) if self.pace else None
 
 
@@ -53,7 +53,7 @@ def paces(workspace_id: int) -> dict[str, StepPace]:
 
 
 def cards(workspace_id: int, version: DatasetVersion | None) -> list[RecipeCard]:
-    """Those that the version can train first; otherwise in the order of the registry."""
+    """The recipes that the version can train first; otherwise in the order of the registry."""
     counts = training_counts.known(version) if version else None
     known = paces(workspace_id)
     found = [

@@ -15,7 +15,7 @@ from .schemas import BudgetIn, RunJudgeList, RunJudgeOut
 
 @router.get("/runs/{run_id}/judges", response=RunJudgeList, summary="What the judges of its rewards have used")
 def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """Those that the run has asked through this server so far."""
+    """The judges that the run has asked through this server so far."""
     run = access.run_read(require(request), run_id)
     known = budgets.licences(run)
     return {"items": [serializers.run_judge(row, known[row.version_id]) for row in budgets.judges(run)], "next": None}

@@ -29,7 +29,7 @@ def licences(run: Run) -> dict[int, Licence]:
 
 
 def judges(run: Run) -> list[RunJudge]:
-    """Those that the run has asked through this server, in the order of their first question."""
+    """The judges that the run has asked through this server, in the order of their first question."""
     return list(run.judges.select_related("version__judge", "version__endpoint").order_by("id"))
 
 

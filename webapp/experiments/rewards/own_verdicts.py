@@ -39,7 +39,7 @@ def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
 
 
 def _store(row: RunJudge, outcomes: list[Outcome]) -> None:
-    """What the calls took is counted with the verdict that it brought: once, whoever sends it again."""
+    """Counts the cost of the calls with the verdict that they brought, once, even if it is sent again."""
     with transaction.atomic():
         RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
         there = verdict_queries.stored_keys(row.version, [outcome.call.key for outcome in outcomes])

@@ -88,7 +88,7 @@ def _judges(run: Run, names: Collection[str]) -> dict[str, RunJudge]:
 
 
 def _budget(run: Run, name: str) -> tuple[int | None, Decimal | None]:
-    """Of the parts that ask the judge, which all say the same."""
+    """The budget of the parts that ask the judge, which all have the same."""
     for part in recipe_metrics.reward(run)[0]:
         if part.get("judge") == name:
             tokens, money = part.get("budget_tokens"), part.get("budget_money")

@@ -86,7 +86,7 @@ def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | No
 
 
 def _folders(run: Run, step: int) -> tuple[str, Path]:
-    """Of the model that the run began with, and of the checkpoint of `step`, on this server. Raises NotMeasured."""
+    """The folders of the model with which the run began and of the checkpoint of `step`, on this server. Raises NotMeasured."""
     path = f"checkpoints/step-{step:06d}"
     row = Artifact.objects.filter(run=run, path=path).first() or Artifact(run=run, path=path)
     if not is_there(row):

@@ -84,7 +84,7 @@ class FilterRow:
 
     @property
     def share(self) -> float:
-        """Of what came to it, what stayed."""
+        """The share of responses that passed this filter, of those that reached it."""
         return self.step.stayed / self.step.came if self.step and self.step.came else 0.0
 
 
@@ -191,7 +191,7 @@ def _parts(run: Run) -> list[str]:
 
 
 def _url(sent: QueryDict, **changes: str) -> str:
-    """This page with other cases shown, or none of others than it has."""
+    """The address of this page with these changes, without the parameters of the form and the pager."""
     query = sent.copy()
     for name in ("csrfmiddlewaretoken", "page", "count"):
         query.pop(name, None)

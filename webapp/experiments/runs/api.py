@@ -67,7 +67,7 @@ def compare(
 
 @router.get("/runs/line", response=LineOut, summary="Who runs, who waits, in which order and until about when")
 def line(request: HttpRequest) -> dict[str, Any]:
-    """Of other workspaces only that their runs are there. Times are null if nobody knows them."""
+    """Runs of other workspaces appear without details. Times are null if nobody knows them."""
     return line_page.whole(access.may_read(require(request)).workspace_id).json()
 
 

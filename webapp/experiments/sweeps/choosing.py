@@ -61,7 +61,7 @@ def by_what_has_worked(asked: TrialAsked) -> Values | None:
 
 
 def _left(asked: TrialAsked, taken: set[str]) -> Values | None:
-    """Of a space of some size one of those that nobody has had; of a larger one none, because it cannot be nearly used up."""
+    """Values that no trial has had yet, if the space is small enough to list; None for a larger space, which cannot be nearly used up."""
     total = space.size(asked.axes)
     if total is None or total > MOST_LISTED:
         return None
@@ -104,5 +104,5 @@ def rungs(first: int, factor: int, steps: int) -> list[int]:
 
 
 def as_json(asked: TrialAsked) -> dict[str, Any]:
-    """For whoever looks into a choice."""
+    """The choice as JSON, for people who inspect it."""
     return {"number": asked.number, "known": [vars(each) for each in asked.known]}

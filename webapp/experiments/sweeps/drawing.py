@@ -39,7 +39,7 @@ class Across:
 
 @dataclass(frozen=True)
 class ParallelPicture:
-    """Of the trials with a value for every seed; the best come last, so that they lie on top. `left_out`: the others."""
+    """A picture of the trials with a value for every seed; the best come last, so that they lie on top. `left_out`: the others."""
 
     uprights: list[Upright]
     lines: list[Across]

@@ -158,7 +158,7 @@ class SweepForm:
 
     @property
     def other_problems(self) -> dict[str, str]:
-        """Those that no field shows."""
+        """The problems that no field shows."""
         shown = {*NUMBERS, *WORDS, "axes"}
         return {path: why for path, why in self.problems.items() if path not in shown and not path.startswith("axes.")}
 
@@ -186,7 +186,7 @@ class SweepForm:
 
     @property
     def seconds(self) -> float | None:
-        """Of all runs one after the other, by the pace of this workspace; None: not known."""
+        """Seconds of all runs one after the other, at the pace of this workspace; None: not known."""
         pace = gallery.paces(self.membership.workspace_id).get(self.run.recipe)
         return pace.total_s(self.config["steps"] * self.runs) if pace and self.runs else None
 

@@ -48,7 +48,7 @@ def _weight(axis: SweepAxis, pairs: Sequence[tuple[space.Value, float]]) -> KeyW
 
 
 def _groups(axis: SweepAxis, pairs: Sequence[tuple[space.Value, float]]) -> list[list[float]]:
-    """Of a list by value; of a range its trials in order, cut into as many as equal groups as there may be."""
+    """The groups of trials by the value of a list; for a range, the trials in order, cut into equal groups."""
     if not axis.is_range:
         by: dict[str, list[float]] = {}
         for value, mean in pairs:

@@ -39,7 +39,7 @@ class TrialRow:
 
     @property
     def placed(self) -> list[tuple[int, str]]:
-        """Its values by the place of their axis."""
+        """The values of the trial with the index of their axis."""
         return list(enumerate(self.values))
 
     @property
@@ -113,7 +113,7 @@ def last_values(sweep: Sweep, runs: Iterable[Run]) -> dict[int, float]:
 
 
 def at_rung(sweep: Sweep, runs: Sequence[SweepRun], step: int) -> list[float]:
-    """Of each run that has it, the first value of the metric at `step` or behind it."""
+    """The first value of the metric at `step` or later, for each run that has one."""
     return points.first_values([each.run_id for each in runs], sweep.metric, step)
 
 

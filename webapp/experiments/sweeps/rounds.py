@@ -213,7 +213,8 @@ def _launch_seed(membership: Membership, sweep: Sweep, trial: SweepTrial, seed: 
 
 
 def _stop_runs(sweep_id: int) -> None:
-    """Those of trials that were stopped early, and all of a sweep that is stopping. Again where a worker died before it had."""
+    """Stops the runs of trials that were stopped early, and all runs of a sweep that is stopping. It is called again if a
+    worker died before."""
     rows = SweepRun.objects.filter(trial__sweep_id=sweep_id).exclude(run__state__in=OVER).select_related("trial__sweep")
     for row in rows.order_by("pk"):
         decided, sweep = stopped_at(row.trial), row.trial.sweep

@@ -1,6 +1,6 @@
 """Which keys of a config a sweep changes, and between what: no database, no Django.
 
-Whatever is drawn here comes from a seed and a number, so it comes out the same on any machine and after any interruption.
+All draws come from a seed and a number, so they are the same on any machine and after any interruption.
 """
 
 import hashlib

@@ -268,7 +268,7 @@ def _compared(term: Term, attribute: str, read: Callable[[Piece], float]) -> Q:
 
 
 def _valued(column: Column, term: Term) -> Q:
-    """Of runs without a value none is found, whatever the operator; `-` in front finds them as well."""
+    """A run without a value never matches, with any operator; `-` in front finds such runs as well."""
     if column.source == Source.CONFIG:
         held = _of_config(term)
     else:

@@ -83,7 +83,7 @@ def page(membership: Membership, layout: Layout, cursor: str | None = None, limi
 
 
 def resolved(membership: Membership, layout: Layout) -> tuple[RowOrder, tuple[Column, ...], dict[str, str]]:
-    """Its order, its columns, and those that are not there with why. Raises Invalid at `sort`."""
+    """The order and the columns of the layout, and the missing columns with the reason. Raises Invalid at `sort`."""
     sort = layout.sort or NEWEST
     by = sort.removeprefix("-")
     named = columns.resolve(membership.workspace_id, [by, *layout.columns[: columns.MAX_SHOWN]])
@@ -148,7 +148,7 @@ def count(membership: Membership, query: str) -> tuple[int, bool]:
 
 
 def tags(workspace_id: int, most: int = 200) -> list[str]:
-    """Those in use, by name."""
+    """The tags in use, by name."""
     names = RunTag.objects.filter(run__experiment__workspace_id=workspace_id).order_by("name")
     return list(names.values_list("name", flat=True).distinct()[:most])
 
@@ -169,6 +169,6 @@ def changes(membership: Membership) -> "QuerySet[RunChange]":
 
 
 def ids_of(membership: Membership, chosen: Iterable[Any]) -> list[int]:
-    """Those of `chosen` that are runs of the workspace, each once, newest first."""
+    """The ids in `chosen` that are runs of the workspace, each once, newest first."""
     ours = Run.objects.filter(experiment__workspace_id=membership.workspace_id, pk__in=set(chosen))
     return list(ours.order_by("-pk").values_list("pk", flat=True))

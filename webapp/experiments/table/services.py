@@ -43,7 +43,7 @@ def write_notes(membership: Membership, run: Run, text: str) -> Run:
 
 
 def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str]:
-    """These tags and no others. Raises Invalid at `tags`."""
+    """Sets the tags of the run to these and no others. Raises Invalid at `tags`."""
     wanted = sorted({tag_name(name) for name in names})
     if len(wanted) > MAX_TAGS:
         raise Invalid("These are too many tags.", {"tags": f"a run has at most {MAX_TAGS}"})

@@ -35,7 +35,7 @@ def mean_text(cell: "folded.FoldedCell") -> str:
 
 @register.filter
 def interval_text(cell: "folded.FoldedCell") -> str:
-    """Its interval and on how many seeds it rests."""
+    """The interval of the cell's estimate, and the number of seeds behind it."""
     found = cell.estimate
     if found is None:
         return ""
