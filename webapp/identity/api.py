@@ -31,7 +31,7 @@ def read(request: HttpRequest) -> dict[str, int | None]:
 
 @router.put("/time-outs", response=TimeOutsOut, summary="Change how long sessions last")
 def change(request: HttpRequest, payload: TimeOutsIn) -> dict[str, int | None]:
-    """It holds at once: who has been away for longer, or signed in earlier, signs in again."""
+    """The change takes effect at once: people who have been away for longer, or signed in earlier, must sign in again."""
     membership = access.require(request, Role.OWNER)
     return _told(time_outs.change(membership, payload.idle_minutes, payload.session_minutes))
 

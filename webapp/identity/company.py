@@ -54,9 +54,8 @@ CLOSED = "Your account is closed. Ask an administrator of this installation."
 def meet(request: HttpRequest, login: SocialLogin) -> None:
     """Connects the sign-in with the account of its address, which is made if there is none.
 
-    Only an address that the provider vouches for opens an account: otherwise whoever can name one at the provider would
-    come into the account of somebody else. An account whose address nothing had shown to be its person's is handed over: see
-    `addresses.hand_over`.
+    Only an address that the provider vouches for opens an account: otherwise a person who can name any address at the provider could open
+    another person's account. An account whose address nothing had shown to be its person's is handed over: see `addresses.hand_over`.
     """
     told, env = claims(login), settings.ENV
     saml = login.account.provider == settings.COMPANY_SAML
@@ -84,7 +83,7 @@ def asked_for_two(login: SocialLogin) -> bool:
 
 
 def _listed(value: object) -> set[str]:
-    """A text, or the texts of a list; nothing of whatever else a provider may have sent."""
+    """A text, or the texts of a list; other values of a provider are ignored."""
     return {each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)}
 
 

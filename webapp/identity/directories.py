@@ -26,7 +26,7 @@ def listed() -> QuerySet[Directory]:
 
 
 def _count(rows: "QuerySet[DirectoryPerson] | QuerySet[DirectoryGroup]") -> Coalesce:
-    """Of each directory; two counts over joins would multiply people with groups."""
+    """The count of rows of each directory, as a subquery: two counts over joins would multiply people with groups."""
     mine = rows.filter(directory=OuterRef("pk")).order_by().values("directory")
     return Coalesce(Subquery(mine.annotate(count=Count("pk")).values("count")), 0)
 

@@ -30,7 +30,7 @@ def map_group(membership: Membership, group: str, role: str) -> GroupRole:
 
 @transaction.atomic
 def unmap(membership: Membership, row: GroupRole) -> None:
-    """The group means nothing here any more; whoever came by it leaves, as `map_group` says when."""
+    """Removes the meaning of the group; the people who joined by it leave, as `map_group` says when."""
     audit.record(membership, membership.user, "group.unmapped", row, group=row.group)
     enqueue("workers.directories.follow_group", row.workspace_id, row.group)
     row.delete()

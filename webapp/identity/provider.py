@@ -42,7 +42,8 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
         return config
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
-        """Its claims, once signature, issuer, audience and time are right (OpenID Connect Core, section 3.1.3.7). Raises OAuth2Error."""
+        """The claims of the token, once signature, issuer, audience and time are right (OpenID Connect Core, section 3.1.3.7). Raises
+        OAuth2Error."""
         try:
             head = jwt.get_unverified_header(id_token)
             if head.get("alg") not in ALGORITHMS:

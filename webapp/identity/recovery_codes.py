@@ -87,7 +87,7 @@ def take(row: Authenticator) -> list[str]:
 def hash_former(most: int = AT_ONCE) -> int:
     """Replaces seeds from before by hashes of the codes that are left; of how many people.
 
-    A row is replaced only as it was read: whoever uses a code meanwhile is looked at again in the next round.
+    A row is replaced only as it was read: a person who uses a code meanwhile is processed again in the next round.
     """
     done = 0
     for row in Authenticator.objects.filter(type=KIND, data__has_key="seed").order_by("pk").iterator():

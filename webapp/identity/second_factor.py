@@ -90,7 +90,7 @@ def ask(membership: Membership, yes: bool) -> None:
 
 @transaction.atomic
 def forget(user: User) -> int:
-    """Takes all second factors of somebody who lost theirs, by whoever runs the server; how many there were."""
+    """Takes all second factors of a person who lost theirs, for the person who runs the server; returns how many there were."""
     count, _ = Authenticator.objects.filter(user=user).delete()
     sessions.end(SignedIn.objects.filter(user=user))
     sessions.record_session(user, "second_factor.forgotten")
@@ -119,12 +119,12 @@ def _changed(request: HttpRequest, user: User, authenticator: Authenticator, how
 
 
 def failed(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
-    """Receiver of allauth's signal: a wrong code or key. The log tells it; the audit log could be filled by whoever guesses."""
+    """Receiver of allauth's signal: a wrong code or key. It is logged, but not in the audit log, which a person who guesses could fill."""
     logger.warning("refused a second factor (%s) of person %s", authenticator.type, user.pk)
 
 
 def without(members: Iterable[Membership]) -> set[int]:
-    """Of these members the ids of the users who have no second factor, in one query."""
+    """The ids of these members' users who have no second factor, in one query."""
     ids = {each.user_id for each in members}
     have = Authenticator.objects.filter(user_id__in=ids, type__in=PROOFS).values_list("user_id", flat=True)
     return ids - set(have)
