@@ -6,7 +6,7 @@ class JudgingConfig(AppConfig):
     label = "judging"
 
     def ready(self) -> None:
-        """These modules register what they do for apps below: jobs of projects, decisions in stress tests, jobs of the cluster."""
+        """Imports the modules that register functions with apps below: jobs of projects, decisions in stress tests, jobs of the cluster."""
         from .asking import jobs  # noqa: F401
         from .stress_tests import services as stress_tests  # noqa: F401
         from .suggestions import services as suggestions  # noqa: F401

@@ -40,7 +40,7 @@ def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
 
 
 def why_not_named(workspace_id: int, text: str) -> str:
-    """This says why `version_named` finds nothing under `text`, and what helps."""
+    """Why `version_named` finds nothing under `text`, and what helps."""
     name, _, number = text.rpartition(" v")
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
     version = rows.select_related("judge", "endpoint").first()

@@ -90,12 +90,12 @@ def judge_calls(
 ) -> CallCounts:
     """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
 
-    What is stored already is not called again, except calls that failed. So whoever was stopped or killed resumes by
-    calling this again, and what was finished costs nothing. Another `draw` asks for new samples. `stop` is asked
-    several times a second, `progress` is told of every batch; both may use the database, as may `inputs`.
+    What is stored already is not called again, except calls that failed. So a worker that was stopped or killed resumes by calling this
+    again, and finished calls cost nothing. Another `draw` asks for new samples. `stop` is asked several times a second, `progress` is told
+    of every batch; both may use the database, as may `inputs`.
 
-    Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is
-    archived, EndpointProblem if its key cannot be read or that process cannot be started.
+    Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is archived,
+    EndpointProblem if its key cannot be read or that process cannot be started.
     """
     endpoint = version.endpoint
     spec, counts = version.resolved, CallCounts()
@@ -213,8 +213,8 @@ def ask(
 ) -> Counts:
     """Makes the calls. `calls`, `keep` and `stop` run in this thread, the event loop in another.
 
-    The endpoint's places and rate are shared with whatever else asks it at this moment. `retries` is how often a reply that
-    `reading` cannot read is asked for again.
+    The endpoint's places and rate are shared with all other code that asks it at this moment. `retries` is how often a reply that `reading`
+    cannot read is asked for again.
     """
 
     async def main(here: Executor) -> Counts:
