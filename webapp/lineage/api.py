@@ -47,7 +47,7 @@ class NodeList(Schema):
     "/lineage/{what}/{what_id}", response=LineageOut, summary="What was made from a row, or what it is based on"
 )
 def lineage(request: HttpRequest, what: What, what_id: Id, way: Way = "down") -> dict[str, Any]:
-    """Down: from a person, an answer, an example, a version to whatever was made of it; up: back to the people."""
+    """Down: from a person, an answer, an example or a version to everything that was made of it; up: back to the people."""
     found = _walked(request, what, what_id, way)
     return {
         "start": found.told(what, found.row),

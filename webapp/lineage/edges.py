@@ -69,7 +69,8 @@ def _containing(path: str) -> str:
 
 
 USERS = ("run", "evaluation", "job")
-"""What uses a version as it stands: followed from versions that hold a certain example, whatever is derived from them."""
+"""The kinds of rows that use a version as it is: they are followed from versions that hold a certain example, and from all that is derived
+from these."""
 KEPT = """annotation_publishedcase c ON c.publication_id = p.id AND c.fate = 'kept' AND c.answers > 0
     JOIN annotation_assignment s ON s.task_id = c.task_id
     JOIN annotation_answer a ON a.assignment_id = s.id AND a.submitted_at <= p.created_at"""

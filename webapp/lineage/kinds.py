@@ -37,7 +37,7 @@ class LineageKind:
 
 
 def _people(workspace_id: int) -> Rows:
-    """Who takes part in its projects, members still or not."""
+    """The people who take part in the workspace's projects, members still or not."""
     return User.objects.filter(participations__project__workspace_id=workspace_id).distinct()
 
 

@@ -34,7 +34,7 @@ class Walked:
         return {name: count for name, count in self.counts.items() if KINDS[name].made}
 
     def rows(self, kind: str) -> QuerySet[Any]:
-        """Those of one kind; none of people for whoever may not know who they are."""
+        """The rows of one kind; no people for a reader who may not know their names."""
         rows = KINDS[kind].rows(self.workspace_id)
         if kind == "person" and not self.named:
             return rows.none()

@@ -17,7 +17,7 @@ from .walking import Way
 
 FEW, MANY = 10, 100
 UP = ("run", "model", "evaluation", "study", "job")
-"""What is asked for where it comes from, unless one says otherwise; the others, because what became of them."""
+"""The kinds whose page shows their origin, unless the address says otherwise. Pages of other kinds show what was made of them."""
 
 
 @require_GET

@@ -1,4 +1,4 @@
-"""Whose the demo is and where its model lies: the step that makes it and the step that registers it agree here."""
+"""The owner of the demo and the place of its model: the step that makes the model and the step that registers it agree here."""
 
 from pathlib import Path
 

@@ -228,7 +228,7 @@ class Postgres:
 
     @property
     def process_id(self) -> int:
-        """Of a server that `start` has started."""
+        """The process id of a server that `start` has started."""
         assert self._child  # noqa: S101  by whoever calls
         return self._child.process.pid
 

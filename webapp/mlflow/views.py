@@ -214,7 +214,7 @@ def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 
 def _experiment(membership: Membership, text: str) -> Experiment:
-    """By its id; 0 is the experiment `Default`, which whoever may write makes by asking for it."""
+    """The experiment by its id; 0 is the experiment `Default`, which is made when a person who may write asks for it."""
     if text == "0":
         try:
             return services.experiment_named(may_write(membership), DEFAULT)

@@ -1,4 +1,4 @@
-"""Who may watch what: whoever may read it. Notices are one's own, of the workspace one acts in."""
+"""Permissions of notices: people may watch what they may read. Notices are personal, for the workspace in which the person acts."""
 
 from collections.abc import Callable, Mapping
 

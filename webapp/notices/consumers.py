@@ -12,7 +12,7 @@ from .listening import group
 
 
 class NoticeFeed(WorkspaceFeed):
-    """Of the workspace chosen in the session, or the token's. It begins with how many are unread."""
+    """The feed of the workspace chosen in the session, or of the token's. It begins with the number of unread notices."""
 
     def group_for(self, mine: list[Membership]) -> str | None:
         if super().group_for(mine) is None:

@@ -1,8 +1,8 @@
-"""From an event to the people who are told of it, in the transaction of the change: nobody is told of what was undone, or twice.
+"""From an event to the notices of people, in the transaction of the change: nobody is told of a change that was undone, or twice.
 
-A person is told who watches what it is about, or what else it concerns: the dataset that an import goes into, the model that an alias
-leaves. Whoever launched a run, a sweep or a project watches it, unless they have said otherwise. Of the runs of a sweep, those who watch
-the sweep hear what went wrong; the rest the sweep tells. Who did it themselves knows it already.
+People are told who watch the thing of the event, or another thing that it concerns: the dataset that an import goes into, the model that an
+alias leaves. The person who launched a run, a sweep or a project watches it, unless they have said otherwise. For the runs of a sweep,
+people who watch the sweep are told of failures; the sweep tells them the rest. A person is not told of their own actions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, ob
 
 
 def _mailed(people: Sequence[int], event: str) -> set[int]:
-    """Of these people, those who want this by mail."""
+    """The people who want this by mail, among these."""
     if not people or not mail.configured():
         return set()
     wanted = [Mails.ALL, Mails.TROUBLE] if event in words.TROUBLE else [Mails.ALL]
@@ -97,7 +97,7 @@ def _mailed(people: Sequence[int], event: str) -> set[int]:
 
 
 def group(workspace_id: int, user_id: int) -> str:
-    """Of the pages of one person in one workspace."""
+    """The group of the pages of one person in one workspace."""
     return f"notices.{workspace_id}.{user_id}"
 
 
@@ -164,7 +164,7 @@ def _said(subject: Subject) -> Said:
 
 
 def _launched(thing: Thing, by: int | None, said: Said) -> set[int]:
-    """Whoever launched it, unless they have said otherwise of it or of all that they launch."""
+    """The person who launched it, unless they have said otherwise of it or of all that they launch."""
     if by is None or not said.get((thing, by), True):
         return set()
     return set() if NoticeSettings.objects.filter(user_id=by, own=False).exists() else {by}

@@ -64,7 +64,7 @@ def _gather(user_id: int) -> bool:
 
 
 def _allowed(rows: "QuerySet[Notice]") -> "QuerySet[Notice]":
-    """Of what the person may read still, in workspaces of theirs, what they want by mail still."""
+    """The notices that the person may still read, in workspaces of theirs, and still wants by mail."""
     mine = Membership.objects.filter(user=OuterRef("user"), workspace=OuterRef("workspace"), role__in=READERS)
     wanted = Q(user__notice_settings__mail=Mails.ALL)
     wanted |= Q(user__notice_settings__mail=Mails.TROUBLE, event__in=words.TROUBLE)

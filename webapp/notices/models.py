@@ -13,7 +13,7 @@ SUBJECTS = ("run", "sweep", "project", "dataset", "judge", "model")
 
 
 def _alone(kind: str) -> Q:
-    """That a row is about one thing of this kind, and about nothing else."""
+    """A condition: a row is about one thing of this kind, and about nothing else."""
     return Q(**{f"{each}__isnull": each != kind for each in SUBJECTS})
 
 

@@ -46,7 +46,7 @@ def notices(request: HttpRequest) -> HttpResponseBase:
 @member(READER)
 @require_POST
 def read(request: HttpRequest) -> HttpResponseBase:
-    """Those of `ids`, or all. A script that asks wants no page."""
+    """Marks the notices with `ids`, or all, as read. A script that asks wants no page."""
     membership = require(request, READER)
     ids = None
     if not request.POST.get("all"):

@@ -107,7 +107,8 @@ def page(kind: str, pk: int) -> str:
 
 
 def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
-    """Of what was announced, what the words need. Who stopped or paused something stays out: a name in it could not be taken out."""
+    """The fields of an event that the words need. The name of the person who stopped or paused something is left out, because it could not
+    be removed later."""
     out = set() if event in TROUBLE else {"reason"}
     return {name: payload[name] for name in payload if name in KEPT and name not in out}
 

@@ -1,4 +1,4 @@
-"""Whose data one may fetch: one's own."""
+"""Permissions of personal data: people may fetch their own."""
 
 from django.http import Http404
 

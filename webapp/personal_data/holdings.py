@@ -55,7 +55,7 @@ class Holding:
     def rows(self, user: User) -> "QuerySet[Any]":
         """All of the person's rows, by id; hidden ones (half-made, deleted) as well.
 
-        Whoever types an address has not shown that it is theirs: rows that only an address leads to are of a verified one.
+        A person who types an address has not shown that it is theirs, so rows that are found only by an address need a verified one.
         """
         if self.by == "email" and not user.verified:
             return self.source._base_manager.none()

@@ -1,7 +1,7 @@
 """Accounts that nobody uses any more are erased, where an administrator says after how long.
 
-A clock that jumps must erase nobody. So an account is announced first, and goes only after `NOTICE` daily rounds have found it
-unused, whatever the clock says in between. Whoever signs in, or uses a token, is no longer announced.
+A clock that jumps must erase nobody. So an account is announced first, and goes only after `NOTICE` daily rounds have found it unused,
+regardless of the clock in between. A person who signs in, or uses a token, is no longer announced.
 """
 
 import logging

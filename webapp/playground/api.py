@@ -207,5 +207,5 @@ def _told(row: TriedScore) -> dict[str, Any]:
 
 @router.get("/try/runs/{run_id}", response=RunOffer, summary="What of a run can be tried")
 def run_offer(request: HttpRequest, run_id: Id) -> dict[str, Any]:
-    """Its kept checkpoints; one without `model` is exported first (POST to `export`), by a job of the cluster."""
+    """The kept checkpoints of the run; one without `model` is exported first (POST to `export`), by a job of the cluster."""
     return offers.of_run(experiments.run_read(require(request), run_id))

@@ -19,13 +19,13 @@ MOST = 200  # of each kind, newest first
 
 
 def models(workspace_id: int) -> list[dict[str, Any]]:
-    """Those that write text and are not archived: `id`, `name`, `note`."""
+    """The models that write text and are not archived: `id`, `name`, `note`."""
     rows = registry.usable(workspace_id).select_related("base")[:MOST]
     return [{"id": row.pk, "name": row.name, "note": row.base.name if row.base else ""} for row in rows]
 
 
 def judges(workspace_id: int) -> list[dict[str, Any]]:
-    """Of judges that say something of a single answer: `id` of a version, `name`. By name, newest version first."""
+    """The judges of a single answer: `id` of a version, `name`. By name, newest version first."""
     rows = judging.usable_versions(workspace_id, SINGLE)[:MOST]
     return [{"id": row.pk, "name": f"{row} · {row.judge.title}"} for row in rows]
 

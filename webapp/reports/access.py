@@ -1,6 +1,6 @@
-"""Fetching is authorisation: a report of the caller's workspace, or 404; too small a role is refused.
+"""Fetching is authorisation: a report of the caller's workspace, or 404; a role that is too low is refused.
 
-What a report shows is fetched by the rules of what is shown, for whoever reads it (`showing`).
+The content of its blocks is fetched by the rules of each kind of content, for the reader (`showing`).
 """
 
 from django.http import Http404

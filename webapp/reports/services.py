@@ -1,4 +1,4 @@
-"""All that people do to reports. A version is never changed: whoever saves from an older one is told, and nothing is lost."""
+"""All that people do to reports. A version is never changed: a person who saves from an older one is told, and nothing is lost."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The runs that a block is about, for whoever reads it: by numbers, a query or a saved view."""
+"""The runs that a block is about, for its reader: by numbers, a query or a saved view."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ class TableRow:
 
 
 def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
-    """Its notes and what it draws. Raises sources.NothingToShow."""
+    """The notes of the block and the context of its table. Raises sources.NothingToShow."""
     found = sources.found(membership, block)
     apart, most = block.given.get("seeds") == "apart", block.given.get("most", ROWS)
     layout = Layout(

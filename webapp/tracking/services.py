@@ -187,7 +187,7 @@ def settle(
 
 
 def spoke(row: LoggedRun, run: Run) -> None:
-    """Its program is there: a run that was given up goes on. Whoever calls it holds the lock of the run."""
+    """Notes a sign of life of the run's program: a run that was given up continues. The caller holds the lock of the run."""
     run.heartbeat_at = timezone.now()
     Run.objects.filter(pk=run.pk).update(heartbeat_at=run.heartbeat_at)
     if LoggedRun.objects.filter(pk=row.pk).exclude(lost_at=None).update(lost_at=None) and run.state == State.FAILED:

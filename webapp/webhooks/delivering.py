@@ -1,7 +1,7 @@
 """Sending what was announced. Called by the workers only; a task may come twice, late or never.
 
-A task names a delivery and the attempt it was made for; the worker that raises the attempt number has it. Whatever a
-lost broker or worker leaves behind is due again at `next_try_at`, which upkeep watches; it also starts every retry.
+A task names a delivery and the attempt it was made for; the worker that raises the attempt number has it. A delivery that a lost broker or
+worker leaves behind is due again at `next_try_at`, which upkeep watches; it also starts every retry.
 """
 
 import json
@@ -40,8 +40,8 @@ State = Delivery.State
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """Of one attempt. `error` is empty exactly if it was delivered; `status` None if nobody answered;
-    `silent` if that took time and the receiver should rest."""
+    """The outcome of one attempt. `error` is empty exactly if it was delivered; `status` None if nobody answered; `silent` if that took
+    time and the receiver should rest."""
 
     error: str
     status: int | None = None

@@ -12,8 +12,8 @@ from webapp.core.sealed import SealedField
 
 
 class Webhook(models.Model):
-    """`secret` is sealed: see webapp.core.sealed. `failures` counts the last attempts in a row that got no answer at
-    all; until `quiet_until` such a receiver is left alone, whatever waits for it."""
+    """`secret` is sealed: see webapp.core.sealed. `failures` counts the last attempts in a row that got no answer at all; until
+    `quiet_until` nothing is sent to such a receiver."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2000)

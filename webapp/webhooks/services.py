@@ -181,7 +181,7 @@ def deliver_again(membership: Membership, row: Delivery) -> Delivery:
 
 
 def _awake(hook: Webhook) -> None:
-    """Whoever presses a button wants to know now, however long the receiver has been silent."""
+    """Wakes the receiver, however long it has been silent, because a person who presses a button wants to know now."""
     if not Webhook.objects.filter(pk=hook.pk, active=True).update(failures=0, quiet_until=None):
         raise Conflict("The webhook is paused. Resume it first.", "paused")
 

@@ -104,7 +104,7 @@ def store_uploads(request: HttpRequest, job_id: int) -> Links:
     openapi_extra=takes(FolderAsked),
 )
 def store_folders(request: HttpRequest, job_id: int) -> Links:
-    """Of a folder that the assignment names. 404: it does not, or the folder is not in the artifact store."""
+    """Links to the files of a folder that the assignment names. 404: it does not, or the folder is not in the artifact store."""
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     name, kind = _read(request, FolderAsked).name, KINDS[job.kind]
     found = kind.artifacts(job, name) or stored.links(job.workspace_id, kind.models(job).values(), name)

@@ -9,8 +9,8 @@ from webapp.core.priorities import Priority
 class WeightsJob(models.Model):
     """One piece of work on the Ray cluster. States move only by conditional updates in `services` and `jobs`.
 
-    Results lie in the order of the items: the job goes on behind the last one, whatever ended its process. `key` addresses
-    what is asked for: work that was done once is not done again.
+    Results lie in the order of the items: the job continues after the last one, even if its process died. `key` addresses what is asked
+    for: work that was done once is not done again.
     """
 
     class Kind(models.TextChoices):

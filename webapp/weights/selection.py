@@ -27,7 +27,7 @@ def _embeddings(version: DatasetVersion) -> QuerySet[WeightsJob]:
 
 
 def _finished(version: DatasetVersion, kind: str) -> QuerySet[WeightsJob]:
-    """Of this content: a version of another number may hold the same."""
+    """The finished jobs of this content: a version of another number may hold the same."""
     rows = WeightsJob.objects.filter(workspace=version.dataset.workspace_id, kind=kind, state=WeightsJob.State.FINISHED)
     return rows.filter(version__dataset=version.dataset_id, version__digest=version.digest)
 

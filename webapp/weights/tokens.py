@@ -9,7 +9,7 @@ from .models import WeightsJob
 
 
 def token(job: WeightsJob) -> str:
-    """Of the present attempt."""
+    """The token of the present attempt."""
     text = f"{job.pk}:{job.attempt}:{job.created_at.isoformat()}"
     return derived("tsw_", "webapp.weights.token", text, job.token_digest)
 

@@ -95,7 +95,7 @@ def open_projects(membership: Membership) -> None:
 
 
 def register_model(membership: Membership) -> None:
-    """The model, and an endpoint that answers judges with it: whoever makes a first judge has somebody to ask."""
+    """Registers the model, and an endpoint that answers judges with it, so that a first judge has an endpoint to ask."""
     from webapp.inference.endpoints import services as endpoints
     from webapp.inference.models import Endpoint, RegisteredModel
     from webapp.inference.registry import services as registry
