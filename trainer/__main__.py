@@ -19,9 +19,13 @@ COMMANDS = {
     "diversity": ("trainer.measuring", "diversity", "how far apart in meaning responses to one prompt are"),
     "novelty": ("trainer.measuring", "novelty", "how much likelier responses are than before training"),
     "try-model": ("trainer.weights.trial", "try_model", "can a model be trained, and by which path"),
-    "model-server": ("trainer.serving.command", "main", "answer on a socket with a model that somebody tries"),
+    "model-server": ("trainer.serving.command", "main", "answer on a socket with a model that people try"),
     "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
-    "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from known verdicts"),
+    "judge-calibrate": (
+        "trainer.logit_judge.command",
+        "judge_calibrate",
+        "choose the threshold of yes from known verdicts",
+    ),
     "formula": ("trainer.formulas.command", "main", "a reward, a budget or another formula on numbers from a file"),
     "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),
 }

@@ -84,7 +84,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="the examples that the run had, JSON Lines")
     parser.add_argument("--phase", choices=["train", "eval"], default="train", help="eval: held-out responses")
     parser.add_argument("--first", type=int, default=0, metavar="STEP", help="the first step")
-    parser.add_argument("--last", type=int, metavar="STEP", help="the last step; left out: the newest")
+    parser.add_argument("--last", type=int, metavar="STEP", help="the last step (default: the newest)")
     parser.add_argument("--shortest", type=int, default=0, metavar="N", help="leave out texts of fewer characters")
     parser.add_argument("--whole", action="store_true", help="leave out responses that were cut")
     parser.add_argument("--form", choices=["tags", "json", "pattern"], help="leave out responses without this form")
@@ -93,20 +93,20 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--correct",
         type=float,
         metavar="SHARE",
-        help="of the criteria that verifiers decide, how many must be right: 0 to 1",
+        help="the share of the criteria decided by verifiers that must be right: 0 to 1",
     )
-    parser.add_argument("--least", type=float, metavar="REWARD", help="leave out what is worth less")
-    parser.add_argument("--part", default="", metavar="NAME", help="--least is of this part of the reward")
+    parser.add_argument("--least", type=float, metavar="REWARD", help="leave out responses with a lower reward")
+    parser.add_argument("--part", default="", metavar="NAME", help="--least applies to this part of the reward")
     parser.add_argument("--protocol", action="store_true", help="leave out attempts that ended with an error")
     parser.add_argument("--protocol-part", default="", metavar="NAME", help="a part of the reward that must be 1")
-    parser.add_argument("--best", type=int, default=0, metavar="N", help="so many of each prompt; 0: all")
+    parser.add_argument("--best", type=int, default=0, metavar="N", help="at most so many of each prompt; 0: all")
     parser.add_argument(
         "--without", action="append", default=[], metavar="FILTER", help="leave out a filter, by its name"
     )
     parser.add_argument(
         "--preview", type=int, default=0, metavar="N", help="show N cases of each filter, write nothing"
     )
-    parser.add_argument("--name", help="who answered; left out: the directory's name")
+    parser.add_argument("--name", help="who answered (default: the directory's name)")
     options = parser.parse_args(arguments)
     if options.best < 0:
         parser.error("--best is at least 0")

@@ -10,7 +10,7 @@ from trainer.contracts.counted import counted
 HELD_OUT = "held_out"
 """Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""
 FLAT = "flat"
-"""Steps in a row in which the responses to each prompt are all worth the same. No sign of gaming, and no share of responses either."""
+"""Steps in a row in which all responses to each prompt have the same reward. This is not a sign of gaming, and not a share of responses."""
 SOLVED, NOT_SOLVED, ALWAYS_OR_NEVER = "solved", "not solved", "always or never solved"
 """The subjects of FLAT, which say why."""
 _FLAT_REASONS = {
@@ -34,7 +34,7 @@ class Sign:
 SIGNALS: dict[str, Sign] = {
     "length": Sign("Length", "are much longer than usual", "Does what was added answer the prompt?"),
     "repetition": Sign("Repetition", "repeat themselves more than usual", "Does the repetition say anything?"),
-    "flattery": Sign("Flattery", "compliment whoever asks", "Would a reader who is not flattered give as much?"),
+    "flattery": Sign("Flattery", "compliment the asker", "Would a reader who is not flattered give as much?"),
     "self_praise": Sign("Self-praise", "praise themselves", "Is what they say of themselves true?"),
     "compliance": Sign(
         "Claims of having complied", "claim to have done what was asked", "Have they done what they claim?"
@@ -50,13 +50,13 @@ SIGNALS: dict[str, Sign] = {
     ),
     "panel": Sign(
         "The reward leaves “{subject}” behind",
-        "get less from “{subject}”, which is not trained on, than their reward lets expect",
+        "get less from “{subject}”, which is not trained on, than their reward suggests",
         "What do they have that only the reward pays for?",
     ),
     HELD_OUT: Sign(
         "Training leaves held-out pairs behind",
         "earn what held-out pairs do not",
-        "Do they say what is true of any pair, or what only pays on these?",
+        "Are they right about any pair, or do they only earn on these pairs?",
     ),
     FLAT: Sign("Nothing to learn: the prompts are {subject}", "", ""),
 }
@@ -98,7 +98,7 @@ def told(data: AlarmData, step: int) -> str:
         )
     if data.signal == FLAT:
         reason = _FLAT_REASONS.get(data.subject, "").format(share=data.share, before=data.before)
-        steps = f"In steps {data.since} to {step} the responses{whose} to each prompt were all worth the same"
+        steps = f"In steps {data.since} to {step} all responses{whose} to each prompt had the same reward"
         return f"{steps}, so no reward taught anything. {reason}".rstrip()
     sign = SIGNALS.get(data.signal)
     shows = sign.shows.format(subject=data.subject) if sign else f"show {data.signal}"

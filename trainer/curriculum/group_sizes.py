@@ -49,7 +49,7 @@ def _aimless(budget: Budget, rates: Sequence[float]) -> str:
     if solved + sum(rate == 0 for rate in rates) < len(rates):
         return ""
     return (
-        f"the budget has nothing to go by: so far {solved} of the {len(rates)} prompts of a step were always solved and the others "
-        f"never. Each gets {budget.low} responses, and the rest goes to those that come first. Solved prompts want harder data; prompts that "
-        "nobody solves want easier data, a hint or a scaffold"
+        f"the budget cannot prefer any prompt: so far {solved} of the {len(rates)} prompts of a step were always solved and the others "
+        f"never. Each gets {budget.low} responses, and the rest goes to those that come first. If prompts are solved, "
+        "use harder data; if they are never solved, use easier data, a hint or a scaffold"
     )

@@ -146,7 +146,7 @@ class Schedule:
         if not state or not self._phases:
             return
         if missing := [name for name in _SAVED if name not in state]:
-            raise ValueError(f"the checkpoint says of its phases nothing about {', '.join(missing)}")
+            raise ValueError(f"the checkpoint lacks parts of its phases: {', '.join(missing)}")
         began = len(state["began"])
         theirs = tuple(type(self._phases[0]).model_validate(each) for each in state["phases"])
         if theirs[:began] != self._phases[:began]:

@@ -225,7 +225,7 @@ def _request_head(url: str, headers: dict[str, str]) -> tuple[str, str, int, byt
         host = (parts.hostname or "").rstrip(".") if _is_address(parts.hostname or "") else _ascii(parts.hostname or "")
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise BadAddress(f"{url} is no address: {error}") from error
+        raise BadAddress(f"{url} is not an address: {error}") from error
     if parts.scheme not in ("http", "https") or not host:
         raise BadAddress(f"{url} is not an address of a chat API")
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")

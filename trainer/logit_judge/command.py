@@ -182,7 +182,7 @@ def _resume(verdicts: Path) -> set[str]:
     try:
         return answered(jsonlines.lines(kept.decode()))
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{verdicts} holds lines that are no verdicts ({error!r}); give another file") from error
+        raise ValueError(f"{verdicts} holds lines that are not verdicts ({error!r}); give another file") from error
 
 
 def _windows(calls: Iterable[LocalCall]) -> Iterator[list[LocalCall]]:

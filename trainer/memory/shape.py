@@ -124,7 +124,7 @@ def read_shape(folder: Path) -> ModelShape:
     except OSError as error:
         raise ShapeUnknown(f"its config.json cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ShapeUnknown("its config.json is no JSON") from error
+        raise ShapeUnknown("its config.json is not JSON") from error
     if not isinstance(config, dict):
         raise ShapeUnknown("its config.json is not an object")
     return ModelShape.of(config)

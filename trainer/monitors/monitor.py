@@ -138,7 +138,9 @@ class RunMonitor:
                     raise
                 if not waited:
                     self.log(
-                        f"{artifact.path} cannot be stored: {error}. It is tried again until it is", step, "warning"
+                        f"{artifact.path} cannot be stored: {error}. It is tried again until it succeeds",
+                        step,
+                        "warning",
                     )
                     waited = True
                 time.sleep(self._retry_s)

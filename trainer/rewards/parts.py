@@ -156,7 +156,7 @@ def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
     if raw is None:
         return Part(None, why or "it answered nothing", shown)
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        return Part(None, f"it answered {_told(raw)}, which is no number", shown)
+        return Part(None, f"it answered {_told(raw)}, which is not a number", shown)
     if not math.isfinite(raw):
         return Part(None, f"it answered {raw}, which is not a finite number", shown)
     return Part(float(raw), why, shown)

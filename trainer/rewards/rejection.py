@@ -33,7 +33,7 @@ def problems(wanted: WantedResponses) -> Iterator[tuple[str, str]]:
         if step not in LEFT_OUT or step in ALWAYS:
             yield (
                 "without",
-                f"{step!r} is no filter that can be left out; those are {', '.join(LEFT_OUT.keys() - set(ALWAYS))}",
+                f"{step!r} is not a filter that can be left out; these are {', '.join(LEFT_OUT.keys() - set(ALWAYS))}",
             )
 
 

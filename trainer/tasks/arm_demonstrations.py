@@ -24,7 +24,7 @@ from .base import question_key
 
 NO_RUBRIC = "people wrote no rubric"
 FEW_OR_MANY = "their rubric has fewer criteria than data.min_items, or more than data.max_items"
-NO_REASONS = "nobody gave reasons for the answer that was preferred"
+NO_REASONS = "no reasons were given for the answer that was preferred"
 SOME_WITHOUT = "a criterion of the rubric has no reason"
 NO_GRADES = "form `touchstone` says of both answers which criteria they meet, and people have not graded all of them, or are split"
 UNWRITABLE = "the form cannot say it"

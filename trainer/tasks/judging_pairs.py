@@ -17,7 +17,7 @@ from .base import AnsweredQuestion, Posed, question_key
 EQUAL = "pairs left out: their two answers are equal"
 TIED = "pairs left out: as many raters are for the one answer as for the other"
 UNDECIDED = "pairs left out: nobody could decide them"
-NO_REASONS = "pairs left out: nobody gave reasons for the answer that was preferred"
+NO_REASONS = "pairs left out: no reasons were given for the answer that was preferred"
 FEW = "pairs left out: fewer human reasons than data.reasons_at_least"
 MANY = "pairs left out: more human reasons than data.reasons_at_most"
 BLANK = "human reasons left out: they have no text"

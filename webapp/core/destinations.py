@@ -28,7 +28,7 @@ def parse(url: str, *, instead_of_password: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url.strip())
     except (httpx.InvalidURL, UnicodeError) as error:
-        raise DestinationRefused(f"is no address: {error}") from error
+        raise DestinationRefused(f"is not an address: {error}") from error
     if parsed.scheme not in ("https", "http") or not parsed.host:
         raise DestinationRefused("must begin with https:// and name a host")
     if parsed.userinfo:

@@ -147,7 +147,7 @@ def test_an_arm_uses_what_earlier_arms_of_its_seed_have_left(
 
 def test_an_arm_uses_no_arm_that_stands_behind_it() -> None:
     turned = replace(CHAINED, arms=CHAINED.arms[::-1])
-    with pytest.raises(ValueError, match="chained: arm both uses first, which is no arm before it"):
+    with pytest.raises(ValueError, match="chained: arm both uses first, which is not an earlier arm"):
         turned.used(turned.arms[0])
 
 

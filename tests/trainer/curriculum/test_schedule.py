@@ -123,7 +123,7 @@ def test_a_saved_schedule_that_lacks_a_part_is_refused() -> None:
     played(schedule, [0.5, 1.0])
     for name in ("passed", "budgets", "means", "temperature", "began", "phases"):
         state = {key: value for key, value in schedule.state_dict().items() if key != name}
-        with pytest.raises(ValueError, match=f"nothing about {name}"):
+        with pytest.raises(ValueError, match=f"lacks parts of its phases: {name}"):
             Schedule(plan).load_state_dict(state)
 
 

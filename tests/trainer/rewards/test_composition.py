@@ -101,8 +101,8 @@ def test_verifiers_alone_score_the_criteria_that_have_one() -> None:
     [
         (Part(math.nan), "it answered nan, which is not a finite number"),
         (Part(math.inf), "it answered inf, which is not a finite number"),
-        (Part(True), "it answered True, which is no number"),
-        (Part("0.5"), "it answered '0.5', which is no number"),  # type: ignore[arg-type]
+        (Part(True), "it answered True, which is not a number"),
+        (Part("0.5"), "it answered '0.5', which is not a number"),  # type: ignore[arg-type]
         (Part(None), "it answered nothing"),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_service_gets_a_group_signed_and_answers_with_numbers() -> None:
         (200, b"good", "http: answered something that is not JSON: b'good'"),
         (200, b"[1, 2]", "http: it answered a list of 2, not a list with one entry for each of 1 response"),
         (200, b"[NaN]", "http: it answered nan, which is not a finite number"),
-        (200, b'["good"]', "http: it answered 'good', which is no number"),
+        (200, b'["good"]', "http: it answered 'good', which is not a number"),
         (200, b'[{"score": 1}]', "http: it answered an object without a value"),
         (422, b"{}", "http: answered 422"),
         (401, b"{}", "http: answered 401: is its address right, and its secret?"),

@@ -90,7 +90,7 @@ def test_json_says_who_meets_what_by_peoples_grades_in_the_sense_of_the_written_
         ("writer", {"rubric": None}, "people wrote no rubric"),
         ("judge", {"rubric": None}, "people wrote no rubric"),
         ("writer", {"rubric": Rubric(criteria=(SOURCE,))}, "fewer criteria than data.min_items"),
-        ("judge", {"preferences": (Preference(a="a", b="b", strength=-2),)}, "nobody gave reasons"),
+        ("judge", {"preferences": (Preference(a="a", b="b", strength=-2),)}, "no reasons were given"),
         (
             "judge",
             {"preferences": (Preference(a="a", b="b", strength=-2, reasons=REASONS[:2]),)},
@@ -105,7 +105,7 @@ def test_json_says_who_meets_what_by_peoples_grades_in_the_sense_of_the_written_
                     Preference(a="a", b="b", strength=2, rater="t", reasons=REASONS),
                 )
             },
-            "nobody gave reasons for the answer that was preferred",
+            "no reasons were given for the answer that was preferred",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(trained, tmp_p
         export.work(client)
     client = trained("adapter")
     client.lines[0] = json.dumps({**json.loads(client.lines[0]), "reference": "no"})
-    with pytest.raises(ValueError, match="the examples are others"):
+    with pytest.raises(ValueError, match="the examples differ"):
         export.work(client)
     assert [path.name for path in (tmp_path / "run/outputs").iterdir()] == ["policy"]
 

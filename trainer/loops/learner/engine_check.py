@@ -93,18 +93,18 @@ class EngineAgreement:
             return (
                 f"over {counted(self.tokens, 'tokens')} their log-probabilities differ by {self.mean:.3g} on average (allowed: "
                 f"{bounds.mean:g}), and {counted(self.outside, 'tokens')} could not have been sampled (allowed: "
-                f"{allowed_outside(self.tokens, dtype)}). The sampler does not run the weights that are trained, or draws "
-                "otherwise."
+                f"{allowed_outside(self.tokens, dtype)}). The sampler does not run the trained weights, or draws "
+                "in another way."
             )
         if self.worst > (allowed := bounds.alone + _ALIKE * self.usual):
             return (
                 f"over the tokens of one response their log-probabilities differ by {self.worst:.3g} on average (allowed: "
-                f"{allowed:.2g}), over those of half of the responses by at most {self.usual:.3g}. What this response was sampled from is not what is "
+                f"{allowed:.2g}), over those of half of the responses by at most {self.usual:.3g}. The response was sampled from something else than what is "
                 "trained on: a mask, its prompt or the places of its tokens are wrong."
             )
         if 1.0 - self.ratio > bounds.missing + _SIGMAS * self.error:
             return (
-                f"the sampler leaves out {1.0 - self.ratio:.3g} of what the trainer may say (allowed: "
+                f"the sampler leaves out {1.0 - self.ratio:.3g} of the trainer's distribution (allowed: "
                 f"{bounds.missing + _SIGMAS * self.error:.2g}): it cannot draw some tokens, such as those that end a response, or "
                 "draws with top-k or a penalty that the trainer does not know of."
             )
@@ -186,12 +186,12 @@ class EngineCheck:
 
 
 BEHIND = (
-    "What was sampled is likelier under the model as it was before training than under the trained one: what the last update has "
-    "changed did not reach the sampler."
+    "What was sampled is likelier under the untrained model than under the trained one: the last update "
+    "did not reach the sampler."
 )
 ROUNDED = (
-    "In bfloat16, and with a sampler.precision of its own, that is so while the adapters are too small to change the weights they are merged "
-    "into; sampler.push 'adapters' keeps them as they are."
+    "In bfloat16, and with a sampler.precision of its own, this happens while the adapters are too small to change the weights into "
+    "which they are merged; sampler.push 'adapters' avoids it."
 )
 
 
@@ -216,8 +216,8 @@ def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int],
                 return f"a response goes on after token {tokens[place]}, which ends it: the sampler does not stop where it must."
         if t.stop == "stop" and not texts and tokens[places[-1]] not in stop_ids:
             return (
-                f"a response ended by itself with token {tokens[places[-1]]}, which ends none: the sampler drops the token that "
-                "does, so that the policy would never learn to stop."
+                f"a response ended by itself with token {tokens[places[-1]]}, which is not an end token: the sampler drops the "
+                "end token, so the policy would never learn to stop."
             )
     return ""
 

@@ -96,13 +96,13 @@ def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
     tried = f"all {prompts}, of this step and of {counted(rounds, 'rounds')} of replacement,"
     worth = f"the mean reward is {sum(rewards) / len(rewards):.3g}" if rewards else "no response has a reward"
     return (
-        f"dynamic sampling found nothing to learn from: {tried} have responses that are all worth the same, and {worth}. The step "
-        "changes no weights. Solved prompts want harder data; prompts that nobody solves want easier data, a hint or a scaffold"
+        f"dynamic sampling found nothing to learn from: {tried} have responses with equal rewards, and {worth}. The step "
+        "changes no weights. If prompts are solved, use harder data; if they are never solved, use easier data, a hint or a scaffold"
     )
 
 
 def tell_aimless(planner: Planner, tell: Tell) -> None:
-    """Log that the budget has nothing to go by, once for all steps in a row in which it lasts."""
+    """Log that the budget cannot prefer any prompt, once for all steps in a row in which it lasts."""
     if why := planner.aimless():
         tell.log(why, "warning")
 

@@ -78,8 +78,8 @@ class SamplerWeights:
         self._older = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in found.items()}
         if self.version != step and self.version not in self._older:
             raise ValueError(
-                f"the checkpoint of step {step} lacks the weights of step {self.version}, which runner.push_every "
-                f"{self._config.runner.push_every} lets sample; go on from one whose step is a multiple of it"
+                f"the checkpoint of step {step} lacks the weights of step {self.version}, which sample with "
+                f"runner.push_every {self._config.runner.push_every}; go on from a checkpoint whose step is a multiple of it"
             )
 
     def _give(self, newest: bool) -> None:

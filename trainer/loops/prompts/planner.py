@@ -34,7 +34,7 @@ class Planner:
         """A step in the data's order, and the sizes of its groups."""
 
     def aimless(self) -> str:
-        """Why the budget of the latest sizes has nothing to go by; given once for all calls in a row in which it lasts, else empty."""
+        """Why the budget of the latest sizes cannot prefer any prompt; given once for all calls in a row in which it lasts, else empty."""
         return self._sizes.take_aimless()
 
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:

@@ -9,7 +9,7 @@ from trainer.contracts.counted import counted
 from trainer.rewards import Unscored
 from trainer.rewards.kinds.rubrics import judged_rubric, verified_rubric
 
-UNJUDGED = "a criterion of theirs has no verifier, and the reward has no judge for it"
+UNJUDGED = "one of their criteria has no verifier, and the reward has no judge for it"
 
 
 @dataclass

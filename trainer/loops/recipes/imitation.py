@@ -51,9 +51,9 @@ class ImitationStage:
         """Sample answers and choose which are learnt. Raises StopRequested, with nothing changed."""
         parts = self._parts
         plans = Planner(self._config, parts.prompts.train, parts.tokenizer).plan(1)
-        watch = ScoringWatch(tell, len(plans), "scoring what may be imitated")
+        watch = ScoringWatch(tell, len(plans), "scoring answers to imitate")
         groups = Groups(plans, parts.tasks, self._scorer, f"imitate/{tell.step}")
-        progress = tell.watch("sampling what may be imitated")
+        progress = tell.watch("sampling answers to imitate")
         found = sample_and_score(parts.sampler, plans, self._config.rollout, groups, self._scorer, progress, watch)
         answers = found.trajectories
         kept, steps = sift(

@@ -216,7 +216,7 @@ def make(job: StageJob) -> SftStage:
     places = picked(sets.train, model, config)
     learner = Learner(model, config, reference=False)
     learnt = len(sets.train) if places is None else len(places)
-    chosen = "" if places is None else f", of which {learnt:,} are learnt (data.select: {config.data.select})"
+    chosen = "" if places is None else f" ({learnt:,} of them are learnt, data.select: {config.data.select})"
     epochs = config.steps * config.batch_size / learnt
     job.monitor.log(
         f"{len(sets.train):,} training{chosen} and {len(sets.heldout):,} held-out conversations; {learner.size:,} trained "

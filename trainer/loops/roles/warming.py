@@ -133,7 +133,7 @@ class Warming:
         """Raises ValueError if the state belongs to other demonstrations."""
         for role, fitter in self._fitters.items():
             if role not in state:
-                raise ValueError(f"the checkpoint knows no warm-up of the {role}")
+                raise ValueError(f"the checkpoint has no warm-up of the {role}")
             fitter.restore(state[role])
 
     def _tell_begin(self, number: int, role: Role, tell: Tell) -> None:

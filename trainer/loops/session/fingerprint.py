@@ -54,11 +54,9 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool 
         return [f"its recipe is {there['recipe']!r}, not {here['recipe']!r}"]
     found = [] if forked else changes(there, here)
     roles = sorted({*there["models"], *here["models"]})
-    found += [
-        f"the model {role!r} is another" for role in roles if there["models"].get(role) != here["models"].get(role)
-    ]
+    found += [f"the model {role!r} differs" for role in roles if there["models"].get(role) != here["models"].get(role)]
     if there["data"] != here["data"]:
-        found.append("the examples are others")
+        found.append("the examples differ")
     return found[:_SHOWN] + ([f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else [])
 
 

@@ -30,9 +30,7 @@ class PhaseWatch:
         schedule = self.schedule
         if schedule.anew:
             schedule.anew = False
-            tell.log(
-                "the phases are others than those of the run that this one goes on from: they begin with the first"
-            )
+            tell.log("the phases differ from those of the run that this one continues: they begin with the first")
         if self.order.drawn_from != schedule.pool:  # the parent's phases had another pool
             self.order.narrow(*schedule.pool)
         if self.order.mixed_by != schedule.mix:  # or another order

@@ -171,8 +171,8 @@ class Session:
                 self.job.monitor.log(f"changed since the checkpoint: {change}", checkpoint.step)
             if there["code"] != self._fingerprint["code"]:
                 self.job.monitor.log(
-                    "the program has changed since this run was last saved; the steps to come may differ from those it "
-                    "would have made before",
+                    "the program has changed since this run was last saved; its next steps may differ from those of the "
+                    "earlier program",
                     checkpoint.step,
                     "warning",
                 )

@@ -79,7 +79,7 @@ def _demonstrations(example: Example, tokenizer: Any, ends: Sequence[int], data:
         answers = [place for place, message in enumerate(messages) if place and message.role == "assistant"]
         learn = set(answers if data.turns == "all" else answers[-1:]) - _wrong_turns(example)
         if not learn:
-            raise Unusable("no turn of theirs is to be learnt")
+            raise Unusable("none of their turns is to be learnt")
         turns = encode_turns(tokenizer, messages, learn, ends, _wrong_spans(example))
         if not turns.learnt:
             raise Unusable("no part of their answer is to be learnt")
@@ -108,7 +108,7 @@ def _conversation(example: Example) -> list[Message]:
         return list(example.prompt)
     if len(example.responses) != 1:
         raise Unusable(
-            "they have several answers, none of them chosen" if example.responses else "nobody answers in them"
+            "they have several answers, none of them chosen" if example.responses else "they contain no answer"
         )
     return _answered(example, example.responses[0].text)
 
@@ -130,7 +130,7 @@ def _chosen(example: Example, scale: str) -> list[Response]:
             lost.add(pair.second if first else pair.first)
     found = [response for response in example.responses if response.id in won and response.id not in lost]
     if not found:
-        raise Unusable("no answer of theirs was preferred without being rejected too")
+        raise Unusable("none of their answers was preferred without also being rejected")
     return found
 
 
@@ -138,7 +138,7 @@ def _best(example: Example, least: float | None) -> Response:
     """The first of the responses with the highest reward. Best of n needs two responses with a reward to choose from."""
     rewards = _rewards(example)
     if len(rewards) < 2:
-        raise Unusable("fewer than two answers of theirs have a reward")
+        raise Unusable("fewer than two of their answers have a reward")
     best = max(rewards.values())
     if least is not None and best < least:
         raise Unusable(f"their best answer is worth less than data.min_reward = {least:g}")
@@ -170,7 +170,7 @@ def verified_score(rubric: Rubric, text: str) -> float | None:
 def _wrong_turns(example: Example) -> set[int]:
     value = example.meta.get(WRONG_TURNS, [])
     if not isinstance(value, list) or not all(isinstance(turn, int) for turn in value):
-        raise Unusable(f"their meta.{WRONG_TURNS} is no list of whole numbers")
+        raise Unusable(f"their meta.{WRONG_TURNS} is not a list of whole numbers")
     return set(value)
 
 
@@ -179,7 +179,7 @@ def _wrong_spans(example: Example) -> list[CharacterSpan]:
     if not isinstance(value, list) or not all(
         isinstance(each, list) and len(each) == 3 and all(isinstance(part, int) for part in each) for each in value
     ):
-        raise Unusable(f"their meta.{WRONG_SPANS} is no list of [turn, start, end]")
+        raise Unusable(f"their meta.{WRONG_SPANS} is not a list of [turn, start, end]")
     return [CharacterSpan(*each) for each in value]
 
 

@@ -60,7 +60,7 @@ STAGES = _stages(
     _REACH,
     task="graded",
     columns=_COLUMNS,
-    summary="Moderate prompts first, then those that were hardly ever solved.",
+    summary="Moderate prompts first, then prompts that were hardly ever solved.",
 )
 
 _SINCE = "eval/rubric_score:since_40"
@@ -114,5 +114,5 @@ HINTS = Plan(
     task="graded",
     measured="curves",
     columns=(*_COLUMNS, ("hint shown, last fifth of steps", "hint/share:late")),
-    summary="The beginning of the reference stands in the prompt while sampling, less of it with every step.",
+    summary="While sampling, the prompt shows the beginning of the reference, with every step a shorter one.",
 )

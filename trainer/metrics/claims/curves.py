@@ -23,7 +23,7 @@ def metric_of(measure: str) -> str:
     metric, _, reading = measure.rpartition(":")
     if not metric or not (reading in READINGS or _AT.fullmatch(reading) or _STEPS.fullmatch(reading)):
         raise ValueError(
-            f"{measure!r} is no measure; expected a metric, a colon and one of {', '.join(READINGS)}, at_N, since_N or from_N_to_M, "
+            f"{measure!r} is not a measure; expected a metric, a colon and one of {', '.join(READINGS)}, at_N, since_N or from_N_to_M, "
             "N and M being steps, or by_N, N responses"
         )
     return metric

@@ -93,6 +93,6 @@ JUDGE_POLICY = Plan(
         ("held-out accuracy of the judge", "eval/accuracy:last"),
         ("held-out consistency of the judge", "eval/rc:last"),
     ),
-    summary="A judge is worth what it teaches. One that is right for wrong reasons pays a policy for those; one that was rewarded for people's "
-    "reasons has less to give that is not wanted.",
+    summary="A judge is as good as the policy that learns from it. A judge that is right for the wrong reasons "
+    "rewards a policy for these reasons. A judge that was rewarded for people's reasons does so less.",
 )

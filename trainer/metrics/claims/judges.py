@@ -97,6 +97,6 @@ RATIONALE = Plan(
         ("orders that agree", "eval/consistent:last"),
         ("unreadable", "eval/unreadable:last"),
     ),
-    summary="A judge that is rewarded for its verdict alone learns whatever points to the label, its reasons or not. The product of "
-    "verdict and reasons pays only for being right for the right reasons.",
+    summary="A judge that is rewarded for its verdict alone learns any sign of the label, also a wrong reason. The "
+    "product of verdict and reasons rewards it only if it is right for the right reasons.",
 )

@@ -74,7 +74,7 @@ TOGGLE = Plan(
     task="wordy",
     measured="curves",
     columns=_columns(_STEPS - _EVERY, _STEPS),
-    summary="Short answers are asked for in turns with answers of any length.",
+    summary="Steps with a length budget alternate with steps that leave the length free.",
 )
 
 _DEMO_EVERY, _DEMO_STEPS = 5, 30
@@ -107,6 +107,6 @@ TOGGLE_SMOLLM = Plan(
         ("score at the start", "eval/rubric_score:first"),
         ("training responses over their budget", "toggle/over:mean"),
     ),
-    summary="The same with a language model of 135 million weights, whose answers rubrics are worth.",
+    summary="The same with a language model of 135 million weights, whose answers are scored by rubrics.",
     by_hand=(SMOLLM_BY_HAND, "Data: import demo/prompts.jsonl; it says itself which prompts are held out"),
 )

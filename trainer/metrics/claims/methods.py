@@ -27,7 +27,8 @@ METHODS: tuple[Method, ...] = (
         "rationale",
         "Judges that are right for the right reasons",
         "A judge of pairs is rewarded for its verdict times the average precision of its reasons, measured on people's.",
-        "Rewarded for the verdict alone, a judge becomes more accurate and its reasons less people's; the product raises both.",
+        "If only the verdict is rewarded, a judge becomes more accurate, but its reasons agree less with people's. "
+        "The product raises both.",
         "Rationale Consistency / MetaJudge (2025)",
         recipe="judge",
         at={"reward.arm": "hybrid"},
@@ -46,24 +47,29 @@ METHODS: tuple[Method, ...] = (
     Method(
         "rationale_consistency",
         "Rationale consistency",
-        "How many of people's reasons a judge gives, by the best one-to-one matching, beside how often it is right.",
-        "Judges of equal accuracy differ in it: low consistency at high accuracy is being right for the wrong reasons.",
+        "The share of people's reasons that a judge gives, by the best one-to-one matching, beside its accuracy.",
+        "Judges of equal accuracy differ in consistency. A judge with high accuracy and low consistency is right for "
+        "the wrong reasons.",
         "Rationale Consistency / MetaJudge (2025)",
         evaluation="metajudge",
     ),
     Method(
         "rubricbench",
         "RubricBench",
-        "Pairs judged without a rubric, with one that the judge wrote, and with people's; and how far the written ones are people's.",
-        "Accuracy is highest with people's rubrics and lowest without any. The gap to the judge's own is what there is to learn.",
+        "Pairs are judged without a rubric, with the judge's own, and with people's. Written rubrics are also "
+        "compared with people's.",
+        "Accuracy is highest with people's rubrics and lowest without any. The gap between people's and the judge's "
+        "own shows what can be learned.",
         "RubricBench (2026)",
         evaluation="rubricbench",
     ),
     Method(
         "mams",
         "Rubric writers",
-        "A model writes weighted rubrics, rewarded where they rank two answers as people did, for their quality and for their form.",
-        "Preference and quality together hold preferred and other answers further apart (Cohen's d) than either alone.",
+        "A model writes weighted rubrics. It is rewarded if they rank two answers as people did, for their quality, "
+        "and for their form.",
+        "Rewards for preference and quality together separate preferred from other answers further (Cohen's d) than "
+        "either alone.",
         "MaMs (2026)",
         recipe="rubric_writer",
         at={"data.form": "mams", "reward.by": "likert"},
@@ -72,8 +78,10 @@ METHODS: tuple[Method, ...] = (
     Method(
         "rubric_arm_writer",
         "Rubric writers by a judge's choice",
-        "The writer's half alone: hard rules and principles, rewarded where a judge that stays as it is chooses by them what people preferred.",
-        "A writer is worth what its judge makes of its rubrics. The paper trains the judge too; what that adds is the claim of *Judge and rubric writer in turns*.",
+        "Only the writer learns: it writes hard rules and principles, and is rewarded if a frozen judge chooses by "
+        "them the answer that people preferred.",
+        "A writer's reward depends on how its judge uses rubrics. The paper trains the judge too; *Judge and rubric "
+        "writer in turns* tests what this adds.",
         "Rubric-ARM (2026)",
         recipe="rubric_writer",
         at={"data.form": "rubric_arm", "reward.by": "choice", "reward.format_weight": "0"},
@@ -81,8 +89,10 @@ METHODS: tuple[Method, ...] = (
     Method(
         "rubric_arm",
         "Judge and rubric writer in turns",
-        "A writer of rubrics and a judge that uses them learn from the same comparisons, each while the other holds still.",
-        "The judge first beats the writer first, which beats training without a reward for form; the writer's gradient is the noisier.",
+        "A writer of rubrics and a judge that uses them learn from the same comparisons. While one learns, the other "
+        "stays as it is.",
+        "Training the judge first is better than the writer first, and this is better than training without a reward "
+        "for the form. The writer's gradient is noisier.",
         "Rubric-ARM (2026)",
         recipe="alternating",
         at={"first": "judge"},
@@ -91,7 +101,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "ruscarl",
         "RuscaRL",
-        "Part of the rubric stands in the prompt while sampling, less for each response of a group and less as training goes on.",
+        "While sampling, the prompt shows a part of the rubric: less for each further response of a group, and less "
+        "as training goes on.",
         "A higher held-out score than rubric RL without a scaffold or with all of it; entropy rises, then falls.",
         "Breaking the Exploration Bottleneck (Zhou et al., 2025)",
         recipe="policy",
@@ -101,7 +112,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "oapl",
         "OAPL",
-        "A regression of log-probability ratios on rewards, which needs no fresh responses: weights are pushed every 50 steps.",
+        "Log-probability ratios are fitted to rewards by regression, which needs no fresh responses: weights are "
+        "pushed every 50 steps.",
         "More stable and a higher pass@k than importance-corrected GRPO at lag 1; its entropy does not collapse.",
         "LLMs Can Learn to Reason Via Off-Policy RL (2026)",
         recipe="policy",
@@ -111,7 +123,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "gspo",
         "GSPO",
-        "The ratio of whole responses, by the mean over their tokens, is clipped instead of each token's.",
+        "The ratio of a whole response, the mean over its tokens, is clipped instead of each token's ratio.",
         "More stable than token ratios, above all for mixtures of experts.",
         "Group Sequence Policy Optimization (Zheng et al., 2025)",
         recipe="policy",
@@ -120,7 +132,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "dapo",
         "DAPO",
-        "GRPO with a higher upper clip, tokens weighed alike over the batch, and flat groups replaced.",
+        "GRPO with a higher upper clip, equal weights for all tokens of the batch, and replacement of flat groups.",
         "Entropy does not collapse, and long responses count in proportion.",
         "DAPO (Yu et al., 2025)",
         recipe="policy",
@@ -130,7 +142,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "budget",
         "Dynamic budget",
-        "The responses of a step go to the prompts where they are worth most, by how often the run has solved each.",
+        "The responses of a step go to the prompts that teach most, judged by how often the run has solved each.",
         "The same rollouts teach more, because fewer are spent on prompts that are solved or out of reach.",
         "LongCat-Flash-Thinking-2601 (2026)",
         recipe="policy",
@@ -140,8 +152,9 @@ METHODS: tuple[Method, ...] = (
     Method(
         "stages",
         "Two stages",
-        "Prompts of moderate difficulty first; once the reward has levelled off, those that were hardly ever solved.",
-        "The score goes on rising where one stage levels off.",
+        "Prompts of moderate difficulty come first. Once the reward has levelled off, prompts follow that were hardly"
+        " ever solved.",
+        "The score goes on rising when it would level off with one stage.",
         "GLM-4.5 (2025)",
         recipe="policy",
         plans=("stages", "stages_near"),
@@ -149,7 +162,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "ahrl",
         "Hints that fade",
-        "The prompt shows the beginning of the reference reasoning while sampling, less of it with each step and pass.",
+        "While sampling, the prompt shows the beginning of the reference reasoning: less of it with each step and "
+        "pass.",
         "Problems that the policy cannot solve by itself come within reach.",
         "ERNIE 5.0 (2026)",
         recipe="policy",
@@ -159,7 +173,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "toggle",
         "Toggle",
-        "For some steps a correct response is worth something only within its prompt's length budget, then for as many steps at any length.",
+        "For some steps a correct response is rewarded only within its prompt's length budget; for as many steps "
+        "after that, at any length.",
         "25 to 30% fewer tokens at the same score, and length does not become a limit where it is needed.",
         "Kimi K2.5 (2026)",
         recipe="policy",
@@ -168,7 +183,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "wpsm",
         "Mask of well-learned responses",
-        "Responses of which the policy is sure, to prompts that it mostly solves, count for less.",
+        "If the policy mostly solves a prompt, responses about which it is sure count less.",
         "The policy keeps its entropy, and learns more from what it has not solved.",
         "ERNIE 5.0 (2026): WPSM",
         recipe="policy",
@@ -178,8 +193,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "icepop",
         "IcePop",
-        "Tokens on which trainer and sampler disagree too much leave the loss.",
-        "Training stays stable where the two compute the same weights differently.",
+        "The loss leaves out tokens on which trainer and sampler disagree too much.",
+        "Training stays stable if trainer and sampler compute the same weights differently.",
         "GLM-5 (2026)",
         recipe="policy",
         at={"objective.name": "icepop", "scaffold": ""},
@@ -189,7 +204,7 @@ METHODS: tuple[Method, ...] = (
         "misc",
         "MISC",
         "GSPO's sequence term times the mean over tokens of IcePop's weights.",
-        "Stable where IcePop's mask by whole sequences is not.",
+        "Training is stable when it is not with IcePop's mask by whole sequences.",
         "ERNIE 5.0 (2026)",
         recipe="policy",
         at={"objective.name": "misc", "scaffold": ""},
@@ -198,8 +213,9 @@ METHODS: tuple[Method, ...] = (
     Method(
         "urb",
         "U-RB",
-        "Workers sample ahead while the learner trains, and each step trains the prompts that are its own, in the order of the data.",
-        "Long responses are trained on as often as they come, where schedules that take the first to finish prefer short ones.",
+        "Workers sample ahead while the learner trains. Each step trains on its own prompts, in the order of the data.",
+        "Long responses are trained on as often as they come. Schedules that take the first to finish prefer short "
+        "ones.",
         "ERNIE 5.0 (2026)",
         recipe="policy",
         at={"runner.kind": "async", "runner.policy": "urb", "objective.name": "double_sided", "scaffold": ""},
@@ -208,7 +224,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "double_sided",
         "Double-sided importance sampling",
-        "The ratio to the sampler itself weighs each token, and is zero outside two bounds: no second pass of the trainer.",
+        "The ratio to the sampler itself is the weight of each token, and 0 outside two bounds. The trainer needs no "
+        "second pass.",
         "Asynchronous training of agents stays stable without keeping old weights.",
         "GLM-5 (2026)",
         recipe="policy",
@@ -219,7 +236,7 @@ METHODS: tuple[Method, ...] = (
         "kimi",
         "Kimi K2.5's objective",
         "Clipped ratios times centred rewards, and a squared pull to the sampler.",
-        "Holds off-policy drift in long-horizon training of agents.",
+        "Limits off-policy drift in long-horizon training of agents.",
         "Kimi K2.5 (2026)",
         recipe="policy",
         at={"objective.name": "kimi", "scaffold": ""},
@@ -227,8 +244,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "distill",
         "On-policy distillation",
-        "The student samples, and the teacher's log-probability less its own is each token's advantage.",
-        "What earlier stages could do is recovered after later ones.",
+        "The student samples. The advantage of a token is the teacher's log-probability minus the student's.",
+        "Skills of earlier stages are recovered after later stages.",
         "GLM-5 (2026)",
         recipe="policy",
         at={"objective.name": "distill", "rollout.group_size": "1"},
@@ -236,8 +253,9 @@ METHODS: tuple[Method, ...] = (
     Method(
         "cross_stage",
         "Cross-stage distillation",
-        "One domain is learned after the other; then the policies of both stages teach one, each the prompts of its own domain.",
-        "What the second stage made the policy forget comes back, and the second stage's skill stays.",
+        "One domain is learned after the other. Then the policies of both stages teach one policy, each on the "
+        "prompts of its own domain.",
+        "The policy regains what the second stage made it forget, and keeps the skill of the second stage.",
         "GLM-5 (2026)",
         recipe="chain",
         plans=("cross_stage", "cross_stage_learnt"),
@@ -245,7 +263,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "self_distil",
         "Iterative self-distillation",
-        "Reinforce, keep the best of the policy's own answers, teach these to the model of the start, and reinforce that one.",
+        "RL, then supervised training of the untrained model on the policy's best answers, then RL again.",
         "The second round of RL begins higher and ends higher than RL alone does.",
         "GLM-4.5 (2025)",
         recipe="chain",
@@ -254,8 +272,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "kcenter",
         "K-center selection",
-        "A tenth of the data: each pick is the example that is hardest for the model and farthest from what was picked.",
-        "A tenth picked so teaches more than a tenth at random, and about as much as all.",
+        "A tenth of the data: each pick is hard for the model and far from the earlier picks.",
+        "A tenth chosen in this way teaches more than a random tenth, and about as much as all data.",
         "LongCat-Flash-Thinking-2601 (2026)",
         recipe="sft",
         at={"data.select": "cover"},
@@ -264,7 +282,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "remax",
         "ReMax with a judge of pairs",
-        "A sample is compared with the greedy response, and its reward less that one's is the advantage.",
+        "A sample is compared with the greedy response. Its advantage is its reward minus that of the greedy response.",
         "One sample a prompt is enough for a baseline, so it costs less than a group.",
         "ReMax (Li et al., 2023); with a judge of pairs: Rubric-ARM (2026)",
         recipe="policy",
@@ -273,7 +291,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "reward_model",
         "Scalar reward model",
-        "One number for a response, so that the preferred one has the higher, by the model of Bradley and Terry.",
+        "A response gets one number, and the preferred response gets the higher one, by the model of Bradley and "
+        "Terry.",
         "A cheap reward for training and for choosing the best of n.",
         "Bradley and Terry (1952)",
         recipe="reward_model",
@@ -297,8 +316,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "sft",
         "Supervised fine-tuning",
-        "Conversations are learned as they stand; wrong turns keep their place and are masked.",
-        "The start of everything else: rubric writers and judges need the form before a reward can help.",
+        "Conversations are learned as they are; wrong turns stay in the context and are masked.",
+        "Other methods begin with it: rubric writers and judges need the form before a reward can help.",
         "Turn-level loss mask: GLM-5 (2026)",
         recipe="sft",
     ),

@@ -67,7 +67,8 @@ WPSM = Plan(
         ("silenced, mean of last fifth", "policy/pop_share:late"),
         ("well learned, last fifth", "policy/well_learned:late"),
     ),
-    summary="What the policy has learned well counts for less, and responses are weighed by how far the sampler is from the trainer.",
+    summary="Responses that the policy has learned well count less, and responses are weighted by how far the sampler"
+    " is from the trainer.",
 )
 
 
@@ -114,7 +115,8 @@ STALE = Plan(
         )
     },
     columns=COLUMNS,
-    summary="Tokens on which trainer and sampler are too far apart leave the loss, while the sampler is up to 9 steps behind.",
+    summary="The sampler is up to 9 steps behind, and the loss leaves out tokens on which trainer and sampler are too"
+    " far apart.",
 )
 
 
@@ -203,5 +205,6 @@ QUANTIZED = Plan(
         ("silenced", "policy/pop_share:late"),
         ("entropy", _ENTROPY),
     ),
-    summary="Tokens on which trainer and sampler disagree leave the loss, while the sampler has weights of eight bits, or of four.",
+    summary="The sampler has weights of eight bits, or of four, and the loss leaves out tokens on which trainer and "
+    "sampler disagree.",
 )

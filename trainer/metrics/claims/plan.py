@@ -157,7 +157,7 @@ class Plan:
         for role, text in arm.uses.items():
             name, _, output = text.partition("/")
             if name not in earlier:
-                raise ValueError(f"{self.name}: arm {arm.name} uses {name}, which is no arm before it")
+                raise ValueError(f"{self.name}: arm {arm.name} uses {name}, which is not an earlier arm")
             found[role] = earlier[name], output
         return found
 

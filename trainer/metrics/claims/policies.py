@@ -76,7 +76,7 @@ RUSCARL = Plan(
         "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
-    summary="Part of the rubric in the prompt while sampling, against none of it and against all of it.",
+    summary="While sampling, the prompt shows a part of the rubric, none of it, or all of it.",
 )
 
 

@@ -50,5 +50,6 @@ RUSCARL_SHAPE = Plan(
         )
     },
     columns=COLUMNS,
-    summary="How much of the rubric each response of a group sees, how that falls over the run, and what the ratios are of.",
+    summary="How much of the rubric each response of a group sees, how this falls over the run, and on which prompt "
+    "the ratios are computed.",
 )

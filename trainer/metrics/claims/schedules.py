@@ -87,7 +87,7 @@ TAILS = Plan(
         ("score on long prompts", _LONG),
         ("score on short prompts", "eval/domain/short:last"),
     ),
-    summary="Which share of the long responses is trained on, where the first to finish come first.",
+    summary="How many of the long responses are trained on if the schedule takes the first to finish.",
 )
 
 TAILS_STILL = Plan(
@@ -106,6 +106,6 @@ TAILS_STILL = Plan(
     task="tailed",
     measured="curves",
     columns=_COLUMNS,
-    summary="The same with a policy that does not learn, so that which responses are trained on is all that differs.",
+    summary="The same with a policy that does not learn, so that only the choice of responses differs.",
 )
 """A plan made after `tails`, in whose runs training changed the lengths. Its seeds are others."""

@@ -49,7 +49,7 @@ def _cross_stage(name: str, title: str, steps: tuple[int, int, int], seeds: tupl
             ("at the end", f"{_SECOND}:last"),
             ("gap to the teachers", "eval/gap:last"),
         ),
-        summary="One domain after the other, and then both of their policies as teachers of one.",
+        summary="The policy learns one domain after the other. Then the policies of both stages teach one policy.",
     )
 
 
@@ -139,5 +139,5 @@ SELF_DISTIL = Plan(
         ("at step 46", "eval/rubric_score:at_46"),
         ("responses kept to imitate", "sift/kept:last"),
     ),
-    summary="The best of one's own answers, learnt by the model of the start, and RL from there.",
+    summary="The untrained model learns the policy's best answers, and RL goes on from there.",
 )

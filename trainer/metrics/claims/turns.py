@@ -79,6 +79,7 @@ RUBRIC_ARM = Plan(
         ("writer's variance over the judge's before round one, power of ten", "variance/log_ratio:first"),
         ("before the last round", "variance/log_ratio:last"),
     ),
-    summary="A writer learns from what its judge makes of a rubric, so a judge that cannot use rubrics teaches it nothing. The judge "
-    "first, and paid for the form by which it uses them, is the order that the paper's variances ask for.",
+    summary="A writer learns from its judge's use of a rubric, so a judge that cannot use rubrics teaches it nothing."
+    " By the paper's variances, the judge should learn first, with a reward for the form in which it uses "
+    "rubrics.",
 )

@@ -75,8 +75,8 @@ MAMS = Plan(
         ("at the end", "eval/quality:last"),
         ("unreadable", "eval/unreadable:last"),
     ),
-    summary="Ranking as people do says of a rubric only whether it is right about one pair. A judge of rubrics says how good it is as "
-    "such, and nothing of the pair. The sum of the two pays for both.",
+    summary="The ranking shows only whether a rubric is right about one pair. A judge of rubrics says how good the "
+    "rubric is in general, and nothing about the pair. The sum rewards both.",
 )
 
 RUBRIC_PAIRS = Plan(
@@ -132,8 +132,9 @@ RUBRIC_PAIRS = Plan(
         ("that rank the pair as its label, first fifth", "writing/preference_accuracy:early"),
         ("last fifth", "writing/preference_accuracy:late"),
     ),
-    summary="Judges are more often right with people's rubrics than with their own. A writer is rewarded where its rubric makes a judge that "
-    "stays as it is agree with the label; how far its rubrics are people's is measured and never rewarded.",
+    summary="Judges are more often right with people's rubrics than with their own. A writer is rewarded if a frozen "
+    "judge agrees with the label by its rubric. How far its rubrics agree with people's is measured and never"
+    " rewarded.",
     by_hand=(
         SMOLLM_BY_HAND,
         "Data: demo/rubric_pairs.jsonl, imported in the layout RubricBench, or pairs of yours in this layout",

@@ -90,7 +90,7 @@ def test_a_checkpoint_of_a_model_of_another_shape_is_refused(
     wide = LlamaConfig.from_pretrained(broken_model, hidden_size=128)
     LlamaForCausalLM(wide).save_pretrained(broken_model)
     state, reason = outcome(small_config(**BRIEF | {"steps": 3}), examples_file, broken_model, out, resume=True)
-    assert state == "failed" and "the model 'base' is another" in reason
+    assert state == "failed" and "the model 'base' differs" in reason
 
 
 @pytest.fixture
@@ -373,6 +373,8 @@ def test_a_disk_that_fills_during_export_pauses_the_run_which_ends_when_there_is
     monitor = RunMonitor(Spool(out / "events.jsonl"), retry_s=0.01)
     assert outcome(small_config(**UNEVALUATED), examples_file, tiny_dir, out, monitor=monitor)[0] == "finished"
     (_, reason), *_ = [told for told in states(out) if told[0] == "paused"]
-    assert reason.startswith("Step 2 waits. No space left on the disk of") and "it goes on by itself" in reason
+    assert (
+        reason.startswith("Step 2 waits. No space left on the disk of") and "the run then goes on by itself" in reason
+    )
     assert [state for state, _ in states(out)] == ["running", "paused", "running", "finished"]
     assert sorted(path.name for path in (out / "outputs").iterdir()) == ["policy"]

@@ -172,7 +172,9 @@ def test_a_budget_with_nothing_to_go_by_says_so_once(make_loop: Callable[..., An
     keys = sorted({prompt.example.key for prompt in session.stage.parts.prompts.train})
     solves(session, lambda key, place: key != keys[0])
     session.run()
-    said = [e for e in events_of(tmp_path / "run") if e.data.kind == "log" and "nothing to go by" in e.data.message]
+    said = [
+        e for e in events_of(tmp_path / "run") if e.data.kind == "log" and "cannot prefer any prompt" in e.data.message
+    ]
     assert len(said) == 1 and said[0].step > len(keys) // 2, (
         "not while prompts are met for the first time, and not each step"
     )

@@ -67,7 +67,7 @@ def test_a_row_of_flat_steps_says_why_and_what_helps(flat: Any, subject: str, wo
     told = looked([TAUGHT, FAILED, TAUGHT, TAUGHT, TAUGHT, *[flat] * 5])
     [alarm], [line] = told.alarms, told.lines
     assert (alarm.signal, alarm.subject, alarm.since, alarm.places) == ("flat", subject, 6, ())
-    assert line.startswith("warning: In steps 6 to 10 the responses to each prompt were all worth the same")
+    assert line.startswith("warning: In steps 6 to 10 all responses to each prompt had the same reward")
     assert words in line
     assert title(alarm.signal, alarm.subject) == f"Nothing to learn: the prompts are {subject}"
 
@@ -101,6 +101,6 @@ def test_a_run_tells_it_at_the_step_and_goes_on(make_loop: Callable[..., Any], t
     session.run()
     events = events_of(tmp_path / "run")
     assert [event.step for event in events if event.data.kind == "alarm"] == [5]
-    said = [e for e in events if e.data.kind == "log" and "worth the same" in e.data.message]
+    said = [e for e in events if e.data.kind == "log" and "had the same reward" in e.data.message]
     assert [(each.step, each.data.level) for each in said] == [(5, "warning")]
     assert "All of them solved their prompt" in said[0].data.message and session.step == 8

@@ -47,7 +47,7 @@ def test_prompts_with_such_criteria_are_left_out_where_that_was_chosen(tiny_dir:
     sets = prepared(tiny_dir, [example("a", SHORT), mixed("b")], data={"unjudged": "drop_prompts"})
     assert [prompt.example.key for prompt in sets.train] == ["a"]
     assert sets.left_out == [
-        "1 example left out: a criterion of theirs has no verifier, and the reward has no judge for it"
+        "1 example left out: one of their criteria has no verifier, and the reward has no judge for it"
     ]
 
 

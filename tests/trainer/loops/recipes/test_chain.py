@@ -177,7 +177,7 @@ def test_a_stop_in_the_first_step_of_a_stage_leaves_the_stage_before(
     class Stopping(RunMonitor):
         def progress(self, step: int, phase: str, *given: Any) -> None:
             super().progress(step, phase, *given)
-            if step == 2 and phase == "sampling what may be imitated":
+            if step == 2 and phase == "sampling answers to imitate":
                 self.request_stop()
 
     monitor = Stopping(Spool(broken / "events.jsonl"))

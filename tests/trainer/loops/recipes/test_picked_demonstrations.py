@@ -86,7 +86,7 @@ def test_a_run_learns_what_was_picked_says_so_and_goes_on_with_the_same_after_a_
     config = configured("sft", steps=4, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(config, data, tiny_dir, tmp_path / "whole")
     logged = [e.data.message for e in events_of(tmp_path / "whole") if e.data.kind == "log"]
-    assert any("20 training, of which 4 are learnt (data.select: cover)" in line for line in logged), logged
+    assert any("20 training (4 of them are learnt, data.select: cover)" in line for line in logged), logged
     half = configured("sft", steps=2, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(half, data, tiny_dir, tmp_path / "parts")
     with monkeypatch.context() as elsewhere:  # a machine that rounds otherwise picks others

@@ -76,9 +76,9 @@ def test_wrong_turns_and_spans_stay_in_the_context_and_are_not_learnt(tokenizer:
 @pytest.mark.parametrize(
     ("meta", "why"),
     [
-        ({"wrong_turns": [4]}, "no turn of theirs is to be learnt"),
-        ({"wrong_turns": 4}, "meta.wrong_turns is no list"),
-        ({"wrong_spans": [[4, 2]]}, "meta.wrong_spans is no list"),
+        ({"wrong_turns": [4]}, "none of their turns is to be learnt"),
+        ({"wrong_turns": 4}, "meta.wrong_turns is not a list"),
+        ({"wrong_spans": [[4, 2]]}, "meta.wrong_spans is not a list"),
         ({"wrong_spans": [[4, 2, 99]]}, "a span from 2 to 99 does not lie in its turn"),
     ],
 )
@@ -112,10 +112,10 @@ def test_each_source_names_its_answer(tokenizer: Any) -> None:
     ("example", "data", "why"),
     [
         (answered("a", "b"), {}, "they have several answers, none of them chosen"),
-        (answered(), {}, "nobody answers in them"),
+        (answered(), {}, "they contain no answer"),
         (answered("a"), {"source": "references"}, "they have no reference answer"),
-        (answered("a", "b"), {"source": "chosen"}, "no answer of theirs was preferred"),
-        (answered("a", "b"), {"source": "best"}, "fewer than two answers of theirs have a reward"),
+        (answered("a", "b"), {"source": "chosen"}, "none of their answers was preferred"),
+        (answered("a", "b"), {"source": "best"}, "fewer than two of their answers have a reward"),
         (
             answered("a", "b", meta={"rewards": {"r0": 1, "r1": 2}}),
             {"source": "best", "min_reward": 3.0},

@@ -115,7 +115,7 @@ def test_what_has_no_demonstration_is_counted_and_told(taught: Path, tiny_dir: P
     ]
     for line in (
         "warm-up of the judge: 1 pair without a demonstration of a judgement: people wrote no rubric",
-        "warm-up of the judge: 1 pair without a demonstration of a judgement: nobody gave reasons",
+        "warm-up of the judge: 1 pair without a demonstration of a judgement: no reasons were given",
         "warm-up of the writer: 1 prompt without a demonstration of a rubric: people wrote no rubric",
     ):
         assert any(each.startswith(line) for each in said), said

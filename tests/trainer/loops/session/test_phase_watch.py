@@ -61,7 +61,7 @@ def test_a_fork_with_another_pool_draws_from_that() -> None:
     heard = Heard()
     fork.enter(3, heard)  # type: ignore[arg-type]
     assert sorted(fork.order.take(3)) == [0, 2, 4]
-    assert heard.lines[0].startswith("the phases are others than those of the run that this one goes on from")
+    assert heard.lines[0].startswith("the phases differ from those of the run that this one continues")
     assert heard.values == {"phase/number": 1.0, "rollout/pool": 3.0}
 
 

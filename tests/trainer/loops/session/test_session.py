@@ -50,13 +50,13 @@ def test_other_examples_or_another_model_are_another_run(
     make_loop(small_config(**BRIEF)).run()
     lines = examples_file.read_text().splitlines(keepends=True)
     examples_file.write_text("".join(lines[1:]))
-    with pytest.raises(ValueError, match="the examples are others"):
+    with pytest.raises(ValueError, match="the examples differ"):
         make_loop(small_config(**BRIEF)).resume()
     examples_file.write_text("".join(lines))
     more = tiny_dir / "added.txt"
     more.write_text("x")
     try:
-        with pytest.raises(ValueError, match="the model 'base' is another"):
+        with pytest.raises(ValueError, match="the model 'base' differs"):
             make_loop(small_config(**BRIEF)).resume()
     finally:
         more.unlink()
@@ -92,7 +92,7 @@ def test_a_forked_run_goes_on_with_another_config_and_says_what_changed(
     try:
         another = make_loop(small_config(**BRIEF | {"steps": 4, "seed": 1}))
         another.job = replace(another.job, forked=True)
-        with pytest.raises(ValueError, match="the model 'base' is another"):
+        with pytest.raises(ValueError, match="the model 'base' differs"):
             another.resume()
     finally:
         (tiny_dir / "added.txt").unlink()

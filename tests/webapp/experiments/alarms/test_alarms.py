@@ -43,9 +43,7 @@ def test_an_alarm_is_stored_with_all_it_says(alarmed):
         (1, "What ", 1.0),
         (0, "Great", 1.0),
     ]
-    assert found.told.startswith(
-        "50% of the responses of step 7 compliment whoever asks; 1% at first, more since step 6."
-    )
+    assert found.told.startswith("50% of the responses of step 7 compliment the asker; 1% at first, more since step 6.")
 
 
 def test_a_repeat_replaces_an_alarm_and_another_stands_beside_it(trainer, alarmed):
@@ -121,7 +119,7 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, cast, 
     trainer.post(told(trainer, step=12, **flat))
     page = as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
     assert "2 alarms" in page and "Nothing to learn: the prompts are solved" in page and "Flattery" in page
-    assert "In steps 8 to 12 the responses to each prompt were all worth the same" in page
+    assert "In steps 8 to 12 all responses to each prompt had the same reward" in page
     [sent] = Delivery.objects.all()
     assert sent.payload.get("data", sent.payload)["signal"] == "flat"
     RunAlarm.objects.exclude(signal="flat").delete()
