@@ -91,7 +91,7 @@ def inside(bundle: Path, python: str, limit_s: float) -> int:
 
 
 def loopback_alone() -> None:
-    """Takes the loopback device up. Exits where there is another, or a way out."""
+    """Takes the loopback device up. Exits if there is another, or a way out."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
         devices = [name for _, name in socket.if_nameindex()]

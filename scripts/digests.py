@@ -4,7 +4,7 @@ REPORT is what `pip install --report REPORT` wrote. It is for torch and what its
 index, so pip cannot be told their digests beforehand as it is those of all other packages (requirements.sha256). The rules:
 
 - a file that is known, by its name, must have the digest that is known;
-- a file that is not known is taken where this machine's own disk holds it, or where somebody named another index (TORCH_INDEX); it is
+- a file that is not known is taken where this machine's own disk holds it, or if somebody named another index (TORCH_INDEX); it is
   listed with its digest, so that it can be compared by hand. Anything else is refused.
 
 What is refused is deleted again, and the exit status is 1. Nothing of what was installed runs before that: pip runs no file of a wheel, and

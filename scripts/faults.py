@@ -1,7 +1,7 @@
 """Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.faults`.
 
 It sends the names and versions of the locks, which are public, and nothing else. It ends with 0 if no fault is known, with 1
-and a list where some are, and with 2 where the list could not be asked: then it compared nothing, and says so.
+and a list if some are, and with 2 if the list could not be asked: then it compared nothing, and says so.
 """
 
 import json

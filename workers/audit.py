@@ -1,4 +1,4 @@
-"""The chain over the audit log goes on, and what is sealed goes to another machine."""
+"""The chain over the audit log continues, and what is sealed goes to another machine."""
 
 from celery import shared_task
 from django.conf import settings

@@ -134,7 +134,7 @@ def runs_follow(
 
 
 def _add(message: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -> None:
-    """The values of one step. A step that comes again, after a run went on from a checkpoint, takes the place of what it had."""
+    """The values of one step. A step that comes again, after a run continued from a checkpoint, takes the place of what it had."""
     for name, points in drawn.items():
         if (value := message["values"].get(name)) is not None:
             while points and points[-1][0] >= message["step"]:

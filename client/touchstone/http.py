@@ -95,7 +95,7 @@ class Server:
     def events(
         self, path: str, body: dict[str, Any] | None = None, silence_s: float | None = None
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, data) of server-sent events as they come, by POST where there is a `body`. Asked once: what was said is not said
+        """(name, data) of server-sent events as they come, by POST if there is a `body`. Asked once: what was said is not said
         again. After `silence_s` without a word the server counts as away. Raises ApiError, Away."""
         given: dict[str, Any] = {"method": "GET"} if body is None else {"method": "POST", "json": body}
         try:
@@ -148,7 +148,7 @@ class Server:
             raise Away(f"{self.address} does not answer: {error}") from error
 
     def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
-        """Sends a file as a version of a dataset; the import's job, which goes on at `/imports/ID`. Raises ApiError, Away, OSError."""
+        """Sends a file as a version of a dataset; the import's job, which continues at `/imports/ID`. Raises ApiError, Away, OSError."""
         said = {"name": name or path.stem, **form}
         given = {
             key: str(value).lower() if isinstance(value, bool) else value

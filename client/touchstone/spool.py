@@ -92,7 +92,7 @@ class Spool:
 
     @property
     def ended(self) -> bool:
-        """Whether its program came to its end; one that died may go on with the run."""
+        """Whether its program came to its end; one that died may continue with the run."""
         lines = self.after(0)
         return bool(lines) and lines[-1]["do"] == "end"
 

@@ -61,7 +61,7 @@ class Settings(dict[str, Any]):
 
 
 class Config(dict[str, Any]):
-    """The run's config. A value that was sent never changes: what is set before the first `log` may be set anew."""
+    """The run's config. A value that was sent never changes: what is set before the first `log` may be set again."""
 
     def __init__(self, run: "Run") -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """What `init(id=..., resume=...)` takes to go on with the run."""
+        """What `init(id=..., resume=...)` takes to continue with the run."""
         return self._spool.folder.name if self._spool else ""
 
     def keep(self, do: str, **said: Any) -> None:
@@ -243,7 +243,7 @@ def init(
     server: Server | None = None,
     **_: Any,
 ) -> Run:
-    """Begins a run, in the experiment `project`. With `id` and `resume` it goes on with one that this machine has begun."""
+    """Begins a run, in the experiment `project`. With `id` and `resume` it continues with one that this machine has begun."""
     global run
     if run is not None:
         if not reinit:
@@ -274,7 +274,7 @@ def init(
 
 
 def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int]:
-    """The spool, and the step at which a run goes on; 0: it begins. Raises UsageError."""
+    """The spool, and the step at which a run continues; 0: it begins. Raises UsageError."""
     if known is not None and not (0 < len(known) <= 64 and known.replace("-", "").replace("_", "").isalnum()):
         raise UsageError("id must have 1 to 64 letters, digits, - and _.")
     spool = Spool.new(known)

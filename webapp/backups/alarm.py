@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def ring(subject: str, text: str) -> None:
-    """To every administrator, where there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
+    """To every administrator, if there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
     logger.error("%s: %s", subject, text)
     if not mail.configured():
         return

@@ -1,7 +1,7 @@
 """Backups in object storage: Amazon S3 and what speaks its language, Google Cloud Storage, Azure.
 
 An object is there when its upload is complete, or not at all, so a name never has half a content. A content is gathered in a
-file of `var` first: its name is known at its end, and an upload that breaks off can be begun again. What reads goes on where
+file of `var` first: its name is known at its end, and an upload that breaks off can be begun again. What reads continues where
 the connection broke.
 """
 
@@ -223,7 +223,7 @@ class Bucket:
             raise BackupProblem(f"Somebody else writes to {self.title} by now: this process was taken for dead.")
 
     def _again(self, work: Callable[[], T]) -> T:
-        """Does it again after a pause where the store does not answer as it should."""
+        """Does it again after a pause if the store does not answer as it should."""
         for turn in range(TRIES):
             try:
                 with room(self.scratch):

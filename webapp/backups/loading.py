@@ -163,7 +163,7 @@ def _fill(address: str, name: str, table: TableRows | None, bare: Bare, content:
 
 
 def _copy_in(connection: Connection, table: TableRows, blocks: Iterator[bytes], at: At) -> None:
-    """In one transaction with the emptying: then the server writes each row once, for good, and no log of it where it may."""
+    """In one transaction with the emptying: then the server writes each row once, for good, and no log of it if it may."""
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute(_text("TRUNCATE {}", table.name))
         with cursor.copy(rows.copy(table.name, table.columns, "FROM STDIN (FREEZE)")) as copy:

@@ -121,7 +121,7 @@ class _Making:
         )
 
     def _file(self, file: files.Pinned) -> KeptFile:
-        """Copied, or only named where the last backups have it: files with the same name, size and time are the same."""
+        """Copied, or only named if the last backups have it: files with the same name, size and time are the same."""
         digest = self._known.get((file.path, file.bytes, file.modified))
         if digest and self._store.has(digest):
             self._at(file.bytes)

@@ -59,7 +59,7 @@ class Backup(models.Model):
 class BackupPlan(models.Model):
     """The one row says when backups are made and tried by themselves, and how many are kept; none: never, and all.
 
-    A backup is made at `hour`, or every so many `minutes`, or not at all where both are null.
+    A backup is made at `hour`, or every so many `minutes`, or not at all if both are null.
     """
 
     hour = models.PositiveSmallIntegerField(null=True)  # of the day in UTC
@@ -80,7 +80,7 @@ class BackupPlan(models.Model):
 class BackupDrill(models.Model):
     """A backup that is restored beside the installation to see whether it is worth something.
 
-    `passed` is null until it is known, and where somebody asked for the end. `open` as that of a backup.
+    `passed` is null until it is known, and if somebody asked for the end. `open` as that of a backup.
     """
 
     origin = models.CharField(max_length=8, choices=Origin.choices, default=Origin.COMMAND)

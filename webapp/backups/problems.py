@@ -9,7 +9,7 @@ from webapp.core.problems import Problem
 
 
 class BackupProblem(Problem):
-    """A backup, a restoration or a drill cannot go on (409)."""
+    """A backup, a restoration or a drill cannot continue (409)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="backup", status=409)

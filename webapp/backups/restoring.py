@@ -118,7 +118,7 @@ class _Progress:
 
 @contextmanager
 def _beside(work: Callable[[], None], ended: threading.Event) -> Iterator[Future[None]]:
-    """Does `work` in a thread during the block. Where one of the two fails the other ends too, and the first one's reason is told."""
+    """Does `work` in a thread during the block. If one of the two fails the other ends too, and the first one's reason is told."""
 
     def working() -> None:
         try:
@@ -156,7 +156,7 @@ def fits(kept: Manifest) -> None:
 
 
 def _empty(into: Path, server: Postgres | None) -> None:
-    """A lone key may lie there: each command makes one where it is missing, and people put theirs."""
+    """A lone key may lie there: each command makes one if it is missing, and people put theirs."""
     if into.is_file():
         raise BackupProblem(f"{into} is a file. Name a folder that is empty, or not there yet.")
     there = sorted(path.name for path in into.iterdir()) if into.is_dir() else []
@@ -184,7 +184,7 @@ def _running(server: Postgres | None) -> Iterator[None]:
 
 
 def _keys(kept: Manifest, into: Path) -> None:
-    """The key that sealed what is in the rows, where the backup has it; else the one that lies there, or a new one."""
+    """The key that sealed what is in the rows, if the backup has it; else the one that lies there, or a new one."""
     path = into / "secret_key"
     key = kept.key or (None if path.exists() else secrets.token_urlsafe(48))
     if key is not None:

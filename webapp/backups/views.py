@@ -72,7 +72,7 @@ def cancel_drill(request: HttpRequest, drill_id: int) -> HttpResponse:
 
 
 def _done(request: HttpRequest, action: Callable[[], object], said: str = "") -> HttpResponse:
-    """Back to the page, which shows what was begun; `said` where it does not, and why not where it could not be done."""
+    """Back to the page, which shows what was begun; `said` if it does not, and why not if it could not be done."""
     try:
         action()
     except Problem as problem:

@@ -31,7 +31,7 @@ class Gone(Problem):
 @dataclass(frozen=True)
 class ArchiveStretch:
     """`length` bytes at `start` of what is sent: `content`, those of the file `path`, or what `source` gives for the first and the
-    last of them; zeros where it is none of these."""
+    last of them; zeros if it is none of these."""
 
     start: int
     length: int

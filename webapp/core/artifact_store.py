@@ -1,4 +1,4 @@
-"""Object storage for what runs need and leave behind, where an installation has some: ARTIFACT_STORE.
+"""Object storage for what runs need and leave behind, if an installation has some: ARTIFACT_STORE.
 
 Names say whose a file is and what it holds: `runs/7/checkpoints/step-000010/SHA-256/00000`. A name never has another content,
 and rows of the database list the files of a folder once all of them are there; so nothing is ever seen half-written, and what
@@ -111,7 +111,7 @@ def keep(place: str, folder: Path, files: Iterable[ModelFile], beat: Callable[[]
     """Files of a folder of this server, piece by piece; what is there already is not sent again. `beat` is called before each,
     and every BEAT_S while one is sent.
 
-    Raises StoreAway, and OSError where a file cannot be read or is shorter than it was.
+    Raises StoreAway, and OSError if a file cannot be read or is shorter than it was.
     """
     for file in files:
         with (folder / file.path).open("rb") as stream:

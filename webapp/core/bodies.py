@@ -35,7 +35,7 @@ class BodyRefused(Exception):
 
 
 async def read(scope: Scope, receive: Receive, known: Known) -> IO[bytes]:
-    """The body, in memory or in a file that goes when it is closed. Raises BodyRefused, and RequestAborted where the sender left."""
+    """The body, in memory or in a file that goes when it is closed. Raises BodyRefused, and RequestAborted if the sender left."""
     body: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=settings.FILE_UPLOAD_MAX_MEMORY_SIZE, mode="w+b")  # noqa: SIM115 - its reader closes it
     try:
         await _fill(body, _Gate(scope, known), receive)

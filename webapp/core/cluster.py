@@ -1,7 +1,7 @@
 """What the cluster that runs go to has: its GPUs, its processors, its memory.
 
 Pages never wait for Ray: upkeep asks it, and what it said last is kept in the cache. That there were GPUs is kept in a file
-besides: a machine that starts anew, or an emptied cache, does not make a cluster one without.
+besides: a machine that starts again, or an emptied cache, does not make a cluster one without.
 """
 
 import logging

@@ -94,7 +94,7 @@ class Input:
 class FormGroup:
     """A section, an optional section (`optional`, switched on by `on`) or a list of sections (`items`).
 
-    `chosen` names the section that was chosen where there are several; its first input is that choice.
+    `chosen` names the section that was chosen if there are several; its first input is that choice.
     """
 
     path: str
@@ -194,7 +194,7 @@ class Tree:
         return self._group("", "Run", self.root, raw, problems, base)
 
     def defaults(self, raw: Any = None) -> dict[str, Any]:
-        """What is used where nothing is said; with `raw`, for the sections that it chooses."""
+        """What is used if nothing is said; with `raw`, for the sections that it chooses."""
         found: dict[str, Any] = self._default(self.root)
         for name, sub in self._properties(self.root).items():
             options = _options(sub)
@@ -347,7 +347,7 @@ class Tree:
         return _value(opened, nullable, post.get(path))
 
     def _read_choice(self, path: str, schema: dict[str, Any], post: Mapping[str, str]) -> dict[str, Any]:
-        """The section that is chosen now. Where another one was drawn, the posted values are of that one: what was changed
+        """The section that is chosen now. If another one was drawn, the posted values are of that one: what was changed
         there and exists here comes along, the rest takes the defaults of the section that was just chosen."""
         key = _key(schema)
         name = post.get(f"{path}.{key}")

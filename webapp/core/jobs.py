@@ -36,7 +36,7 @@ class JobLost(Exception):
 
 
 class Later(Exception):
-    """What the work waits for is not there yet: it is begun anew in a while, and holds no worker meanwhile."""
+    """What the work waits for is not there yet: it is begun again in a while, and holds no worker meanwhile."""
 
 
 NOT_ITS_FAULT = (JobLost, Later, *DATABASE_AWAY)
@@ -47,7 +47,7 @@ class JobKind(Generic[Row]):
     """How one kind of job calls what all have: `rows` with `seen_at`, the lock, and the task that carries a job out by its id.
 
     `begun` is what a claim writes. `only`: the key of the lock where one job of the kind is at work at a time. `again` False:
-    one whose worker was lost is not begun anew.
+    one whose worker was lost is not begun again.
     """
 
     rows: QuerySet[Row]

@@ -9,7 +9,7 @@ MISSING = object()
 
 @dataclass(frozen=True)
 class Change:
-    """`before` or `after` is MISSING where the field is only on one side."""
+    """`before` or `after` is MISSING if the field is only on one side."""
 
     where: tuple[str | int, ...]
     before: Any

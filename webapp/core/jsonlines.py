@@ -14,7 +14,7 @@ MAX_TOLD = 20
 
 
 def printed(told: Any) -> str:
-    """The object that a command prints. Readable where it can be; half a character, which JSON may hold, is escaped."""
+    """The object that a command prints. Readable if it can be; half a character, which JSON may hold, is escaped."""
     text = json.dumps(told, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -36,7 +36,7 @@ class Problems:
             self.told.append(f"{where}: {reason}")
 
     def settle(self, told_on: OutputWrapper | None = None) -> None:
-        """Raises CommandError with every problem; where they are `told_on` instead, the good lines count."""
+        """Raises CommandError with every problem; if they are `told_on` instead, the good lines count."""
         more = self.count - len(self.told)
         told = "\n".join([*self.told, *([f"and {more:,} more lines with problems"] if more else [])])
         if told and told_on is None:

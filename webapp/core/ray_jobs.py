@@ -73,7 +73,7 @@ class RayJobKind(Generic[Row]):
     repair: str
     where: "Callable[[Row], Workspace]"
     busy: Callable[[str], bool] = lambda name: False
-    """Whether the job of this name goes on for others than the one that it is named after."""
+    """Whether the job of this name continues for other rows than the one that gave it its name."""
 
     def name(self, job: Row, attempt: int | None = None) -> str:
         carried: str = getattr(job, "carried_by", "")
@@ -99,7 +99,7 @@ class RayJobKind(Generic[Row]):
     ) -> float | None:
         """Submits a job that was claimed. Returns the seconds after which to try again, or None.
 
-        `copy` brings what the process needs to the artifact store, where there is one; `fail` ends the job with a reason.
+        `copy` brings what the process needs to the artifact store, if there is one; `fail` ends the job with a reason.
         """
         try:
             if artifact_store.used():

@@ -64,7 +64,7 @@ def state() -> str:
 def differences() -> list[str]:
     """What the database lacks or has otherwise than the code expects, in words; nothing if they agree.
 
-    Columns that nobody writes any more count only where they refuse a row without them. Indexes and triggers that somebody
+    Columns that nobody writes any more count only if they refuse a row without them. Indexes and triggers that somebody
     added are no difference.
     """
     if waiting := _waiting():

@@ -1,6 +1,6 @@
 """Secrets that must be read again, such as those we sign with: encrypted at rest under a key made from SECRET_KEY.
 
-SECRET_KEY_FALLBACKS still open what was sealed before the key was changed; `manage.py reencrypt` seals it anew.
+SECRET_KEY_FALLBACKS still open what was sealed before the key was changed; `manage.py reencrypt` seals it again.
 """
 
 from base64 import urlsafe_b64encode

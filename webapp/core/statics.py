@@ -13,7 +13,7 @@ from whitenoise.responders import NOT_ALLOWED_RESPONSE, MissingFileError, Respon
 
 
 class WholeFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
-    """Content, length and date of one moment. WhiteNoise opens the file anew for each request and sends the length that it once had:
+    """Content, length and date of one moment. WhiteNoise opens the file again for each request and sends the length that it once had:
     a longer one is cut off, a shorter one never arrives."""
 
     def __init__(self, path: str, headers: Sequence[tuple[str, str]]) -> None:

@@ -67,7 +67,7 @@ def standing() -> ReceiverStanding:
 
 
 def message(seal: AuditSeal) -> bytes:
-    """Without the entry's detail where that is too long."""
+    """Without the entry's detail if that is too long."""
     entry = seal.entry
     known = audit.told(entry) | {"workspace": entry.workspace_id, "seal": seal.pk, "digest": seal.digest}
     found = _line(entry, known)

@@ -70,7 +70,7 @@ def _route(request: HttpRequest | None) -> str:
 
 
 def registry() -> CollectorRegistry:
-    """What has been counted by all web processes of this machine, or by this one where no folder is set."""
+    """What has been counted by all web processes of this machine, or by this one if no folder is set."""
     if not (folder := os.environ.get(FOLDER)):
         return _ONE_PROCESS
     _forget_open_of_the_dead(Path(folder))

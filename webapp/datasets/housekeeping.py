@@ -72,7 +72,7 @@ def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
 
 @transaction.atomic
 def archive(membership: Membership, dataset: Dataset, *, archived: bool) -> Dataset:
-    """Takes it off the lists, or puts it back. What depends on it goes on. Asking twice changes nothing."""
+    """Takes it off the lists, or puts it back. What depends on it continues. Asking twice changes nothing."""
     rows = Dataset.objects.filter(pk=dataset.pk, archived_at__isnull=archived)
     if rows.update(archived_at=timezone.now() if archived else None):
         audit.record(membership, membership.user, "dataset.archived" if archived else "dataset.restored", dataset)
@@ -134,7 +134,7 @@ def _delete(dataset: Dataset, where: Membership | Workspace, who: User | None) -
 
 
 def _unneeded(dataset: Dataset) -> None:
-    """Raises Conflict. Until the transaction ends nobody refers to its versions anew."""
+    """Raises Conflict. Until the transaction ends nobody refers to its versions again."""
     Dataset.every.select_for_update().get(pk=dataset.pk)
     list(DatasetVersion.every.select_for_update().filter(dataset=dataset).values_list("pk"))
     _nothing_under_way(dataset)

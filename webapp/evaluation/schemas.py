@@ -207,7 +207,7 @@ class LicenceMeasure(Schema):
 
 
 class LicenceKnown(Schema):
-    """What one evaluation found. `human_range`: below, within or above what people reach among themselves; where it is
+    """What one evaluation found. `human_range`: below, within or above what people reach among themselves; if it is
     empty, `human_range_why` says why nobody knows. `waiting`: a worker works out from stored cases what an older evaluation
     lacks; ask again in a minute."""
 
@@ -233,7 +233,7 @@ class LicenceOut(Schema):
 
 
 class BoardRow(Schema):
-    """`place`: from 1; equal scores share one (`shared`). null without a number, and where the number does not compare:
+    """`place`: from 1; equal scores share one (`shared`). null without a number, and if the number does not compare:
     `unlike` says why."""
 
     name: str

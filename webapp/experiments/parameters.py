@@ -27,7 +27,7 @@ LaunchKey = Annotated[
 
 
 def run_of(request: HttpRequest, run_id: int) -> Run:
-    """The run, where the caller may read it; else 404."""
+    """The run, if the caller may read it; else 404."""
     return access.run_read(require(request), run_id)
 
 

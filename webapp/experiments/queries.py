@@ -17,7 +17,7 @@ def runs(workspace_id: int) -> RunQuerySet:
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:
-    """What the run loads. Where several slots share a role, it names the first, and each stands under its path as well."""
+    """What the run loads. If several slots share a role, it names the first, and each stands under its path as well."""
     slots = list(run.slots.filter(model__isnull=False).select_related("model__base").order_by("id"))
     shared = {role for role, n in Counter(slot.role for slot in slots).items() if n > 1}
     found: dict[str, RegisteredModel] = {}

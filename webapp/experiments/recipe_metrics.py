@@ -22,7 +22,7 @@ def recipe_of(name: str) -> Recipe | None:
 
 
 def label(recipe: str, key: str) -> str:
-    """What a key is called; the key itself where nobody has declared it."""
+    """What a key is called; the key itself if nobody has declared it."""
     found = recipe_of(recipe)
     metric = found.metric(key) if found else None
     return metric.label if metric else key
@@ -60,8 +60,8 @@ def samples(recipe: str) -> str:
 
 
 def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
-    """The parts of the run's reward as JSON, and the expression that puts them together; of a task those that its config
-    makes. Without parts where nothing is rewarded, or where this version cannot read the config any more."""
+    """The parts of the run's reward as JSON, and the expression that puts them together; of a task those that its config makes. Without
+    parts if nothing is rewarded, or if this version cannot read the config any more."""
     listed = run.config.get("rewards")
     if listed is not None:
         parts = [each for each in listed if isinstance(each, dict) and "name" in each]
@@ -81,7 +81,7 @@ class RunResult:
     """The recipe's headline metric before and after training; None if there is no value yet.
 
     `metric` is None if the recipe is unknown to this version. `interval` is the 95% one of `last` and `n` how many cases
-    that rests on, where they are told.
+    that rests on, if they are told.
     """
 
     metric: Metric | None
@@ -96,7 +96,7 @@ class RunResult:
 
     @property
     def better(self) -> bool | None:
-        """Whether the gain is one; None if nothing changed, or where the metric has no better side."""
+        """Whether the gain is one; None if nothing changed, or if the metric has no better side."""
         if self.metric is None or not self.metric.better or not self.gain:
             return None
         return (self.gain > 0) == (self.metric.better == "higher")

@@ -80,7 +80,7 @@ def worded(value: Any) -> str:
 
 
 def read(value: Any) -> Any:
-    """What a program elsewhere logs as a text: a number where it is one, else the text."""
+    """What a program elsewhere logs as a text: a number if it is one, else the text."""
     return float(value) if isinstance(value, str) and len(value) <= 40 and NUMBER.match(value) else value
 
 

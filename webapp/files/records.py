@@ -10,7 +10,7 @@ LONGEST_REASON = 1_000  # characters
 @dataclass(frozen=True)
 class RowProblem:
     """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named
-    where there are several."""
+    if there are several."""
 
     line: int
     field: str

@@ -23,7 +23,7 @@ PARQUET_ROWS = 500  # unpacked at a time, of short ones
 
 def rows(stream: BinaryIO, name: str) -> Rows:
     """(line, object or problem) of every row. A file that is damaged midway ends with a problem, not an exception. Raises
-    OSError where the file cannot be read."""
+    OSError if the file cannot be read."""
     buffered = io.BufferedReader(_Peekable(stream), CHUNK)
     line = 0
     try:
@@ -135,7 +135,7 @@ def _values(text: "_Text") -> Rows:
 
 
 class _Text:
-    """A window over decoded text that grows until one JSON value fits in it. It ends where the bytes are no text any more;
+    """A window over decoded text that grows until one JSON value fits in it. It ends if the bytes are no text any more;
     `wrong` says so then."""
 
     def __init__(self, stream: BinaryIO) -> None:

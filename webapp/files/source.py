@@ -46,7 +46,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, ReadProgress]]:
 
 
 def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:
-    """The stream from its start, read through gzip where it is packed."""
+    """The stream from its start, read through gzip if it is packed."""
     packed = raw.read(2) == GZIP_MAGIC
     raw.seek(0)
     return budgets.BoundedGzip(raw) if packed else raw  # type: ignore[return-value]

@@ -46,7 +46,7 @@ class ZstdMember(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
-        """Raises BadZipFile, EOFError where it is damaged or holds more than the directory says."""
+        """Raises BadZipFile, EOFError if it is damaged or holds more than the directory says."""
         if not len(buffer):
             return 0
         try:

@@ -79,7 +79,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises ValidationError, which the form shows, where the key of the installation was changed and lost."""
+        """Raises ValidationError, which the form shows, if the key of the installation was changed and lost."""
         try:
             return unseal(encrypted_text)
         except Unreadable as error:

@@ -33,7 +33,7 @@ METHODS = frozenset(
     }
 )
 """Methods that are a second factor: several factors, codes, keys and cards that somebody has, and what they are. Messages to
-a telephone (`sms`, `tel`) count where the provider calls the sign-in `mfa`."""
+a telephone (`sms`, `tel`) count if the provider calls the sign-in `mfa`."""
 CLASSES = frozenset(
     {
         "https://refeds.org/profile/mfa",

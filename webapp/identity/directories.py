@@ -55,7 +55,7 @@ def create(administrator: User, name: str, everywhere: bool, workspaces: Sequenc
 
 @transaction.atomic
 def make_key(administrator: User, directory: Directory) -> str:
-    """The secret of another key, which cannot be read again. Keys made before go on working until they are revoked."""
+    """The secret of another key, which cannot be read again. Keys made before continue working until they are revoked."""
     secret = "tsd_" + secrets.token_urlsafe(32)
     key = DirectoryKey.objects.create(
         directory=directory, prefix=secret[:10], digest=hash_secret(secret), created_by=administrator

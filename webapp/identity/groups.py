@@ -17,7 +17,7 @@ from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 
 @transaction.atomic
 def map_group(membership: Membership, group: str, role: str) -> GroupRole:
-    """People of `group` have `role` in the workspace: at once where a directory tells us who they are by SCIM, else from their
+    """People of `group` have `role` in the workspace: at once if a directory tells us who they are by SCIM, else from their
     next sign-in. A group has one role: the newest counts."""
     group = stripped(group, 200, "A group needs a name.", "group")
     if role not in Role.values:
@@ -52,7 +52,7 @@ def heard_in(directory: Directory, also: Collection[int] = ()) -> QuerySet[Works
 
 
 def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> None:
-    """Brings the memberships to what the groups of the person's directory mean, where it is heard (see `heard_in`). A closed
+    """Brings the memberships to what the groups of the person's directory mean, if it is heard (see `heard_in`). A closed
     account belongs to none of the workspaces in which its groups count."""
     if person.user.is_active:
         named = person.groups.values_list("name", flat=True)
@@ -61,7 +61,7 @@ def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> Non
 
 
 def follow_sign_in(user: User, named: Iterable[str]) -> None:
-    """The same for the groups that a sign-in named. Where a directory is heard, it is believed alone: it says at once what a
+    """The same for the groups that a sign-in named. If a directory is heard, it is believed alone: it says at once what a
     sign-in says once."""
     person = DirectoryPerson.objects.filter(user=user).select_related("user", "directory").first()
     if person is None:
@@ -94,9 +94,9 @@ def follow(user: User, groups: Iterable[str], where: QuerySet[Workspace] | None 
 
 
 def _adjust(membership: Membership, role: str | None) -> None:
-    """Gives a membership of the directory the role that its groups mean, or ends it where they mean none.
+    """Gives a membership of the directory the role that its groups mean, or ends it if they mean none.
 
-    Where an owner has changed the role since, it is the owner's from now on.
+    If an owner has changed the role since, it is the owner's from now on.
     """
     if membership.role != membership.from_directory.role:
         membership.from_directory.delete()

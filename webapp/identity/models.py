@@ -24,7 +24,7 @@ class GroupRole(models.Model):
 
 
 class FromDirectory(models.Model):
-    """A membership that a group has made: it ends with the group. `role` is the one that the groups gave last; where the
+    """A membership that a group has made: it ends with the group. `role` is the one that the groups gave last; if the
     membership has another, an owner has taken it into their own hands."""
 
     membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="from_directory")
@@ -37,7 +37,7 @@ class FromDirectory(models.Model):
 class Directory(models.Model):
     """A company's directory that keeps people and groups here up to date by SCIM. See `webapp.identity.scim`.
 
-    Its groups mean something in `workspaces` alone, or, where it is `everywhere`, in all there are and will be.
+    Its groups mean something in `workspaces` alone, or, if it is `everywhere`, in all there are and will be.
     """
 
     name = models.CharField(max_length=80, unique=True)

@@ -53,7 +53,7 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             raise OAuth2Error(f"the ID token is not good: {error}") from error
 
     def _read(self, id_token: str, head: dict[str, Any], audience: str) -> dict[str, Any]:
-        """By the key that the token names; by any of the provider's where it names none, which it need not."""
+        """By the key that the token names; by any of the provider's if it names none, which it need not."""
         for listed in self._keys():
             if listed.get("use", "sig") != "sig" or head.get("kid", listed.get("kid")) != listed.get("kid"):
                 continue
@@ -87,7 +87,7 @@ def fits(login: SocialLogin) -> bool:
 
 
 def _told(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpRequest, str], HttpResponse]:
-    """The view, which says so where the provider cannot be asked; 404 if there is none of that name."""
+    """The view, which says so if the provider cannot be asked; 404 if there is none of that name."""
 
     @wraps(view)
     def answered(request: HttpRequest, provider_id: str) -> HttpResponse:

@@ -1,7 +1,7 @@
 """Recovery codes: ten for a person, told once when they are made, and kept as hashes.
 
 A code has 120 random bits, so its SHA-256 tells nothing of it. Codes of before have eight digits and were drawn from a sealed
-seed: they go on working, by that seed until `hash_former` has come to them, and by their Argon2id hashes from then on.
+seed: they continue working, by that seed until `hash_former` has come to them, and by their Argon2id hashes from then on.
 """
 
 import re

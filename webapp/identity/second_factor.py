@@ -64,7 +64,7 @@ def _by_company(record: dict[str, Any]) -> bool:
 
 
 def strictest(membership: Membership) -> Membership:
-    """One of the same person's memberships whose workspace asks for a second factor, where there is one."""
+    """One of the same person's memberships whose workspace asks for a second factor, if there is one."""
     asking = Membership.objects.filter(user_id=membership.user_id, workspace__asks_second_factor=True)
     return asking.select_related("workspace").first() or membership
 
@@ -131,7 +131,7 @@ def without(members: Iterable[Membership]) -> set[int]:
 
 
 def renewed(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Decorator of the pages on which somebody confirms who they are: the session then goes on under another key, so that a
+    """Decorator of the pages on which somebody confirms who they are: the session then continues under another key, so that a
     key from before cannot do what the confirmation allows."""
 
     @wraps(view)

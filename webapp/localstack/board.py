@@ -17,7 +17,7 @@ COLOURS = {
 
 
 class StatusBoard:
-    """Where nothing can be shown (a file on a full disk, a reader that has gone), the services go on all the same."""
+    """Where nothing can be shown (a file on a full disk, a reader that has gone), the services continue all the same."""
 
     def __init__(self, services: list[SupervisedService], out: TextIO = sys.stdout) -> None:
         self.services = services

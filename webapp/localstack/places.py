@@ -38,7 +38,7 @@ def close_to_others(var: Path) -> None:
 
 
 def socket_path(var: Path, name: str) -> Path:
-    """`var/run/<name>`, or a short path where that is too long for a socket."""
+    """`var/run/<name>`, or a short path if that is too long for a socket."""
     path = var / "run" / name
     return path if len(str(path)) <= SOCKET_PATH_LIMIT else short_dir(var) / name
 

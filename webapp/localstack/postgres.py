@@ -180,7 +180,7 @@ class Postgres:
                 stale.unlink(missing_ok=True)
 
     def _end_orphans(self) -> None:
-        """What a server that was killed has left at work on our data: each goes on until its statement is over, which may take
+        """What a server that was killed has left at work on our data: each continues until its statement is over, which may take
         minutes, and holds the shared memory without which no other server starts. The new one goes by the log, not by what they do.
         """
         left = [process for process in psutil.process_iter(["name", "cwd"]) if _works_in(process, self.data)]

@@ -101,7 +101,7 @@ def die_with_parent(death_signal: int, parent: int):  # type: ignore[no-untyped-
 
 
 def bound_log(log: Path) -> None:
-    """Past LOG_LIMIT the log is copied aside and emptied. Writers append, so they go on at the new end.
+    """Past LOG_LIMIT the log is copied aside and emptied. Writers append, so they continue at the new end.
 
     It is emptied first, which makes room for the copy on a full disk. If there is none even so, the older log stays as it is.
     """

@@ -203,7 +203,7 @@ def delete_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 @door("GET", Right.READ)
 def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """`page_token` is the step after which to go on."""
+    """`page_token` is the step after which to continue."""
     given = query(request, b.GetHistory)
     row = access.logged_read(membership, given.run_id)
     after = searching.offset(given.page_token) if given.page_token else None

@@ -1,7 +1,7 @@
 """Notices by mail. Called by the workers only; a task may come twice, late or never.
 
 What a person is told is gathered for a minute, and for ten after the last letter: forty runs that fail are one mail. A letter is sent
-once as far as SMTP allows: where a worker died, or the server's answer was lost, after the server had taken the mail, it is sent
+once as far as SMTP allows: if a worker died, or the server's answer was lost, after the server had taken the mail, it is sent
 again under the same Message-ID, by which mail programs tell that it is the same. What may no longer be read is left out until the
 moment of sending.
 """

@@ -43,7 +43,7 @@ def mark_read(membership: Membership, ids: Sequence[int] | None = None) -> int:
 
 
 def change_settings(membership: Membership, *, own: bool | None = None, mails: str | None = None) -> NoticeSettings:
-    """How this person is told, in every workspace; None leaves as it is. Raises Invalid at `mail` where there can be none."""
+    """How this person is told, in every workspace; None leaves as it is. Raises Invalid at `mail` if there can be none."""
     row = queries.settings(membership.user_id)
     row.own = row.own if own is None else own
     if mails is not None and mails not in Mails.values:

@@ -27,7 +27,7 @@ class Erasure(StrEnum):
 class Holding:
     """Rows of `model` that `way` (a look-up of the ORM) leads to from the person's `by`.
 
-    `file` is the name in the export; where it is empty, `about` is the reason. `only` names the columns that are exported,
+    `file` is the name in the export; if it is empty, `about` is the reason. `only` names the columns that are exported,
     `hide` those that are not; `also` adds {name: look-up} of what explains a row.
     """
 

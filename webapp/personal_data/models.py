@@ -9,7 +9,7 @@ from django.utils import timezone
 class DataExport(models.Model):
     """One file, asked for by the person, or by an administrator for somebody who cannot sign in.
 
-    `digest` is that of the link's secret, where an administrator asked: the link opens the file for anybody who has it. Without one, only
+    `digest` is that of the link's secret, if an administrator asked: the link opens the file for anybody who has it. Without one, only
     the person fetches the file, signed in. `file` is a name below `var/personal_data/`.
     """
 

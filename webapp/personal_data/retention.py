@@ -1,4 +1,4 @@
-"""Accounts that nobody uses any more are erased, where an administrator says after how long.
+"""Accounts that nobody uses any more are erased, if an administrator says after how long.
 
 A clock that jumps must erase nobody. So an account is announced first, and goes only after `NOTICE` daily rounds have found it unused,
 regardless of the clock in between. A person who signs in, or uses a token, is no longer announced.
@@ -39,7 +39,7 @@ def days() -> int | None:
 
 @transaction.atomic
 def change(administrator: User, unused_days: int | None) -> None:
-    """Sets it for the installation. Raises Invalid at the field. What was announced under another rule is announced anew."""
+    """Sets it for the installation. Raises Invalid at the field. What was announced under another rule is announced again."""
     if unused_days is not None and not LEAST <= unused_days <= MOST:
         raise Invalid(
             "Accounts cannot be kept for this long.",

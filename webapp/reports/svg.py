@@ -17,7 +17,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class SvgLine:
-    """Points by rising x; `band` has the lowest and the highest of each where it stands for several runs."""
+    """Points by rising x; `band` has the lowest and the highest of each if it stands for several runs."""
 
     label: str
     points: tuple[tuple[float, float], ...]

@@ -109,7 +109,7 @@ def report_version(request: HttpRequest, report_id: int, number: int) -> HttpRes
 @never_cache
 @require_GET
 def report_history(request: HttpRequest, report_id: int) -> HttpResponseBase:
-    """Versions, newest first; `?before=` goes on below one."""
+    """Versions, newest first; `?before=` gives those before one."""
     membership = require(request)
     row = access.report_read(membership, report_id)
     found = queries.versions(row)

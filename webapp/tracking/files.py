@@ -1,4 +1,4 @@
-"""Files that a program sends along with a run that it logs: below the run's folder, or in the artifact store where there is one."""
+"""Files that a program sends along with a run that it logs: below the run's folder, or in the artifact store if there is one."""
 
 import hashlib
 import os

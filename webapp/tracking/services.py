@@ -163,7 +163,7 @@ def settle(
     ended_at: datetime | None = None,
     name: str | None = None,
 ) -> None:
-    """The state that the program reports: it may end a run and go on with it as often as it likes. Raises Invalid, Conflict."""
+    """The state that the program reports: it may end a run and continue with it as often as it likes. Raises Invalid, Conflict."""
     with transaction.atomic():
         run = _held(row)
         LoggedRun.objects.filter(pk=row.pk).update(lost_at=None)

@@ -28,7 +28,7 @@ _listeners: list[tuple[frozenset[str], Listener]] = []
 
 def when_announced(events: Iterable[str]) -> Callable[[Listener], Listener]:
     """Decorates what is done, in the same transaction, whenever one of `events` is announced: it is given the workspace, the event,
-    the event's id, the payload, and the person who did it, where one did."""
+    the event's id, the payload, and the person who did it, if one did."""
 
     def add(listener: Listener) -> Listener:
         _listeners.append((frozenset(events), listener))
@@ -163,7 +163,7 @@ def test(membership: Membership, hook: Webhook) -> Delivery:
 
 @transaction.atomic
 def deliver_again(membership: Membership, row: Delivery) -> Delivery:
-    """Sends it now, with the same id. What was over is tried once more only; what waits goes on as before if it fails.
+    """Sends it now, with the same id. What was over is tried once more only; what waits continues as before if it fails.
 
     Raises Conflict while the hook is paused. While it is being sent nothing changes.
     """

@@ -142,7 +142,7 @@ def _read(request: HttpRequest, kind: type[Body]) -> Body:
 
 @transaction.atomic
 def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
-    """Raises Conflict, and writes nothing, where the attempt is not the present one."""
+    """Raises Conflict, and writes nothing, if the attempt is not the present one."""
     rows = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset")
     job = rows.select_for_update(of=("self",), no_key=True).get(pk=job_id)
     if batch.attempt != job.attempt:

@@ -143,7 +143,7 @@ def in_words(asked: JobResources) -> str:
 
 
 def _finish(job: WeightsJob, reason: str, client: RayClient | None, found: RayJob | None) -> None:
-    """`failed`, or `stopped` where that was asked for, with the last lines of the process in the log. `found` is what Ray said of it."""
+    """`failed`, or `stopped` if that was asked for, with the last lines of the process in the log. `found` is what Ray said of it."""
     lines, believed = last_lines(client, job), job.state
     with transaction.atomic():
         WeightsJob.objects.select_for_update(no_key=True).get(pk=job.pk)

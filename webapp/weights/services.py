@@ -96,7 +96,7 @@ def start(
 ) -> WeightsJob:
     """A job of a kind that an app above has registered; `subject` names what it works on.
 
-    `again`: one that was done is done anew, because what it made is gone.
+    `again`: one that was done is done again, because what it made is gone.
     """
     job = _create(workspace, user, NOW, kind=kind, title=title[:300], params=params, key=_key(kind, params, subject))
     return _anew(job, user) if again and job.state == State.FINISHED else job
@@ -151,7 +151,7 @@ def fill(
     """Puts `items` behind what the job has done, in the place of those it had left, and starts it; returns how many.
 
     For a job of `stored` that `waits_for_items`, by one worker at a time. Nothing is started where `stop` said so, and a worker
-    that dies on the way leaves a job that is filled anew.
+    that dies on the way leaves a job that is filled again.
     """
     WeightsItem.objects.filter(job=job).delete()
     remaining, place = iter(items), job.done
@@ -201,7 +201,7 @@ def _start(
 
 
 def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) -> WeightsJob:
-    """The job that has this key, or a new one; one that was stopped or has failed goes on from where it was."""
+    """The job that has this key, or a new one; one that was stopped or has failed continues from where it was."""
     gpus.check(workspace.pk, fields["params"])
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
     if known is not None and known.state in (State.STOPPED, State.FAILED):

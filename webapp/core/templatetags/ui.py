@@ -127,7 +127,7 @@ def when(moment: datetime | None, exact: object) -> SafeString:
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """Seconds as people say them: 48 s, 4:12 min, 2 h 05 min; a dash where it is not known."""
+    """Seconds as people say them: 48 s, 4:12 min, 2 h 05 min; a dash if it is not known."""
     if seconds is None:
         return "–"
     whole = round(seconds)
@@ -140,7 +140,7 @@ def duration(seconds: float | None) -> str:
 
 @register.filter
 def figure(value: float | int | None, digits: int = 3) -> str:
-    """A number for a table: thousands separated, `digits` significant decimals; a dash where it is missing."""
+    """A number for a table: thousands separated, `digits` significant decimals; a dash if it is missing."""
     if value is None:
         return "–"
     if isinstance(value, int):
@@ -150,7 +150,7 @@ def figure(value: float | int | None, digits: int = 3) -> str:
 
 @register.filter
 def counted(count: int | None, plural: str) -> str:
-    """1 pair, 1,200 pairs; a dash where the number is missing."""
+    """1 pair, 1,200 pairs; a dash if the number is missing."""
     return "–" if not isinstance(count, int) else words.counted(count, plural)
 
 
@@ -162,7 +162,7 @@ def noun(plural: str, count: int) -> str:
 
 @register.filter
 def percent(fraction: float | None) -> str:
-    """0.634 -> 63%; a dash where it is missing."""
+    """0.634 -> 63%; a dash if it is missing."""
     return "–" if fraction is None else f"{fraction:.0%}"
 
 
@@ -240,7 +240,7 @@ def may(context: RequestContext, role: str) -> bool:
 
 @register.simple_tag(takes_context=True)
 def current(context: RequestContext, path: str) -> SafeString:
-    """`aria-current="page"` where the page lies at or under `path`."""
+    """`aria-current="page"` if the page lies at or under `path`."""
     return mark_safe('aria-current="page"' if _under(context["request"].path, path) else "")  # noqa: S308 - constants
 
 

@@ -277,7 +277,7 @@ def rename(request: HttpRequest, dataset_id: Id, payload: DatasetNameIn) -> Data
 
 @router.post("/datasets/{int:dataset_id}/archive", response=DatasetOut, summary="Take a dataset off the lists")
 def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> Dataset:
-    """What depends on it goes on; nothing is imported into it until it is restored."""
+    """What depends on it continues; nothing is imported into it until it is restored."""
     membership = require(request, Role.RESEARCHER)
     return housekeeping.archive(membership, access.dataset_write(membership, dataset_id), archived=payload.archived)
 

@@ -58,7 +58,7 @@ class MapOut(Schema):
 
 
 class RateOut(Schema):
-    """`low` and `high` are the 95% interval (Wilson); null, with `rate`, where no answer has a score."""
+    """`low` and `high` are the 95% interval (Wilson); null, with `rate`, if no answer has a score."""
 
     position: int
     id: int

@@ -22,7 +22,7 @@ packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the va
 
 @dataclass(frozen=True)
 class ColumnArray:
-    """One column; where it is of codes, value i is `values[codes[i]]`, lists standing as tuples."""
+    """One column; if it is of codes, value i is `values[codes[i]]`, lists standing as tuples."""
 
     numbers: Array
     values: list[Any] = field(default_factory=list)

@@ -69,7 +69,7 @@ def columns(
     example: Example, canonical: str | bytes | None = None, signs: Signs = ANY, known: Hashes | None = None
 ) -> tuple[Any, ...]:
     """The values of COLUMNS for one example; `canonical` is its canonical text, or that in UTF-8, and `known` its hashes,
-    where the caller has them already. Raises ValueError when it holds what JSON or Postgres text cannot."""
+    if the caller has them already. Raises ValueError when it holds what JSON or Postgres text cannot."""
     canonical = example.canonical() if canonical is None else canonical
     criteria = example.rubric.criteria if example.rubric else ()
     verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
@@ -204,7 +204,7 @@ def _marks(example: Example, verdict: MeanVerdict | None, signs: Signs) -> list[
 
 
 def _slices(chosen: str, rejected: str, signs: Signs) -> list[str]:
-    """`rejected:...` where the worse answer has the richer surface, `chosen:...` where the better one has."""
+    """`rejected:...` if the worse answer has the richer surface, `chosen:...` if the better one has."""
     found = []
     if len(rejected) >= LONGER * max(len(chosen), 1):
         found.append("rejected:longer")

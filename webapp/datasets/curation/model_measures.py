@@ -64,7 +64,7 @@ def perplexities(curation: CurationJob, job: int, window: int, report: CurationR
 
 
 def embeddings(curation: CurationJob, job: int, report: CurationReport) -> NDArray[np.float32]:
-    """(positions, width): the mean of the example's vectors; NaN where it has none, or none with a direction."""
+    """(positions, width): the mean of the example's vectors; NaN if it has none, or none with a direction."""
     places = _places(curation.version)
     found = np.zeros((len(places), 0), np.float32)
     for done, (key, texts) in enumerate(SOURCES["embeddings"].read(curation.version, job)):

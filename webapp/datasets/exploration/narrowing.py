@@ -116,7 +116,7 @@ def histograms(version: DatasetVersion, filters: Filters) -> list[ColumnHistogra
 
 @dataclass(frozen=True)
 class _Bins:
-    """The bars of one column between its edges: `of` is the bar of each position, that behind the last where it has no
+    """The bars of one column between its edges: `of` is the bar of each position, that behind the last if it has no
     value; `counts` are those of all positions."""
 
     edges: Array

@@ -29,7 +29,7 @@ UNSCORED = "no answer has a score"
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """By position: `rate`, NaN where it is not known, and of how many answers; without those where a file gives the rates."""
+    """By position: `rate`, NaN if it is not known, and of how many answers; without those if a file gives the rates."""
 
     rate: NDArray[np.float32]
     tried: Array | None = None
@@ -186,7 +186,7 @@ class Rate:
 
 
 def of_example(row: Example) -> list[Rate]:
-    """What the newest probes say of the example, where they asked about it."""
+    """What the newest probes say of the example, if they asked about it."""
     probes = of_dataset(row.dataset_id)
     asked = {probe.version_id for probe in probes}
     members = VersionMember.objects.filter(example=row, version__in=asked)

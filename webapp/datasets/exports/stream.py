@@ -140,7 +140,7 @@ def is_empty(exporter: Exporter, version: DatasetVersion) -> bool:
 
 
 def refuse_empty(version: DatasetVersion, asked: ExportOrder) -> None:
-    """Raises Invalid at `format` where the file would have no row and say nothing about why."""
+    """Raises Invalid at `format` if the file would have no row and say nothing about why."""
     if is_empty(asked.exporter, version):
         why = f"needs examples with {asked.exporter.needs}, and this version has none"
         raise Invalid("The file would be empty.", {"format": why})
@@ -203,7 +203,7 @@ def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True
 
 
 def _extras(row: Row, line: str, exporter: Exporter) -> str:
-    """The changes to what the importer makes of the row; the whole example where it would refuse the row, as one whose
+    """The changes to what the importer makes of the row; the whole example if it would refuse the row, as one whose
     two texts are the same."""
     importer = IMPORTERS[exporter.importer or ""]
     try:

@@ -1,6 +1,6 @@
 """What an exporter is: a named way to write examples as rows of a layout that others read.
 
-Layouts of others have no place for everything an example holds. Where our importer reads the layout back, each row
+Layouts of others have no place for everything an example holds. If our importer reads the layout back, each row
 carries a column `touchstone`: what the importer would otherwise miss, as changes to what it makes of the row. So texts
 that were edited in the file stay edited, and an untouched file comes back as the identical version. Trainers ignore
 columns that they do not know; `extras=false` leaves it out.

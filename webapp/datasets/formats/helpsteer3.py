@@ -33,7 +33,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _preferences(row: Row) -> list[Row]:
-    """One for each annotator, in the file's order; where the file gives none, the overall one."""
+    """One for each annotator, in the file's order; if the file gives none, the overall one."""
     given = row.get("individual_preference") or []
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         raise BadRow("individual_preference", "must be a list of preferences with score and reasoning")

@@ -60,7 +60,7 @@ def _shared(chosen: list[dict[str, str]], rejected: list[dict[str, str]]) -> int
 
 
 def _answer(rest_of: list[dict[str, str]], field: str) -> str:
-    """The answer; where the transcripts part earlier, everything from there on with its speakers."""
+    """The answer; if the transcripts part earlier, everything from there on with its speakers."""
     if not rest_of or rest_of[0]["role"] != "assistant":
         raise BadRow(field, "has no answer of the assistant after the shared turns")
     names = {role: name for name, role in ROLES.items()}

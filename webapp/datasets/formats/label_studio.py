@@ -101,7 +101,7 @@ def _flat(rows: list[Row]) -> dict[str, Any]:
 
 
 def _is_field(value: Any) -> bool:
-    """A task's texts are long or of several words; a choice is short. Where both are short, the export does not say."""
+    """A task's texts are long or of several words; a choice is short. If both are short, the export does not say."""
     return isinstance(value, str) and len(value.split()) > 2
 
 

@@ -193,7 +193,7 @@ def _messages(value: list[Any], field: str) -> tuple[list[Row], list[str]]:
 
 
 def _reference(item: Row) -> tuple[str | None, set[str]]:
-    """The right answer, where the item names one, and the field that is used up by it."""
+    """The right answer, if the item names one, and the field that is used up by it."""
     for name in TRUTHS:
         value = item.get(name)
         if isinstance(value, list) and len(value) == 1:

@@ -25,7 +25,7 @@ def knows(row: Row) -> float:
 
 
 def _judge(row: Row) -> str:
-    """The judge whose verdict the row holds: `x` where there are `x_result` and `x_reason`; '' for other rows."""
+    """The judge whose verdict the row holds: `x` if there are `x_result` and `x_reason`; '' for other rows."""
     names = (name.removesuffix("_result") for name in row if isinstance(name, str) and name.endswith("_result"))
     return next((name for name in names if "idx" in row and f"{name}_reason" in row), "")
 

@@ -51,7 +51,7 @@ def cut(word: bytes) -> bytes:
 
 
 def terms(text: str) -> list[tuple[str, bool]]:
-    """What a person typed: each word that must be there, and whether it may go on. Empty: nothing to find."""
+    """What a person typed: each word that must be there, and whether it may continue. Empty: nothing to find."""
     found: list[tuple[str, bool]] = []
     for word in _cut(text[:1000]):
         if UNSPACED.fullmatch(word) and len(word) > 1:
@@ -62,7 +62,7 @@ def terms(text: str) -> list[tuple[str, bool]]:
 
 
 def tokens(text: str) -> list[str]:
-    """The folded words in their order, pairs of characters where a script has no spaces: for comparing texts."""
+    """The folded words in their order, pairs of characters if a script has no spaces: for comparing texts."""
     found: list[str] = []
     for word in _cut(text[:MAX_CHARACTERS]):
         found += [word[i : i + 2] for i in range(len(word) - 1)] or [word] if UNSPACED.fullmatch(word) else [word]

@@ -1,7 +1,7 @@
 """The work of an import: read, check, and store everything or nothing at all.
 
-What is stored is committed batch by batch into a version that nobody sees yet. So an import whose worker died goes on
-behind the last batch, and a refused one takes away what it stored.
+What is stored is committed batch by batch into a version that nobody sees yet. So an import whose worker died continues
+after the last batch, and a refused one takes away what it stored.
 """
 
 import logging
@@ -133,7 +133,7 @@ def _said(error: Exception) -> str:
 
 
 def _carry(job: ImportJob) -> None:
-    """Reads the file, and reads it again where it puts a prompt on both sides: the side is settled then."""
+    """Reads the file, and reads it again if it puts a prompt on both sides: the side is settled then."""
     _unless_cancelled(job)
     _gather(job)
     given = _given(job)
@@ -150,7 +150,7 @@ def _carry(job: ImportJob) -> None:
 
 
 def _gather(job: ImportJob) -> None:
-    """Has the file written where nobody sent one."""
+    """Has the file written if nobody sent one."""
     due = jobs.Throttle(jobs.TELL_EVERY_S)
 
     def heard(rows: int) -> None:
@@ -166,7 +166,7 @@ def _gather(job: ImportJob) -> None:
 
 
 def _given(job: ImportJob) -> ImportSource:
-    """Raises FileNotFoundError, and _Refused where it cannot be read any more."""
+    """Raises FileNotFoundError, and _Refused if it cannot be read any more."""
     path = Path(job.file_path)
     path.stat()
     try:

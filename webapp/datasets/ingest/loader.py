@@ -1,9 +1,9 @@
 """The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
 
-Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so of a large file
-both happen at the same time (see `processes`). Every batch is committed, so that an import whose worker died goes on behind the last one. What repeats
-and what is there already is found first, and the rest is copied straight into its tables. A table of its own, kept while
-the version is filled, holds the narrow columns of all rows so far, by which the version is described in the end.
+Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so of a large file both happen at the
+same time (see `processes`). Every batch is committed, so that an import whose worker died continues after the last one. What repeats and
+what is there already is found first, and the rest is copied straight into its tables. A table of its own, kept while the version is filled,
+holds the narrow columns of all rows so far, by which the version is described in the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -173,7 +173,7 @@ class Loader:
         return dict(cursor.fetchall())
 
     def finish(self) -> tuple[DatasetVersion, bool]:
-        """The version with its number, counts and digest, and whether it is new: where a version with the same content
+        """The version with its number, counts and digest, and whether it is new: if a version with the same content
         is there already, that one comes back, and the one that was filled is taken away."""
         with connection.cursor() as cursor:
             _settle(cursor, SETTINGS)

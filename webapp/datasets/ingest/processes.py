@@ -1,7 +1,7 @@
 """The reading of a large file in processes of their own, beside the one that feeds the database: the cores share the work.
 
 Reading takes half as long again as the database, so two processes read, each every second batch. They speak with the worker
-over their pipes: pickles, each behind its length. Where one of them dies the other sees its pipe close, so that neither
+over their pipes: pickles, each behind its length. If one of them dies the other sees its pipe close, so that neither
 outlives or waits for a dead one. It works from any thread of any worker, for a child is an ordinary program rather than a fork.
 """
 
@@ -60,8 +60,8 @@ class TooLarge(RuntimeError):
 def ready(
     reader: Reader, before: Callable[[list[str]], Sides] | None, alone: bool = False
 ) -> Generator[LoadBatch, None, None]:
-    """What `reader.ready` gives, made by other processes; `alone`: by one. Raises what they raise, Died where one ended
-    early, Endless and TooLarge where one goes beyond its limits."""
+    """What `reader.ready` gives, made by other processes; `alone`: by one. Raises what they raise, Died if one ended
+    early, Endless and TooLarge if one goes beyond its limits."""
     # a converter that is bound to its file reads all of it, and two would both
     turns = 1 if alone or REGISTRY[reader.format].bind else READERS
     with ExitStack() as stack:

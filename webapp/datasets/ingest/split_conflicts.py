@@ -1,9 +1,8 @@
 """Prompts and groups that the rows of one import put on both sides of the split, and the side each of them should have.
 
-Batches are read side by side, so a row is decided without knowing the others. Nearly always that is enough: what decides
-is the same for all rows of a prompt. It is not where some rows of a prompt name a side and others leave it to the draw,
-where a file contradicts itself, or where two groups share a prompt. Then the import is read once more with what is
-settled here.
+Batches are read side by side, so a row is decided without knowing the others. Nearly always that is enough: what decides is the same for
+all rows of a prompt. It differs if some rows of a prompt name a side and others leave it to the draw, if a file contradicts itself, or if
+two groups share a prompt. Then the import is read once more with what is settled here.
 """
 
 from collections.abc import Iterable, Sequence

@@ -43,7 +43,7 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
 
 @contextmanager
 def uploaded(file_name: str, chunks: SupportsRead) -> Iterator[Path]:
-    """`store_upload`, for a block that starts the import: where it does not, whyever, nothing of the file is kept."""
+    """`store_upload`, for a block that starts the import: if it does not, whyever, nothing of the file is kept."""
     path = store_upload(file_name, chunks)
     try:
         yield path

@@ -75,7 +75,7 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
 
 
 def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
-    """What of `tried` stands among the training examples of the others: of its examples on `side`, of all where it is
+    """What of `tried` stands among the training examples of the others: of its examples on `side`, of all if it is
     empty. Three queries."""
     versions = [each for each in dict.fromkeys(trained) if not VersionPair(each, tried, side).nothing]
     columns = packed.split_columns({each.pk for each in (tried, *versions)}) if versions else {}
@@ -117,7 +117,7 @@ def between(
     held: Mask | None = None,
 ) -> Shared:
     """What stands in train in one version and is held out in the other. `train_kept`: of both, only these positions;
-    the versions are the same one then. `held`: what is tried of the other, where it is not what is held out."""
+    the versions are the same one then. `held`: what is tried of the other, if it is not what is held out."""
     trained, held = ~train.heldout, heldout.heldout if held is None else held
     if train_kept is not None:
         trained, held = trained & train_kept, held & train_kept

@@ -23,7 +23,7 @@ ASKED_S = 600  # a worker that does not answer in this time is asked again
 @dataclass(frozen=True)
 class VersionPair:
     """What is trained on, the training side of `trained`, against what a model is tried on: the examples of `tried` on
-    `side`, all of them where it is empty."""
+    `side`, all of them if it is empty."""
 
     trained: DatasetVersion
     tried: DatasetVersion

@@ -47,7 +47,7 @@ def ends(histogram: ColumnHistogram) -> tuple[str, str]:
 
 @register.simple_tag
 def narrowed(query: dict[str, str], name: str, value: str) -> str:
-    """The query string with one filter set anew, or taken away where it is set to this value already."""
+    """The query string with one filter set again, or taken away if it is set to this value already."""
     others = {other: text for other, text in query.items() if other != name}
     return urlencode(others if query.get(name) == value else {**others, name: value})
 

@@ -71,7 +71,7 @@ def new_version(
     record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
     split that it has in any earlier version, and so do prompts and groups; with `as_given` each record keeps the side
     that it says, or none. `lineage` says where it comes from: {"from": "annotation", ...}; number and id of `base` are
-    added. Where a version holds exactly this content already, that one is returned.
+    added. If a version holds exactly this content already, that one is returned.
     Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
     """
     if base and base.dataset_id != dataset.pk:
@@ -134,7 +134,7 @@ def _origin(version: DatasetVersion) -> dict[str, Any]:
 
 def hold(version: DatasetVersion) -> None:
     """Keeps the version from being deleted until the transaction ends: for code that makes a row that refers to it. It does not keep others
-    from doing the same. Raises Invalid at `dataset` where it is gone by now."""
+    from doing the same. Raises Invalid at `dataset` if it is gone by now."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM datasets_datasetversion WHERE id = %s FOR KEY SHARE", [version.pk])
         if cursor.fetchone() is None:

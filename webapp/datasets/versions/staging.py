@@ -96,7 +96,7 @@ def _facet(cursor: Any, column: str, rows: str) -> dict[str, int]:
 
 
 def move(dataset_id: int, version_id: int) -> None:
-    """Stores the staged rows as examples, where they are new, and lists them all in the version, in file order."""
+    """Stores the staged rows as examples, if they are new, and lists them all in the version, in file order."""
     store(dataset_id)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -43,7 +43,7 @@ def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
 def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
     """The version that `fill(version id)` lists the members of, and whether it was made now.
 
-    Where a version holds exactly these examples already, that one comes back and nothing is written.
+    If a version holds exactly these examples already, that one comes back and nothing is written.
     """
     with transaction.atomic():
         mark = transaction.savepoint()

@@ -48,6 +48,6 @@ def _hard(version: DatasetVersion, params: dict[str, Any]) -> str:
 
 
 def _measured(version: DatasetVersion, kind: model_measures.Kind, params: dict[str, Any]) -> str:
-    """The job that measured it, by its title where the version still has it."""
+    """The job that measured it, by its title if the version still has it."""
     title = next((each.title for each in model_measures.offers(version)[kind] if each.job == params[kind]), "")
     return f"{title} (job {params[kind]})" if title else f"job {params[kind]}"

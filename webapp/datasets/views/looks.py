@@ -14,7 +14,7 @@ _GOES = (("0.25", "A quarter goes"), ("0.5", "Half goes"), ("0.75", "Three quart
 
 @dataclass(frozen=True)
 class LookField:
-    """What a look asks for. It is chosen where there are `options` or `offers` of finished jobs, else typed."""
+    """What a look asks for. It is chosen if there are `options` or `offers` of finished jobs, else typed."""
 
     name: str
     label: str
@@ -186,7 +186,7 @@ class RefusedLook:
 
     @property
     def elsewhere(self) -> str:
-        """What is wrong, where it belongs to no field of the card."""
+        """What is wrong, if it belongs to no field of the card."""
         if any(map(self.why, self.look.fields)):
             return ""
         return " ".join([self.problem.message, *self.problem.fields.values()])

@@ -102,7 +102,7 @@ def _submitted(request: HttpRequest, form: EvaluationForm) -> HttpResponse:
 @member(access.WRITER)
 @require_POST
 def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Exactly the same again, from the stored config; with `resample`, judges are asked anew."""
+    """Exactly the same again, from the stored config; with `resample`, judges are asked again."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     try:

@@ -1,7 +1,7 @@
 """What is known about a judge version on labels: the licence that it trains by.
 
 It is read from finished evaluations that asked this very version: judge audits (pairs), criterion audits (graded criteria) and,
-for judges that rate, reward benchmarks. Nobody is asked anew. What an older evaluation did not work out, a worker works out from
+for judges that rate, reward benchmarks. Nobody is asked again. What an older evaluation did not work out, a worker works out from
 its stored cases and the labels of its dataset; what nobody measured is said to be unknown.
 """
 
@@ -45,7 +45,7 @@ Cell = dict[str, Any]
 @dataclass(frozen=True)
 class LicenceEvidence:
     """What one evaluation found. `measures` are (what, cell of a report) with n and interval; `place` is below, within or
-    above the range of people among themselves; where it is empty, `place_why` says why nobody knows. `data` names the
+    above the range of people among themselves; if it is empty, `place_why` says why nobody knows. `data` names the
     dataset version, `dataset` is what the API says of it. `waiting`: a worker is at work on what is missing."""
 
     evaluation: int

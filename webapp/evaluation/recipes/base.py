@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 
 class ClusterWaiting(Exception):
-    """The cluster is still at it: nothing is held meanwhile, and the recipe begins anew in a while."""
+    """The cluster is still at it: nothing is held meanwhile, and the recipe begins again in a while."""
 
 
 class NotMeasured(Exception):

@@ -71,7 +71,7 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
 
 
 def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[FoundCase]:
-    """A case for each example with two responses or more that `labelled` passes over, or that has no rubric where
+    """A case for each example with two responses or more that `labelled` passes over, or that has no rubric if
     one is needed, with the reason as its tag."""
     for example in examples:
         pair = pair_of(example)

@@ -26,7 +26,7 @@ LIMITS = confined.ProcessLimits(memory=1_000_000_000, seconds=60.0)
 
 
 def as_lines(name: str, content: bytes) -> bytes:
-    """The content itself where it holds such lines already, or nothing that is known: who reads it says what is wrong.
+    """The content itself if it holds such lines already, or nothing that is known: who reads it says what is wrong.
 
     Raises Invalid at `file`, naming files and lines, and for verdicts that are not about pairs.
     """

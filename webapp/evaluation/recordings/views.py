@@ -17,7 +17,7 @@ from . import services
 @member(access.WRITER)
 @require_POST
 def recording_new(request: HttpRequest) -> HttpResponseBase:
-    """Takes a file of recorded verdicts and goes on with the form that it is for."""
+    """Takes a file of recorded verdicts and continues with the form that it is for."""
     membership = require(request)
     recipe = request.POST.get("recipe", "")
     recipe = recipe if recipe in RECIPES else "judge_audit"

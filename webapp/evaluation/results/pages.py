@@ -101,7 +101,7 @@ class EvaluationConfigRow:
 
 
 def asks_judges(evaluation: Evaluation) -> bool:
-    """Whether its config names a judge: only then are there answers that could be asked for anew."""
+    """Whether its config names a judge: only then are there answers that could be asked for again."""
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
         return False

@@ -88,7 +88,7 @@ def name(workspace_id: int, writer: Writer) -> str:
 
 def jobs(evaluation: Evaluation, models: Sequence[int], config: Any, again: bool, most: int = 0) -> list[WeightsJob]:
     """The job of each model, started if there is none: one that writes answers the prompts, one that scores reads the
-    responses of the first `most`. `again`: a job that stopped or failed goes on.
+    responses of the first `most`. `again`: a job that stopped or failed continues.
 
     Raises Halted if one has ended otherwise than finished.
     """

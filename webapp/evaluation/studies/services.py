@@ -71,7 +71,7 @@ def _own_rubrics(evaluation: Evaluation, tags: Sequence[str]) -> dict[str, tuple
 
 
 def _studied(example: Example, evaluation: Evaluation, subject: dict[str, Any], own: list[dict[str, Any]]) -> Example:
-    """The example with its pair alone, and both rubrics where the task looks for them."""
+    """The example with its pair alone, and both rubrics if the task looks for them."""
     sides = {subject["a"], subject["b"]}
     human = [each.model_dump(mode="json") for each in example.rubric.criteria] if example.rubric else []
     study = {"evaluation": evaluation.pk, "arms": {HUMAN: human, OWN: own}}

@@ -28,7 +28,7 @@ def make_tasks(
 ) -> Project:
     """A dataset of the examples behind the cases that carry all of `tags`, and an open project on it.
 
-    Of each example the responses that the cases are about stay; all of them where a comparison would have only one. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
+    Of each example the responses that the cases are about stay; all of them if a comparison would have only one. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
     `tag`, Conflict if the evaluation has no dataset.
     """
     version = evaluation.dataset_version
@@ -51,7 +51,7 @@ def make_tasks(
 def examples_of(evaluation: Evaluation, version: DatasetVersion, tags: Sequence[str], kind: str) -> list[Example]:
     """The examples behind the cases that carry all of `tags`, each with the responses that people are asked about.
 
-    Raises Invalid at `tag` where they are too many for one project.
+    Raises Invalid at `tag` if they are too many for one project.
     """
     wanted, brought = _wanted(evaluation, tags)
     found = {key: _with(each, brought.get(key, {})) for key, each in examples_by_key(version, list(wanted)).items()}
@@ -59,7 +59,7 @@ def examples_of(evaluation: Evaluation, version: DatasetVersion, tags: Sequence[
 
 
 def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> tuple[dict[str, set[str]], Brought]:
-    """example key -> ids of the responses its cases name, all of them where a case names none; and the responses that the
+    """example key -> ids of the responses its cases name, all of them if a case names none; and the responses that the
     cases bring with them, because the dataset does not have them."""
     rows = Case.objects.filter(evaluation=evaluation, tags__contains=list(tags)).order_by("number")
     found: dict[str, set[str]] = defaultdict(set)

@@ -20,7 +20,7 @@ LEAST_P = 0.001
 
 @register.simple_tag
 def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
-    """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
+    """A number with its interval, n and missing cases, linked to the cases behind it if there is an evaluation."""
     if shown["kind"] == "text":
         leads = shown.get("tags") or shown.get("compare") or shown.get("href")
         return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
@@ -77,7 +77,7 @@ def tags_query(tags: Iterable[str]) -> str:
 
 @register.filter
 def amount(value: float | None, unit: str = "number") -> str:
-    """A value in its unit, as people read it; a dash where it is missing."""
+    """A value in its unit, as people read it; a dash if it is missing."""
     if value is None:
         return DASH
     if unit == "share":
@@ -103,13 +103,13 @@ def _bare(value: float, unit: str) -> str:
 
 @register.simple_tag
 def curve(block: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
-    """A line chart with intervals as bars; a point leads to its cases where there is an evaluation."""
+    """A line chart with intervals as bars; a point leads to its cases if there is an evaluation."""
     return drawing.curve(block, _leads(evaluation))
 
 
 @register.simple_tag
 def scatter(block: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
-    """Named points with intervals in both directions; a point leads to its cases where there is an evaluation."""
+    """Named points with intervals in both directions; a point leads to its cases if there is an evaluation."""
     return drawing.scatter(block, _leads(evaluation))
 
 

@@ -64,7 +64,7 @@ BATCH = 1_000
 
 
 def run(evaluation_id: int) -> float | None:
-    """The seconds after which to look again where the cluster is at it, and no thread is held meanwhile; else None.
+    """The seconds after which to look again if the cluster is at it, and no thread is held meanwhile; else None.
 
     Raises what is no fault of the evaluation (database away): it stays running and is taken up again.
     """
@@ -173,7 +173,7 @@ def _rows(evaluation: Evaluation, found: list[FoundCase]) -> Iterator[Case]:
 
 @transaction.atomic
 def _pause(evaluation: Evaluation, why: str) -> None:
-    """By itself: what was asked is kept, and resuming goes on behind it."""
+    """By itself: what was asked is kept, and resuming continues after it."""
     told = (
         f"{why} Answers are kept, and judges are not asked for them again. Remove the cause and resume the evaluation, or run it "
         "again with other settings."
@@ -427,7 +427,7 @@ class RecipeWork:
         return False
 
     def stopped(self) -> bool:
-        """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who go on."""
+        """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who continue."""
         alive = EVALUATION.held(self.evaluation).update(
             state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress
         )

@@ -29,7 +29,7 @@ Place = tuple[int, int, int]  # step, group, index
 
 @dataclass(frozen=True)
 class AlarmExample:
-    """A response that shows it; `text` is empty if it is gone, and ends in an ellipsis where it goes on."""
+    """A response that shows it; `text` is empty if it is gone, and ends in an ellipsis if it continues."""
 
     group: int
     index: int

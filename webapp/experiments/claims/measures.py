@@ -11,7 +11,7 @@ from ..models import ClaimRun, Run
 
 @when_finished
 def keep(run: Run) -> None:
-    """Writes the measures of a run that has finished, where it belongs to a study. The same metrics give the same measures."""
+    """Writes the measures of a run that has finished, if it belongs to a study. The same metrics give the same measures."""
     row = ClaimRun.objects.select_related("study").filter(run=run).first()
     if row is None or row.study.plan not in PLANS:
         return

@@ -66,7 +66,7 @@ def _named(plan: Plan, constructed: Setting) -> dict[str, Any]:
 
 
 def make(membership: Membership, task: ClaimTask) -> None:
-    """Sees that a job makes the task if it is not there: the one that is at it, or that one anew if it has ended."""
+    """Sees that a job makes the task if it is not there: the one that is at it, or that one again if it has ended."""
     if task.job_id and WeightsJob.objects.filter(pk=task.job_id, state=WeightsJob.State.FINISHED).exists():
         task.refresh_from_db()  # the job's end and what it has made were written together
     if is_ready(task):
@@ -129,7 +129,7 @@ def _version(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: 
 
 
 def _model(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: dict[str, Any]) -> RegisteredModel:
-    """The row that there is, if the job only wrote its folder anew."""
+    """The row that there is, if the job only wrote its folder again."""
     folder = _folder(job, outcome)
     if task.model is not None:
         return task.model

@@ -168,7 +168,7 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
 
 
 def _completed(known: int, under_way: int) -> int:
-    """Steps that are done while `under_way` is: its own metrics make a step done, and work may go on in it after them."""
+    """Steps that are done while `under_way` is: its own metrics make a step done, and work may continue in it after them."""
     return known if under_way - 1 <= known <= under_way else under_way - 1
 
 
@@ -209,9 +209,9 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
 
 
 def _lose(run: Run, event: RunEvent, reason: str) -> bool:
-    """A run that has lost a process of its own goes on by itself, as one does whose own process was lost (`jobs`).
+    """A run that has lost a process of its own continues by itself, as one does whose own process was lost (`jobs`).
 
-    Where it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
+    If it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
     """
     has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
     if run.state in ENDS:
@@ -230,6 +230,6 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
 
 
 def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:
-    """By its number. By the clock only where the program does not say with which number its own begin: one that went back would
+    """By its number. By the clock only if the program does not say with which number its own begin: one that went back would
     have this attempt's own end ignored, and the run would never be over."""
     return event.seq < begins if begins else event.time < run.attempt_at

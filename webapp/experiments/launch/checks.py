@@ -46,7 +46,7 @@ class DatasetChoice:
 
 @dataclass(frozen=True)
 class FilledSlot:
-    """A row that the config names at `path`: a model or a version of a judge; neither where it does not exist, or not yet."""
+    """A row that the config names at `path`: a model or a version of a judge; neither if it does not exist, or not yet."""
 
     role: str
     path: str
@@ -117,7 +117,7 @@ def plan(
 
 
 def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
-    """Names the models in the config where it names aliases; what stood there, by its place."""
+    """Names the models in the config if it names aliases; what stood there, by its place."""
     aliases = {}
     for slot in slots:
         if slot.model is not None and (name := at(told, slot.path)) != slot.model.name:
@@ -232,7 +232,7 @@ def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: Dataset
 
 
 def continues(plan: RunPlan, source: Run, step: int) -> None:
-    """Whether what is planned can go on from a checkpoint of `source`: what the weights rest on must be the same.
+    """Whether what is planned can continue from a checkpoint of `source`: what the weights rest on must be the same.
 
     Raises ConfigInvalid with what is not.
     """

@@ -79,7 +79,7 @@ class RunForm:
 
     @classmethod
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
-        """Prefilled to run `run` again, or to go on from one of its checkpoints: from the last, for as many steps again."""
+        """Prefilled to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
         version = run.data
         raw = stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
@@ -263,7 +263,7 @@ class RunForm:
         return moment
 
     def _tries(self) -> int:
-        """How often it goes on by itself, as it was typed; what is wrong with it is a problem."""
+        """How often it continues by itself, as it was typed; what is wrong with it is a problem."""
         count = whole(self.retries.strip() or str(RETRIES), 4)
         if count is None or count > retries.MOST:
             self.problems[retries.FIELD] = f"must be a whole number between 0 and {retries.MOST}"

@@ -79,7 +79,7 @@ def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]
 
 
 def shape_of(model: RegisteredModel) -> ModelShape:
-    """Raises ShapeUnknown, also where the files are on another machine."""
+    """Raises ShapeUnknown, also if the files are on another machine."""
     folder = Path(inference.source(model).path)
     if not folder.is_absolute() or not folder.is_dir():
         raise ShapeUnknown("the model's files are not on this machine")
@@ -87,7 +87,7 @@ def shape_of(model: RegisteredModel) -> ModelShape:
 
 
 def device() -> Device | None:
-    """Where the cluster would put a run: on a GPU where it has some, else on its largest machine. None if it is not known."""
+    """Where the cluster would put a run: on a GPU if it has some, else on its largest machine. None if it is not known."""
     there = cluster.known()
     if there is None:
         return None

@@ -53,9 +53,9 @@ def launch(
     """Checks everything a run needs, writes it as `queued` and hands it to the workers.
 
     `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
-    the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
+    the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to continue
     from. `not_before`: until then it takes no place. `retries`: processes in a row that it may lose. Raises Invalid with every
-    field that is wrong, KeyReused where the key came with another request before.
+    field that is wrong, KeyReused if the key came with another request before.
     """
     rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
     # keys of before these could be asked for stay what they were
@@ -155,7 +155,7 @@ def fork(
 ) -> Run:
     """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
 
-    With `start_step` the new run goes on from that checkpoint of `run`. Raises Conflict if it keeps none of that step.
+    With `start_step` the new run continues from that checkpoint of `run`. Raises Conflict if it keeps none of that step.
     """
     return launch(
         membership,

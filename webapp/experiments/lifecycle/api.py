@@ -35,7 +35,7 @@ def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
 
 @router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
 def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, Any]:
-    """Stopping a run that is over changes nothing. `now`: it is ended without waiting for its step, which is lost; also where it is
+    """Stopping a run that is over changes nothing. `now`: it is ended without waiting for its step, which is lost; also if it is
     stopping already."""
     membership = require(request)
     does = services.stop_now if now else services.stop

@@ -1,4 +1,4 @@
-"""For about how long a run goes on, and when the next places are free. What is not known is None, never a guess."""
+"""For about how long a run continues, and when the next places are free. What is not known is None, never a guess."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -23,7 +23,7 @@ def left(run: Run, now: datetime) -> float | None:
 
 
 def left_of_job(job: WeightsJob, now: datetime) -> float | None:
-    """Seconds until the job has done its items, at the pace of those it has done; None before the first one, and where it goes on
+    """Seconds until the job has done its items, at the pace of those it has done; None before the first one, and if it continues
     from an earlier attempt, whose time is not known."""
     if job.state != WeightsJob.State.RUNNING or job.attempt > 1 or job.started_at is None or not job.done:
         return None

@@ -1,7 +1,7 @@
 """Runs as Ray jobs: submitting them, and noticing when one has died. Called by the workers only.
 
 What all our jobs with Ray have in common is in `webapp.core.ray_jobs`. Here is what belongs to runs: the line that they wait in,
-their checkpoints, from which one whose process was lost goes on, and pauses.
+their checkpoints, from which one whose process was lost continues, and pauses.
 """
 
 import json
@@ -213,7 +213,7 @@ def _say(run: Run, reason: str, now: datetime) -> None:
 
 
 def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None, may_go_on: bool = True) -> None:
-    """A run whose process is gone goes on by itself from its last checkpoint, if it may. `found` is what Ray said of it."""
+    """A run whose process is gone continues by itself from its last checkpoint, if it may. `found` is what Ray said of it."""
     if not (may_go_on and lifecycle.may_go_on(run)):
         return _end(run, reason, client, found)
     lines, believed, lost = last_lines(client, run), run.state, run.attempt
@@ -242,7 +242,7 @@ def _memory_knobs(run: Run) -> str:
 
 
 def _end(run: Run, reason: str, client: RayClient | None, found: RayJob | None) -> None:
-    """`failed`, or `stopped` or `paused` where that was asked for, with the last lines of the process on the page."""
+    """`failed`, or `stopped` or `paused` if that was asked for, with the last lines of the process on the page."""
     lines, believed = last_lines(client, run), run.state
     with transaction.atomic():
         # locked first: a last event that arrives at this moment is either seen here or finds the run over

@@ -23,7 +23,7 @@ TOLD = 100  # of those that wait, whose reason is kept up to date
 @dataclass(frozen=True)
 class WaitingRun:
     """One of the line: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn,
-    where that is known."""
+    if that is known."""
 
     claimant: Claimant
     before: int

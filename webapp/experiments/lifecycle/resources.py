@@ -1,4 +1,4 @@
-"""What runs ask of the cluster: GPUs, where it has any.
+"""What runs ask of the cluster: GPUs, if it has any.
 
 A run's own process asks Ray for one, so that two runs never share a card; its workers and its processes that train together
 ask for theirs when it starts them. So that no run starts with half of what it needs, the line of runs counts all of them, and those of jobs
@@ -25,13 +25,13 @@ _known: dict[tuple[int, int, datetime], int] = {}
 
 
 def has() -> int:
-    """GPUs of the cluster; 0 also where nothing is known of it."""
+    """GPUs of the cluster; 0 also if nothing is known of it."""
     there = cluster.known()
     return there.gpus if there else 0
 
 
 def lost() -> int:
-    """GPUs that the cluster had, where it has none now or nothing is known of it: they are waited for. 0 if it has some, or
+    """GPUs that the cluster had, if it has none now or nothing is known of it: they are waited for. 0 if it has some, or
     never had any."""
     return 0 if has() else cluster.had()
 
@@ -43,7 +43,7 @@ def wanted() -> JobResources:
 
 
 def asked(run: Run) -> int:
-    """GPUs of the whole run, where there are any. A config that this version cannot read asks for one."""
+    """GPUs of the whole run, if there are any. A config that this version cannot read asks for one."""
     key = (run.pk, run.attempt, run.attempt_at)  # the config of an attempt never changes
     if key not in _known:
         if len(_known) >= KEPT:

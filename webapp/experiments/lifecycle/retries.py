@@ -1,4 +1,4 @@
-"""A run whose process was lost goes on by itself: how often, and after how long."""
+"""A run whose process was lost continues by itself: how often, and after how long."""
 
 from datetime import datetime, timedelta
 
@@ -19,7 +19,7 @@ def check(count: int) -> None:
 
 
 def moment(losses: int, now: datetime) -> datetime | None:
-    """Before which it does not go on, of a run that had lost so many in a row already. The first time it does at once (None): one loss
+    """Before which it does not continue, of a run that had lost so many in a row already. The first time it does at once (None): one loss
     says little. Then it waits, each time twice as long."""
     return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
 

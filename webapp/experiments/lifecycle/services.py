@@ -30,7 +30,7 @@ RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
 def extend(membership: Membership, run: Run, steps: int) -> Run:
     """Lets a run that has finished, or was stopped, continue to `steps` steps, as a new attempt from its last checkpoint.
 
-    Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change while others use it.
+    Raises ConfigInvalid at `steps`, Conflict for any other state, or if its model is in use: it would change while others use it.
     """
     if run.is_logged:
         raise LoggedElsewhere
@@ -145,12 +145,12 @@ def resume(membership: Membership, run: Run) -> Run:
 
 
 def _wanted(run: Run) -> dict[str, Any]:
-    """Somebody wants it to go on: what it has lost counts no more, and it waits for no next try."""
+    """Somebody wants it to continue: what it has lost counts no more, and it waits for no next try."""
     return {"losses": 0, **({"not_before": None} if run.losses else {})}
 
 
 def may_go_on(run: Run) -> bool:
-    """Whether a run that has lost a process goes on by itself: not where somebody stops or pauses it, nor where it has lost as many in a
+    """Whether a run that has lost a process continues by itself: not if somebody stops or pauses it, nor if it has lost as many in a
     row as it may without making another checkpoint, for then it would lose the next one as well."""
     return run.state not in ENDS and run.losses < run.retries
 

@@ -38,7 +38,7 @@ def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
 
 
 def finishing(run: Run) -> str:
-    """What it does first, where that takes a while; an end of a sentence."""
+    """What it does first, if that takes a while; an end of a sentence."""
     slowest = step_took(run)
     if slowest is None or slowest < estimates.MINUTE:
         return ""

@@ -42,7 +42,7 @@ def check(run: Run, now: datetime) -> None:
 
 
 def change(membership: Membership, run: Run, limit: timedelta | None, now: datetime) -> Run:
-    """A new limit, or none. Raises Invalid at `seconds` where that much is used already; the same twice changes nothing."""
+    """A new limit, or none. Raises Invalid at `seconds` if that much is used already; the same twice changes nothing."""
     if run.is_logged:
         raise LoggedElsewhere
     with transaction.atomic():

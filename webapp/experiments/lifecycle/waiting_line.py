@@ -55,7 +55,7 @@ def pass_over(run: Run) -> None:
 
 
 def let_in() -> None:
-    """Gives the first of the line another try, as many as there are free places. Called where one ends, and by upkeep."""
+    """Gives the first of the line another try, as many as there are free places. Called if one ends, and by upkeep."""
     with transaction.atomic():
         lock()
         for each in _next():

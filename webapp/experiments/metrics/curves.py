@@ -50,7 +50,7 @@ def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str,
 
 def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[str, levels.Points]]:
     """For each key with values: all points if they fit, else the lowest and the highest of every bucket of steps, so that no spike is
-    smoothed away, and always the first and the last point. Two queries, a third where the run has levels."""
+    smoothed away, and always the first and the last point. Two queries, a third if the run has levels."""
     buckets = max(max_points // 2, 1)
     held: dict[int, list[bytes]] = {}
     for place, _, row in stored.rows(run_id, keys, _levels(stored.covered(run_id, keys), buckets)):
@@ -98,7 +98,7 @@ class Tails:
 
 
 def points(run: Run, key: str, after_step: int | None = None, limit: int = MAX_POINTS_PER_PAGE) -> dict[str, Any]:
-    """`{"key", "points", "next"}`: every point of one metric in order of steps; `next` is the `after_step` to go on."""
+    """`{"key", "points", "next"}`: every point of one metric in order of steps; `next` is the `after_step` to continue."""
     rows = stored_points.page(run.id, key, after_step, limit + 1)
     more, rows = len(rows) > limit, rows[:limit]
     return {"key": key, "points": rows, "next": rows[-1]["step"] if more else None}

@@ -26,7 +26,7 @@ from .schemas import ArtifactList, TrainedJudgeIn
 
 @router.get("/runs/{run_id}/artifacts", response=ArtifactList, summary="Checkpoints and models it left behind")
 def list_artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    """`present` is false where the files are gone: a run keeps only its newest checkpoints."""
+    """`present` is false if the files are gone: a run keeps only its newest checkpoints."""
     rows = Artifact.objects.filter(run=run_of(request, run_id)).select_related("registered")
     found = page(rows, cursor, limit)
     return {"items": [serializers.artifact(row, artifacts.is_there(row)) for row in found.items], "next": found.next}
@@ -38,7 +38,7 @@ def list_artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = Non
     openapi_extra=sends("application/x-tar", "application/octet-stream", ranges=True),
 )
 def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> HttpResponseBase:
-    """A folder comes as an uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
+    """A folder comes as an uncompressed tar. A download that broke off continues with `Range` (`curl -C -`)."""
     membership = require(request)
     row = access.artifact_read(membership, run_id, artifact_id)
     found = artifacts.download(row)

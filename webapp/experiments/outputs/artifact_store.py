@@ -1,4 +1,4 @@
-"""What a run finds in the artifact store and leaves there, where the installation has one."""
+"""What a run finds in the artifact store and leaves there, if the installation has one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def sources(run: Run) -> list[ModelSource]:
 def make_ready(run: Run, beat: Callable[[], None]) -> None:
     """Copies what the run needs and this server alone has. `beat` is called now and then.
 
-    Raises StoreAway, OSError, and Problem where a folder is gone.
+    Raises StoreAway, OSError, and Problem if a folder is gone.
     """
     stored.copied(run.experiment.workspace_id, sources(run), beat)
     if _kept(run).exists():
@@ -68,7 +68,7 @@ def _copy_checkpoint(run: Run, folder: Path, beat: Callable[[], None]) -> None:
 
 
 def _take_over(run: Run, beat: Callable[[], None]) -> None:
-    """The checkpoint of another run that it goes on from, copied within the store. A run that was deleted meanwhile leaves none.
+    """The checkpoint of another run that it continues from, copied within the store. A run that was deleted meanwhile leaves none.
 
     Raises Problem if it is gone, and StoreAway; then what is there already is not copied again.
     """

@@ -1,4 +1,4 @@
-"""Checkpoints that a new run can go on from: the files of one run, linked into the folder of another or copied in the store."""
+"""Checkpoints that a new run can continue from: the files of one run, linked into the folder of another or copied in the store."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ def hold(source: Artifact) -> None:
 
 
 def awaiting(run: Run) -> QuerySet[Run]:
-    """Forks that go on from a checkpoint of `run` in the artifact store and have no copy of it yet: their launch makes one."""
+    """Forks that continue from a checkpoint of `run` in the artifact store and have no copy of it yet: their launch makes one."""
     rows = Artifact.objects.filter(role=CHECKPOINT)
     there = rows.filter(run=run, step=OuterRef("start_step")).exclude(files=[])
     theirs = rows.filter(run=OuterRef("id"))

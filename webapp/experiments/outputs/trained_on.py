@@ -1,6 +1,6 @@
 """What models have seen: the versions of datasets that the runs they come from have trained on.
 
-A held-out result of a new run, or an evaluation, is too good where the model it begins with was trained on its prompts.
+A held-out result of a new run, or an evaluation, is too good if the model it begins with was trained on its prompts.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[s
 
 
 def _named(workspace_id: int, recipe: str, raw: dict[str, Any]) -> set[int]:
-    """The models that a config names: all of them where it is right, else the one it begins with."""
+    """The models that a config names: all of them if it is right, else the one it begins with."""
     try:
         names = {slot.name for slot in RECIPES[recipe].filled(resolve(recipe, raw)) if slot.kind == "model"}
     except ConfigInvalid:

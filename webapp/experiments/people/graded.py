@@ -1,6 +1,6 @@
 """A share of the responses that a judge grades goes to people, and how far they agree with it.
 
-What is drawn is written down with the response itself; a worker makes the tasks later. So nothing is lost where a worker
+What is drawn is written down with the response itself; a worker makes the tasks later. So nothing is lost if a worker
 dies, a response that is delivered twice is drawn once, and what is still waiting when a run ends is asked all the same.
 """
 
@@ -37,7 +37,7 @@ Place = tuple[int, str, int, int]  # step, phase, group, index
 
 
 class LeftOut(Exception):
-    """Raised where people cannot be asked about a response; the message says why."""
+    """Raised if people cannot be asked about a response; the message says why."""
 
 
 def share(run: Run) -> float:
@@ -88,7 +88,7 @@ def chance(seed: object, place: Place) -> float:
 
 
 def _judged(record: RolloutRecord) -> dict[str, bool]:
-    """The judge's verdicts on criteria, where it has given any."""
+    """The judge's verdicts on criteria, if it has given any."""
     return {
         each.verdict.criterion_id: each.verdict.met
         for each in record.criteria
@@ -136,7 +136,7 @@ def _ask(run_id: int) -> int:
 
 
 def _membership(run: Run) -> Membership | None:
-    """In whose name people are asked: who launched the run, or an owner of the workspace where they have left."""
+    """In whose name people are asked: who launched the run, or an owner of the workspace if they have left."""
     members = Membership.objects.filter(workspace_id=run.experiment.workspace_id)
     launched = members.filter(user_id=run.created_by_id).first() if run.created_by_id else None
     return launched or members.filter(role=Role.OWNER).order_by("id").first()
@@ -267,7 +267,7 @@ class GradedCriterion:
 
 @dataclass(frozen=True)
 class DrawnResponse:
-    """A response that was drawn, with what was said of its criteria so far; none where people are not asked."""
+    """A response that was drawn, with what was said of its criteria so far; none if people are not asked."""
 
     row: GradedResponse
     example: str

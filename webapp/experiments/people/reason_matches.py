@@ -135,7 +135,7 @@ def _drawn(run: Run, place: Place) -> str:
 
 
 def _judgement(run: Run, place: Place) -> MatchTask | None:
-    """None if it is gone, or where one of its lists is empty."""
+    """None if it is gone, or if one of its lists is empty."""
     step, phase, group, index = place
     row = Rollout.objects.filter(run=run, step=step, phase=phase, group=group, index=index).first()
     parts: list[Mapping[str, Any]] = row.content.get("parts", []) if row else []

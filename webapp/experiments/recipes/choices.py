@@ -39,7 +39,7 @@ def newest_version(workspace_id: int) -> DatasetVersion | None:
 
 def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
     """The newest version of the newest dataset that the recipe can train on: as the recipe is by itself, else with some
-    choice of the person's; of the newest dataset where none is known to.
+    choice of the person's; of the newest dataset if none is known to.
 
     Large versions that nobody has counted yet are not waited for.
     """

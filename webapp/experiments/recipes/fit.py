@@ -33,7 +33,7 @@ class Fit:
 
     @property
     def missing(self) -> list[Counted]:
-        """Needs without any training example, where no other of the same `either` has some."""
+        """Needs without any training example, if no other of the same `either` has some."""
         return [each for each in self.needs if not each.train and not self._elsewhere(each, "train")]
 
     @property

@@ -23,7 +23,7 @@ def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.patch("/runs/{run_id}/judges/{judge_id}", response=RunJudgeOut, summary="Change a judge's budget")
 def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload: BudgetIn) -> dict[str, Any]:
-    """A run that waits because a budget is used up goes on within a minute."""
+    """A run that waits because a budget is used up continues within a minute."""
     membership = require(request)
     given = payload.dict(exclude_unset=True)
     money = given.get("budget_money", budgets.KEEP)

@@ -43,9 +43,9 @@ def shown(run: Run) -> list[RunJudge]:
 
 @transaction.atomic
 def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any = KEEP) -> RunJudge:
-    """New limits on what the judge may use in the whole run; a run that waits for them goes on.
+    """New limits on what the judge may use in the whole run; a run that waits for them continues.
 
-    Raises Invalid at `budget_tokens` or `budget_money` where that much is used already.
+    Raises Invalid at `budget_tokens` or `budget_money` if that much is used already.
     """
     held = RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
     problems: dict[str, str] = {}

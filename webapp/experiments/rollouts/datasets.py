@@ -98,7 +98,7 @@ class Preview:
 
 
 def preview(run: Run, wanted: WantedResponses) -> Preview:
-    """Nothing is made. Raises Invalid as `start` does, and where there are more responses than somebody would wait for."""
+    """Nothing is made. Raises Invalid as `start` does, and if there are more responses than somebody would wait for."""
     check(run, wanted, MOST_SHOWN)
     sampled = list(_sampled(_rows(run, wanted), wanted))
     members = run.data.members.filter(example__key__in={each.example_key for each in sampled})
@@ -161,7 +161,7 @@ def _rows(run: Run, wanted: WantedResponses) -> Any:
 
 
 def _sampled(rows: Any, wanted: WantedResponses) -> Iterator[SampledResponse]:
-    """Without the columns of tokens, which are most of a rollout, and with what judges said only where a filter reads it."""
+    """Without the columns of tokens, which are most of a rollout, and with what judges said only if a filter reads it."""
     made: dict[str, Any] = {
         name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown", "hint")
     }

@@ -34,7 +34,7 @@ MAX_CRITERIA = 200
 MAX_REASONS = 20
 MAX_STEPS = 2000  # the newest; what is older is found by its number
 MAX_SEARCHED = 20_000
-"""Rollouts, the newest and whole steps, that are searched where no step is named. A named step is always searched whole."""
+"""Rollouts, the newest and whole steps, that are searched if no step is named. A named step is always searched whole."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RolloutQuery:
 
     `part` names a part of the reward, whose value is from `low` to `high`, or with `lacking` not there. `between` names
     two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part that is
-    sorted by, where it is another than `part`. `excluded`: whether the
+    sorted by, if it is another than `part`. `excluded`: whether the
     response was left out of training.
     """
 
@@ -70,7 +70,7 @@ class RolloutQuery:
 
 @dataclass(frozen=True)
 class FoundRollouts:
-    """A page, and the oldest step that was searched where that was not all of them."""
+    """A page, and the oldest step that was searched if that was not all of them."""
 
     items: list[Rollout]
     next: str | None

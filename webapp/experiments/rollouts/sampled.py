@@ -56,7 +56,7 @@ def _response(found: RolloutRecord) -> Response:
 
 
 def _step(workspace_id: int, run_id: int, step: int | None) -> int:
-    """The newest with an evaluation where none is named."""
+    """The newest with an evaluation if none is named."""
     rows = Rollout.objects.filter(run_id=run_id, phase=EVAL, run__experiment__workspace_id=workspace_id)
     return step if step is not None else rows.aggregate(newest=Max("step"))["newest"] or 0
 

@@ -47,7 +47,7 @@ WORDS = {
 @dataclass(frozen=True)
 class Event:
     """`state` is empty if it stayed; `lasted_s` is how long it then stayed in that state, None of the last one of a run that is
-    over. `who` is empty if the server did it by itself, and where the account was `erased`."""
+    over. `who` is empty if the server did it by itself, and if the account was `erased`."""
 
     at: datetime
     action: str

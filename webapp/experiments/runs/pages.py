@@ -37,7 +37,7 @@ class Stat:
 
 
 def config_rows(run: Run) -> list[ConfigRow]:
-    """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
+    """The resolved config by dotted path; `changed` if it differs from the recipe's default."""
     recipe = RECIPES.get(run.recipe)
     defaults = configs.flattened(Tree(schema_of(recipe.schema)).defaults(run.config)) if recipe else {}
     place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
@@ -110,7 +110,7 @@ def curl(run: Run) -> str:
 
 
 def stats(run: Run) -> list[Stat]:
-    """The numbers beside the headline on top of a run's page; one that not every run measures only where it is there."""
+    """The numbers beside the headline on top of a run's page; one that not every run measures only if it is there."""
     recipe = recipe_metrics.recipe_of(run.recipe)
     found = [Stat(metric, run.summary.get(metric.key)) for metric in recipe.top] if recipe else []
     return [

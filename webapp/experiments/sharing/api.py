@@ -26,7 +26,7 @@ def share_links(request: HttpRequest, cursor: str | None = None, limit: Limit = 
 @router.post("/share-links", response={201: s.ShareLinkMade}, summary="Share a comparison; its link is shown only now")
 def share(request: HttpRequest, payload: s.ShareLinkIn) -> Status[object]:
     """People who have the link see the names of these runs and their experiments, the config fields that differ, and all metrics. 403 with
-    `share_links_not_allowed` where no owner has allowed such links."""
+    `share_links_not_allowed` if no owner has allowed such links."""
     membership = access.may_share(require(request))
     runs = runs_access.runs_read(membership, list(dict.fromkeys(payload.runs)))
     link, secret = services.share(membership, runs, payload.name, payload.days, payload.baseline)

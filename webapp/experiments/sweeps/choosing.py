@@ -88,14 +88,14 @@ def chosen(method: str, asked: TrialAsked) -> Values | None:
 
 def goes_on(value: float, others: Sequence[float], factor: int, higher: bool) -> bool:
     """Asynchronous successive halving (Li et al., 2020): whether a trial that comes to a rung with `value` is among the best
-    1/`factor` of all that have come to it, itself included. Among fewer than `factor` only the best goes on."""
+    1/`factor` of all that have come to it, itself included. Among fewer than `factor` only the best continues."""
     ranked = sorted([*others, value], reverse=higher)
     last = ranked[max(len(ranked) // factor, 1) - 1]
     return value >= last if higher else value <= last
 
 
 def rungs(first: int, factor: int, steps: int) -> list[int]:
-    """The steps at which trials are compared, in order: none for `first` 0, and none at the end, where nothing is left to stop."""
+    """The steps at which trials are compared, in order: none for `first` 0, and none at the end, if nothing is left to stop."""
     found, step = list[int](), first
     while 0 < step < steps:
         found.append(step)

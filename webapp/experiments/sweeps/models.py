@@ -81,7 +81,7 @@ class SweepTrial(models.Model):
     """One configuration. It is written together with its runs, so a trial that is there has been launched.
 
     `asked` is the clock of the sweep when it was chosen. `told` is what it came to when it was first over, and never changes:
-    {"at", "state", "value"}, `at` the clock behind it. `state` and what the table shows follow the runs, also where one is resumed.
+    {"at", "state", "value"}, `at` the clock behind it. `state` and what the table shows follow the runs, also if one is resumed.
     `rungs` has what was decided at each: {"at", "step", "value", "goes_on"}.
     """
 

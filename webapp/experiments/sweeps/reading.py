@@ -17,7 +17,7 @@ State = SweepTrial.State
 
 @dataclass(frozen=True)
 class Seeded:
-    """One seed of a trial. `value` is the metric's last where the run has finished and has measured it, else None."""
+    """One seed of a trial. `value` is the metric's last if the run has finished and has measured it, else None."""
 
     seed: int
     run: Run

@@ -36,7 +36,7 @@ Runs = Mapping[int, Sequence[SweepRun]]
 
 @when_over
 def notice(run: Run) -> None:
-    """A run of a sweep is over: its sweep goes on."""
+    """A run of a sweep is over: its sweep continues."""
     if row := SweepRun.objects.filter(run=run).select_related("trial").first():
         enqueue(ADVANCE, row.trial.sweep_id)
 

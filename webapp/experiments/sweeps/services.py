@@ -1,4 +1,4 @@
-"""Writes sweeps: launched, stopped, gone on with, made longer. What their trials do comes from `rounds`, in the workers."""
+"""Writes sweeps: launched, stopped, resumed, made longer. What their trials do comes from `rounds`, in the workers."""
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
@@ -25,7 +25,7 @@ ADVANCE = "workers.sweeps.advance"
 def launch(membership: Membership, wish: checking.Wish, key: str | None = None) -> Sweep:
     """Checks every value, then writes the sweep; workers launch its trials. The same `key` launches once.
 
-    Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused where the key came with another request.
+    Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused if the key came with another request.
     """
     # keys of before runs could train together stay what they were
     asked = once.key(key, *(str(value) for name, value in vars(wish).items() if value or name != "together"))

@@ -47,7 +47,7 @@ class SweepAxis:
         return math.floor(self.high) - math.ceil(self.low) + 1 if self.whole else None
 
     def at(self, share: float) -> Value:
-        """The value of a range at a share of its way, by factors where the scale is `log`."""
+        """The value of a range at a share of its way, by factors if the scale is `log`."""
         assert self.low is not None and self.high is not None  # noqa: S101
         if self.scale == "log":
             found = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))

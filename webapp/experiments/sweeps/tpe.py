@@ -1,6 +1,6 @@
 """Tree-structured Parzen estimator (Bergstra et al., 2011) by Optuna, asked for one configuration at a time.
 
-Optuna keeps nothing: its study is made anew from what the trials had told, and its sampler from the seed and the number of the trial. So
+Optuna keeps nothing: its study is made again from what the trials had told, and its sampler from the seed and the number of the trial. So
 a worker that is killed loses nothing, and the same rows give the same choice. Only workers load it, and only for this method.
 """
 

@@ -164,7 +164,7 @@ def written(body: dict[str, Any]) -> HttpResponse:
 
 
 def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
-    """In the order asked for. Raises Invalid at `ids` or `q`, Http404 where one is not the workspace's."""
+    """In the order asked for. Raises Invalid at `ids` or `q`, Http404 if one is not the workspace's."""
     if query is not None:
         try:
             wanted = list(

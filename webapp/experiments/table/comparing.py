@@ -121,7 +121,7 @@ def _differing(path: str, values: list[Any], shown: Callable[[Any], Any]) -> dic
 
 
 def _families(runs: Sequence[Run], config: list[dict[str, Any]]) -> list[Family]:
-    """Named by what differs between them, or by the name of their run where it is alone."""
+    """Named by what differs between them, or by the name of their run if it is alone."""
     found: dict[tuple[int, str], list[int]] = {}
     for i, run in enumerate(runs):
         found.setdefault((run.experiment_id, run.family or str(run.pk)), []).append(i)

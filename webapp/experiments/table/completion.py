@@ -93,7 +93,7 @@ def _names(membership: Membership, typed: str) -> list[tuple[str, str, str]]:
 
 
 def _values(membership: Membership, name: str, typed: str) -> list[str]:
-    """Values that begin or go on so, of fields that have few."""
+    """Values that begin or continue so, of fields that have few."""
     workspace = membership.workspace_id
     if name == "state":
         found = [*Run.State.values, "active", "over"]

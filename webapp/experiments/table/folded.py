@@ -27,7 +27,7 @@ VALUES_KIN = Case(
 
 @dataclass(frozen=True)
 class FoldedCell:
-    """`estimate` over the runs of the row where the column has numbers; else `value`, None if they differ or have none."""
+    """`estimate` over the runs of the row if the column has numbers; else `value`, None if they differ or have none."""
 
     column: Column
     value: float | str | None = None

@@ -1,6 +1,6 @@
 """Pages of the table in any order: a page costs the same wherever it is, and runs that are made meanwhile shift nothing.
 
-Runs without a value in the column come last, whichever way it is sorted; among equals the newest come first, or last where it is
+Runs without a value in the column come last, whichever way it is sorted; among equals the newest come first, or last if it is
 sorted upward. An order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
 """
 
@@ -50,7 +50,7 @@ class RowOrder:
 
 @dataclass(frozen=True)
 class KeysetStretch:
-    """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, where that is given."""
+    """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, if that is given."""
 
     rows: "QuerySet[Any, Any]"
     key: str

@@ -12,7 +12,7 @@ RunIdIn = Annotated[int, Field(ge=1, lt=2**63)]
 
 
 class RunBrief(Named):
-    """Without its config and summary, which columns give where they are asked for."""
+    """Without its config and summary, which columns give if they are asked for."""
 
     number: int
     experiment: Named

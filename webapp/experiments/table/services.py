@@ -186,7 +186,7 @@ def pause(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
 
 
 def resume(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
-    """Lets those go on that are paused, and none that was stopped or failed: how many, and what kept each other one of them from it, such
+    """Lets those continue that are paused, and none that was stopped or failed: how many, and what kept each other one of them from it, such
     as a limit that is used up. Raises Invalid at `runs`."""
     return _each(membership, _in(membership, ids, [State.PAUSED]), runs.resume)
 

@@ -185,7 +185,7 @@ def get_endpoint(request: HttpRequest, endpoint_id: EndpointId) -> Endpoint:
 @router.patch("/endpoints/{int:endpoint_id}", response=EndpointDetail, summary="Change, archive or restore an endpoint")
 @transaction.atomic  # two services: all of what is asked for, or nothing
 def change(request: HttpRequest, endpoint_id: EndpointId, payload: EndpointChange) -> Endpoint:
-    """Where the address gets another host, the key must be given again. Once verdicts rest on it, the model stays."""
+    """If the address gets another host, the key must be given again. Once verdicts rest on it, the model stays."""
     membership = require(request)
     endpoint = access.endpoint_write(membership, endpoint_id)
     fields = payload.model_dump(exclude_unset=True)

@@ -157,7 +157,7 @@ def endpoint_act(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
 @member(Role.REVIEWER)
 @require_GET
 def endpoint_check(request: HttpRequest, endpoint_id: int, check_id: int) -> HttpResponseBase:
-    """A fragment that asks again while the check is on its way; once it is over, the whole page is loaded anew."""
+    """A fragment that asks again while the check is on its way; once it is over, the whole page is loaded again."""
     row = access.check_read(require(request), endpoint_id, check_id)
     answer = render(request, "models/_check.html", {"check": row, "endpoint": row.endpoint})
     if row.finished_at is not None and request.headers.get("HX-Request"):

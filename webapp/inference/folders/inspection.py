@@ -30,7 +30,7 @@ Shapes = dict[str, list[int]]
 
 
 def inspect(folder: Path, base: RegisteredModel | None = None) -> dict[str, Any]:
-    """`facts`, `head` and `format` of the model in the directory, and its `base` where it is an adapter.
+    """`facts`, `head` and `format` of the model in the directory, and its `base` if it is an adapter.
 
     Raises Invalid at `path` with the first thing that is missing, and at `base` if the adapter was trained on another model.
     """

@@ -134,7 +134,7 @@ def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
 
 
 def listed(folder: Path, beat: Callable[[], None] = lambda: None) -> list[ModelFile]:
-    """The files of a folder of this server with their digests. Raises OSError, and Problem where the store cannot keep one."""
+    """The files of a folder of this server with their digests. Raises OSError, and Problem if the store cannot keep one."""
     return [_file(folder, path, beat) for path in _files(folder)]
 
 

@@ -132,7 +132,7 @@ def restore_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
 
 @router.post("/models/{int:model_id}/trial", response=ModelOut, summary="Try once more whether a model can be trained")
 def try_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
-    """Where `facts.trial.state` is refused or not_tried: it is taken away, and is there again once a worker has tried the model."""
+    """If `facts.trial.state` is refused or not_tried: it is taken away, and is there again once a worker has tried the model."""
     membership = require(request)
     row = access.model_write(membership, model_id)
     try_again(membership, row)
@@ -150,7 +150,7 @@ def model_files(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
     openapi_extra=sends("application/x-tar", ranges=True),
 )
 def download_model(request: HttpRequest, model_id: ModelId) -> HttpResponseBase:
-    """An uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
+    """An uncompressed tar. A download that broke off continues with `Range` (`curl -C -`)."""
     membership = require(request)
     row = access.model_read(membership, model_id)
     found = files.download(row)

@@ -157,7 +157,7 @@ def add_output(
 
 
 def renew_output(model: RegisteredModel, *, facts: ModelFacts, digest: str) -> None:
-    """The run has written the folder anew: a resumed one ends a second time."""
+    """The run has written the folder again: a resumed one ends a second time."""
     RegisteredModel.objects.filter(pk=model.pk).update(**_told(facts, digest, model.base))
 
 

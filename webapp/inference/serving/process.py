@@ -210,6 +210,6 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _place(source: ModelSource, digest: str) -> Path:
-    """One socket for each model. A folder that was written anew has another `digest`, and so another socket."""
+    """One socket for each model. A folder that was written again has another `digest`, and so another socket."""
     name = hashlib.sha256(f"{source.model_dump_json()}\n{digest}".encode()).hexdigest()[:16]
     return socket_path(settings.VAR, f"model-{name}.sock")

@@ -82,7 +82,7 @@ class JudgeForm(ExtraForm):
         return {"kind": self.kind.name, **chosen, "sampling": {name: data[name] for name in SAMPLING}}
 
     def tell(self, problem: ConfigInvalid | Problem) -> None:
-        """Puts each problem at its field, or above the form where it has none of its own."""
+        """Puts each problem at its field, or above the form if it has none of its own."""
         if isinstance(problem, ConfigInvalid):
             told = [(each.path, each.message) for each in problem.problems]
         else:

@@ -30,7 +30,7 @@ def report(records: Iterable[Record]) -> dict[str, Any]:
 
 
 class _Judge:
-    """One judge on one collection. Pairs without a label are counted, and left out where a label is needed."""
+    """One judge on one collection. Pairs without a label are counted, and left out if a label is needed."""
 
     def __init__(self) -> None:
         self.pairs = self.unlabelled = self.unreadable = 0

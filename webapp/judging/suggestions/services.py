@@ -39,7 +39,7 @@ MOST_TOKENS = 1_000_000_000
 def ask_judge(membership: Membership, project: Project, version: JudgeVersion, tokens: int | None = None) -> Job:
     """Queues the job that asks `version` about every task, `tokens` at most. Its verdicts replace another judge's.
 
-    Raises Invalid at `judge` or `tokens`, Conflict while a judge is being asked or where its endpoint is archived.
+    Raises Invalid at `judge` or `tokens`, Conflict while a judge is being asked or if its endpoint is archived.
     """
     if project.kind not in SUGGESTED:
         raise Conflict("Judges cannot suggest answers to tasks of this kind.", "no_suggestions")
@@ -61,7 +61,7 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
 @runner.does(Job.Kind.SUGGEST)
 def suggest(job: Job, report: runner.Report) -> None:
     """Does the job of `ask_judge`. It asks for no verdict that is stored and passes over tasks that have this judge's view, so the
-    job of a lost worker goes on where it was."""
+    job of a lost worker continues where it was."""
     version = JudgeVersion.objects.select_related("judge", "endpoint").filter(pk=job.params["version"]).first()
     if version is None or version.judge.workspace_id != job.project.workspace_id:
         raise Invalid("The judge is gone.", {})
@@ -89,7 +89,7 @@ def suggest(job: Job, report: runner.Report) -> None:
 
 
 def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
-    """Tasks without this judge's view, in the order in which people get them. A job of the cluster is begun anew again and
+    """Tasks without this judge's view, in the order in which people get them. A job of the cluster is begun again again and
     again, so it takes them in an order that its own suggestions do not change."""
     rows = Task.objects.filter(Q(suggestion__isnull=True) | ~Q(suggestion__version=version.pk), project=job.project)
     passed = job.params.get("passed", 0)

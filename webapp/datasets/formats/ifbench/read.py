@@ -1,7 +1,7 @@
 """IFBench (Pyatkin et al., 2025) and IFEval (Zhou et al., 2023): prompts with constraints that a program can check.
 
 A constraint gets a verifier only if ours decides every text exactly as the benchmark's own checker does; all others are criteria in words.
-Where words are counted, the benchmark counts runs of letters, digits and underscores, which our word_count does not: a regular expression
+If words are counted, the benchmark counts runs of letters, digits and underscores, which our word_count does not: a regular expression
 does.
 
 Results of a run hold a response and what the benchmark's checkers said of it.
@@ -100,7 +100,7 @@ def _instructions(row: Row) -> tuple[list[str], list[Row]]:
 
 
 def criterion(number: int, id: str, kwargs: Row) -> Row:
-    """In words, with a verifier where one decides exactly as the benchmark does."""
+    """In words, with a verifier if one decides exactly as the benchmark does."""
     found = {"id": f"c{number}", "text": words(id, kwargs), "points": 1, "kind": "hard", "tags": [id]}
     spec = EXACT[id](kwargs) if id in EXACT else None
     return found | ({"verifier": {"name": "regex", "args": spec}} if spec else {})
@@ -140,7 +140,7 @@ def _relation(kwargs: Row) -> Row | None:
 
 
 def _words(least: int | None, most: int | None) -> Row | None:
-    """A pattern for texts with so many words; none where the verifier could not count so far."""
+    """A pattern for texts with so many words; none if the verifier could not count so far."""
     if least is None or max(least, most or 0) > MOST_REPEATS:
         return None
     upper = "" if most is None else most

@@ -115,7 +115,7 @@ def _item(trace: AgentTrace, item: Any, field: str) -> None:
 
 
 def _thought(trace: AgentTrace, item: Row, field: str) -> None:
-    """The summary, or the thoughts themselves where they are shown; encrypted ones are counted."""
+    """The summary, or the thoughts themselves if they are shown; encrypted ones are counted."""
     for name in ("summary", "content"):
         trace.think(trace.text(item.get(name), f"{field}.{name}", TEXTS))
     if item.get("encrypted_content") and not (item.get("summary") or item.get("content")):
@@ -123,7 +123,7 @@ def _thought(trace: AgentTrace, item: Row, field: str) -> None:
 
 
 def _own_tool(trace: AgentTrace, item: Row, kind: str) -> None:
-    """A tool that the server itself runs, such as `web_search_call`: what was asked and, where it is said, what came back."""
+    """A tool that the server itself runs, such as `web_search_call`: what was asked and, if it is said, what came back."""
     id = item.get("call_id", item.get("id"))
     asked = item.get(
         "arguments", {name: value for name, value in item.items() if name not in OWN and value is not None}

@@ -1,6 +1,6 @@
 """Spans of OpenTelemetry with `gen_ai` attributes: each conversation of a trace is one example.
 
-A program sends a model the whole conversation anew at each turn. So a span whose messages begin with those of an earlier one goes
+A program sends a model the whole conversation again at each turn. So a span whose messages begin with those of an earlier one goes
 on with it, and any other begins a conversation of its own: that of a second agent, or one whose past was summed up.
 """
 
@@ -94,7 +94,7 @@ def _begins(sent: list[Said], earlier: list[Said]) -> bool:
 
 
 def _result(span: ModelSpan) -> Iterator[tuple[str, Row]]:
-    """What a tool gave back by its own span, where that says so."""
+    """What a tool gave back by its own span, if that says so."""
     call, back = (span.attributes.get(f"{PREFIX}tool.call.{name}") for name in ("id", "result"))
     if isinstance(call, str) and back is not None:
         yield call, {"text": written(back), "tool": span.attributes.get(f"{PREFIX}tool.name"), "failed": span.failed}

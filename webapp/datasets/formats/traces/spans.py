@@ -39,7 +39,7 @@ class ModelSpan:
 
 
 def spans_of(row: Row) -> Iterator[ModelSpan]:
-    """The spans of one row; none where it holds none."""
+    """The spans of one row; none if it holds none."""
     if isinstance(row.get("resourceSpans"), list):
         for resource in row["resourceSpans"]:
             for scope in resource.get("scopeSpans", ()):

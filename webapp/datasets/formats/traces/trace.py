@@ -49,7 +49,7 @@ class AgentTrace:
         self.steps.append(TraceStep(kind="call", tool=name, call=given, text=written(arguments)))
 
     def result(self, id: Any, text: str, tool: Any = None, failed: bool = False) -> None:
-        """What a tool gave back. Its name is that of the call, where the trace has it."""
+        """What a tool gave back. Its name is that of the call, if the trace has it."""
         given = _name(id)
         name = _name(tool) or self._tools.get(given, "")
         self.steps.append(TraceStep(kind="result", role="tool", tool=name, call=given, text=text, failed=failed))
@@ -112,7 +112,7 @@ def _name(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Arguments or a result as text: JSON where it was none."""
+    """Arguments or a result as text: JSON if it was none."""
     return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
 
 
@@ -145,6 +145,6 @@ def each(value: Any, field: str, read: Callable[[Any, str], None]) -> None:
 
 
 def key_of(row: Row) -> str:
-    """The row's own name, where it has one that is fit for a key."""
+    """The row's own name, if it has one that is fit for a key."""
     name = row.get("key", row.get("id"))
     return name if isinstance(name, str) and 0 < len(name) <= 200 else ""

@@ -1,6 +1,6 @@
 """Prompts to train on with a reward: verl's layout, OpenRLHF's input and label, TRL's prompt with a rubric or a reference.
 
-What the answer is held against is a rubric where it is the JSON text of one, as our exports write it, else a reference.
+What the answer is held against is a rubric if it is the JSON text of one, as our exports write it, else a reference.
 """
 
 import json

@@ -300,7 +300,7 @@ def slices(pair: FirstComparison) -> list[str]:
 
 
 def bias(by_judge: Audits) -> Iterator[r.Table]:
-    """Accuracy where the worse response is longer, or better formatted: surface that fools a judge."""
+    """Accuracy if the worse response is longer, or better formatted: surface that fools a judge."""
     for title, place in (("By length", 0), ("By format", 1)):
         found: dict[str, dict[str, Estimate]] = {}
         for judge, audited in sorted(by_judge.items()):

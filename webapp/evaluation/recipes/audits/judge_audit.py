@@ -52,7 +52,7 @@ class JudgeAuditConfig(RecipeConfig):
 
 @dataclass
 class AuditedPair:
-    """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `orders` those it was asked in;
+    """One pair judged by one judge. `pair` is the dataset's, if it has one of that key; `orders` those it was asked in;
     `samples` are the sides of each vote in the given order."""
 
     case: AuditCase

@@ -120,7 +120,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def _decide(context: Context, seen: Sequence[AuditedRubric]) -> None:
-    """Verifiers first; the judge is asked about what they leave, where there is one."""
+    """Verifiers first; the judge is asked about what they leave, if there is one."""
     judged: dict[tuple[str, str], dict[str, bool | None]] = {}
     if context.config.judge:
         inputs = [_input(each.example) for each in seen if each.example.responses]

@@ -108,7 +108,7 @@ def _ranking(compared: dict[str, list[FoundCase]]) -> r.Table:
 
 
 def _by_rubric(context: Context, pairs: Sequence[FirstComparison]) -> tuple[Scores, dict[str, list[int]]]:
-    """`S = sum_k w_k (rating_k - 1) / 9 / sum_k w_k` over the criteria without a verifier; none where a rating is missing or
+    """`S = sum_k w_k (rating_k - 1) / 9 / sum_k w_k` over the criteria without a verifier; none if a rating is missing or
     the points sum to 0 or less."""
     answers = context.judge(context.config.likert, [_pair_input(pair) for pair in pairs], "rating by the rubric")
     rubrics = {pair.key: _rated_criteria(pair.example) for pair in pairs}

@@ -100,7 +100,7 @@ def said(examples: Iterable[Example]) -> Grades:
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """Mean clipped scores of prompts. `people` (where they have graded all responses) and `judge`: of prompts with something
+    """Mean clipped scores of prompts. `people` (if they have graded all responses) and `judge`: of prompts with something
     to grade. `settled`: by key, of those whose every criterion a program decided."""
 
     people: list[float | None]
@@ -136,7 +136,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
-    """The clipped score with people's word where the judge had it; None unless they have graded all of that.
+    """The clipped score with people's word if the judge had it; None unless they have graded all of that.
 
     A criterion on which they part evenly counts half: to leave out what people part on would leave out the hard prompts.
     """

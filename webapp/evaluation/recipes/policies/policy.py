@@ -132,7 +132,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def decide(context: Context, answered: Sequence["ScoredAnswer"], learnt_from: Sequence["ScoredAnswer"] = ()) -> None:
-    """Asks the judge, where there is one, about what no verifier decides, and scores each response by its rubric."""
+    """Asks the judge, if there is one, about what no verifier decides, and scores each response by its rubric."""
     if context.config.judge:
         _judge(context, answered)
     for each in [*answered, *learnt_from]:

@@ -83,7 +83,7 @@ def measured(
 
 
 def scorable(group: PreferenceGroup, tried: TriedScorer) -> bool:
-    """Comparisons tell the best of a list only where one response is right."""
+    """Comparisons tell the best of a list only if one response is right."""
     return tried.scores is not None or (len(group.right) == 1 and not group.tied)
 
 

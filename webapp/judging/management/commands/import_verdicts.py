@@ -114,7 +114,7 @@ class _Seen:
             yield record
 
     def settle(self, told_on: OutputWrapper | None) -> None:
-        """Raises CommandError naming every problem by file and line; where they are `told_on` instead, only for no record."""
+        """Raises CommandError naming every problem by file and line; if they are `told_on` instead, only for no record."""
         self.problems.settle(told_on)
         if not self.count:
             raise CommandError(f"{self.path}: holds no verdicts")
