@@ -137,8 +137,8 @@ class RewardModelStage:
 
     @torch.no_grad()
     def _centre(self) -> dict[str, Any]:
-        """The mean score of the first training pairs. Preferences do not say where 0 lies; with this zero the scores of different runs
-        compare.
+        """Mean and standard deviation of the scores over the first training pairs, and the number of their texts. Preferences do not say
+        where 0 lies; with the mean as zero the scores of different runs compare.
         """
         pairs = self._sets.train[:_CENTRED_ON]
         scores: dict[int, list[float]] = {}

@@ -37,7 +37,7 @@ class TurnWatch(HackingWatch):
         self._earned: dict[str, list[float]] = defaultdict(list)
         """The values of the turn's responses, by example."""
         self._best: list[tuple[float, int, int]] = []
-        """The best responses of the last step."""
+        """(-value, group, index) of the responses of the last step."""
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tasks: Mapping[str, Prompt], tell: Tell) -> None:
         super().look(step, trajectories, tasks, tell)
