@@ -1,4 +1,4 @@
-"""Tells administrators by mail that a backup or a drill has failed. The page and `/metrics` say so as well, without any mail server."""
+"""Tells administrators by mail that a backup or a drill has failed. The page and `/metrics` show it as well, without a mail server."""
 
 import logging
 

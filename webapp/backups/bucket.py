@@ -1,8 +1,8 @@
-"""Backups in object storage: Amazon S3 and what speaks its language, Google Cloud Storage, Azure.
+"""Backups in object storage: Amazon S3 and compatible stores, Google Cloud Storage, Azure.
 
-An object is there when its upload is complete, or not at all, so a name never has half a content. A content is gathered in a
-file of `var` first: its name is known at its end, and an upload that breaks off can be begun again. What reads continues where
-the connection broke.
+An object exists once its upload is complete, or not at all, so a name never has half a content. A content is first written to a file in
+`var`, because its name is known only at its end, and so that a broken upload can start again. A read continues where its connection
+broke.
 """
 
 import json
@@ -118,7 +118,8 @@ class Bucket:
             raise Damaged(f"A file of the backup has been removed while it was read: {self.title}/{name}.") from None
 
     def remove(self, names: Iterable[str]) -> None:
-        """Asks before each request whether the lock is still ours: another's backup may rest on what would go."""
+        """Removes objects. It asks before each request whether the lock is still ours: otherwise another process's backup may rest on
+        them."""
         listed = list(names)
         for first in range(0, len(listed), BATCH):
             batch = listed[first : first + BATCH]
@@ -152,7 +153,7 @@ class Bucket:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Nobody is kept from removing: who reads may have no right to write. What goes meanwhile is told as missing."""
+        """Takes no lock, because a reader may have no right to write. Contents that are removed meanwhile are reported as missing."""
         yield
 
     def removing(self) -> AbstractContextManager[None]:
@@ -160,7 +161,7 @@ class Bucket:
 
     @contextmanager
     def _claimed(self) -> Iterator[None]:
-        """Holds the object `lock`, which only one process can make, and says every minute that it lives."""
+        """Holds the object `lock`, which only one process can make, and renews it every minute."""
         self._claim, self._lost, over = self._taken(), False, threading.Event()
         refreshing = threading.Thread(target=self._refresh, args=[over], daemon=True)
         refreshing.start()
@@ -191,7 +192,7 @@ class Bucket:
                 raise BackupProblem(f"Another backup is being made in {self.title}.") from None
 
     def _dead(self, holder: dict[str, Any], seen: datetime) -> None:
-        """Raises BackupProblem unless who holds the lock is dead: no such process here, or no word for a quarter of an hour."""
+        """Raises BackupProblem unless the holder of the lock is dead: no such process here, or no sign of life for a quarter of an hour."""
         if holder["host"] == gethostname() and _began(holder["pid"]) != holder["began"]:
             return
         if datetime.now(UTC) - seen < STALE:
@@ -223,7 +224,7 @@ class Bucket:
             raise BackupProblem(f"Somebody else writes to {self.title} by now: this process was taken for dead.")
 
     def _again(self, work: Callable[[], T]) -> T:
-        """Does it again after a pause if the store does not answer as it should."""
+        """Does it again after a pause if the store fails."""
         for turn in range(TRIES):
             try:
                 with room(self.scratch):
@@ -253,7 +254,7 @@ class Bucket:
 
 
 class _Download:
-    """An object, block by block: a connection that breaks costs a block."""
+    """An object, read block by block, so that a broken connection costs only a block."""
 
     def __init__(self, bucket: Bucket, name: str, size: int) -> None:
         self._bucket, self._name, self._size = bucket, name, size

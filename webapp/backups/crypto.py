@@ -1,9 +1,8 @@
-"""Files encrypted in chunks: read and written as streams, and no chunk can be changed, moved, dropped or added unseen.
+"""Encrypts files in chunks: read and written as streams. No chunk can be changed, moved, dropped or added without detection.
 
-The construction is STREAM of Hoang, Reyhanitabar, Rogaway and Vizár (CRYPTO 2015, "Online Authenticated-Encryption and its
-Nonce-Reuse Misuse-Resistance"): AES-256-GCM over chunks of 1 MiB, whose nonce is their number and whether they are the last.
-Each file has a key of its own, HKDF-SHA256 of the folder's key and 16 random bytes, so that no nonce is used twice.
-The folder's key is scrypt of the passphrase.
+The construction is STREAM of Hoang, Reyhanitabar, Rogaway and Vizár (CRYPTO 2015, "Online Authenticated-Encryption and its Nonce-Reuse
+Misuse-Resistance"): AES-256-GCM over chunks of 1 MiB. The nonce is the chunk's number and whether it is the last one. Each file has its own
+key, HKDF-SHA256 of the folder's key and 16 random bytes, so that no nonce is used twice. The folder's key is scrypt of the passphrase.
 """
 
 import hmac
@@ -38,14 +37,14 @@ class BackupKey:
     secret: bytes
 
     def name(self, digest: str) -> str:
-        """Under which name a content lies: without the key, nobody can look whether a file they know is among them."""
+        """The name of a content. Without the key, nobody can check whether a file that they know is among the backups."""
         return hmac.new(self._derive(b"names"), digest.encode(), sha256).hexdigest()
 
     def cipher(self, salt: bytes) -> AESGCM:
         return AESGCM(self._derive(b"file" + salt))
 
     def check(self) -> str:
-        """Tells whether a passphrase is right, and nothing about it."""
+        """A text that tells whether a passphrase is right, and reveals nothing else about it."""
         return self._derive(b"check").hex()
 
     def _derive(self, purpose: bytes) -> bytes:
@@ -53,7 +52,7 @@ class BackupKey:
 
 
 def new(passphrase: bytes) -> tuple[BackupKey, str]:
-    """A key, and what to keep beside the backups to make it again from the passphrase."""
+    """A new key, and the data that are kept beside the backups to make the key again from the passphrase."""
     salt = os.urandom(SALT)
     key = _stretched(passphrase, salt)
     return key, json.dumps({"scrypt": COST, "salt": b64encode(salt).decode(), "check": key.check()})
@@ -73,7 +72,7 @@ def _stretched(passphrase: bytes, salt: bytes, n: int = COST["n"], r: int = COST
 
 
 class Sealing:
-    """Writes to `file` what it is given, encrypted. `close` writes the last chunk; it does not close the file."""
+    """Writes its input to `file`, encrypted. `close` writes the last chunk; it does not close the file."""
 
     def __init__(self, file: BinaryIO, key: BackupKey) -> None:
         salt = os.urandom(SALT)
@@ -96,7 +95,7 @@ class Sealing:
 
 
 def unseal(file: ContentReader, key: BackupKey) -> Iterator[bytes]:
-    """What was sealed, chunk by chunk. Raises Damaged at the first chunk that is not what was written, or is missing."""
+    """The decrypted content, chunk by chunk. Raises Damaged at the first chunk that was changed or is missing."""
     head = file.read(len(MAGIC) + SALT)
     if len(head) < len(MAGIC) + SALT or not head.startswith(MAGIC):
         raise Damaged("A file of the backup is not what was written: it does not begin like one.")

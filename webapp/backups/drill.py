@@ -1,7 +1,7 @@
-"""A drill: the newest backup becomes an installation beside this one, with a database of its own, and is looked at.
+"""A drill: the newest backup is restored as an installation beside this one, with its own database, and checked.
 
-Nobody knows whether the backups can be restored. All that `restore` compares is compared, and pages are opened. All writes about
-drills are here: one under way at a time, told of as it goes, ended when somebody asks.
+Without drills nobody knows whether the backups can be restored. A drill does all comparisons of `restore`, and opens pages. All writes
+about drills are here: one is under way at a time, reports its progress, and ends if somebody asks.
 """
 
 import logging
@@ -62,7 +62,7 @@ def start(folder: str | Path | None, origin: Origin, by: User | None = None, *, 
 
 
 def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words: None) -> None:
-    """Restores the newest backup, notes what came of it and removes it again. One that fails is told to administrators."""
+    """Restores the newest backup, records the result and removes the copy. Administrators are told of a failure."""
     with DRILL.claimed(pk, started_at=timezone.now()) as drill:
         if drill is None:
             return
@@ -110,7 +110,7 @@ def _try(store: ContentStore, name: str, telling: "_Telling") -> restoring.Resto
 
 
 class _Telling:
-    """How far a drill is, written to its row once a second by a thread of its own, which hears whether somebody wants the end."""
+    """The progress of a drill, written to its row once a second by a separate thread, which also checks whether somebody wants the end."""
 
     def __init__(self, drill: BackupDrill, say: restoring.Say) -> None:
         self._drill, self._say = drill, say
@@ -150,7 +150,7 @@ class _Telling:
 
 
 def _remove_leftovers() -> None:
-    """Also of a drill that was killed. A database that its user could not reach below `var` lies elsewhere."""
+    """Removes leftovers, also of a drill that was killed. The database lies elsewhere if its user could not reach it below `var`."""
     for folder in settings.VAR.glob(f"{PREFIX}*"):
         with suppress(Exception):  # without the programs of a Postgres there is no database of one either
             if (root := Postgres(folder).root) != folder:
@@ -159,18 +159,18 @@ def _remove_leftovers() -> None:
 
 
 def stop(drill: BackupDrill) -> None:
-    """One that waits is over at once; one under way ends within seconds. Raises Conflict when it is over."""
+    """A waiting drill ends at once; one under way ends within seconds. Raises Conflict if it is over."""
     if not DRILL.ask_to_stop(drill.pk, open=None, finished_at=timezone.now(), problem="Somebody asked for its end."):
         raise Conflict("This drill is over.", code="no_such_move")
 
 
 def end_lost(quiet: timedelta = QUIET) -> int:
-    """Ends what a dead process left as if it were under way; returns how many. It has shown nothing about the backup."""
+    """Ends drills that a dead process left under way; returns how many. Such a drill has shown nothing about the backup."""
     return DRILL.end_lost(quiet, open=None, finished_at=timezone.now(), problem="Its process ended without a word.")
 
 
 def look() -> None:
-    """What beat has done every minute: ends what was lost, starts what is due."""
+    """Called by beat every minute: ends lost drills, starts due ones."""
     end_lost()
     if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
         with suppress(Conflict):  # another was faster
@@ -178,7 +178,7 @@ def look() -> None:
 
 
 def is_due(now: datetime) -> bool:
-    """Whether the plan's hour has passed, and no drill by plan was begun on this day and the `drill_days` - 1 before it."""
+    """Whether the plan's hour has passed, and no planned drill was started on this day or the `drill_days` - 1 days before it."""
     plan = queries.plan()
     if plan.drill_days is None:
         return False
@@ -191,7 +191,7 @@ def is_due(now: datetime) -> bool:
 
 @contextmanager
 def none_under_way() -> Iterator[None]:
-    """Old backups stay while one is tried. Raises BackupProblem during a drill."""
+    """Keeps old backups while a drill is under way: raises BackupProblem then."""
     with locks.alone(locks.Work.BACKUP, 1) as ours:
         if not ours:
             raise BackupProblem("a drill reads a backup; they are removed the next time.")

@@ -43,7 +43,8 @@ def held() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """What the rows of a snapshot name: places below `var`, places elsewhere, and files without which a row is worth less."""
+    """The files that the rows of a snapshot name: places below `var`, places elsewhere, and files whose rows are of little use without
+    them."""
 
     inside: tuple[str, ...]
     elsewhere: tuple[str, ...]
@@ -138,7 +139,7 @@ class Pins:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """All whole files: what is being written lies in folders and files named so."""
+    """All complete files. Files that are being written are recognised by their names or folders."""
     if place.is_file():
         yield place
         return
@@ -151,7 +152,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def content(file: Pinned) -> Iterator[bytes]:
-    """As many bytes as it had. Raises Damaged if it has become shorter."""
+    """The bytes that the file had. Raises Damaged if it has become shorter."""
     left = file.bytes
     with file.kept.open("rb") as stream:
         while left and (block := stream.read(min(BLOCK, left))):

@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def tables(applied: list[list[str]]) -> None:
-    """The schema of a backup: these migrations and no others."""
+    """Makes the schema of a backup: these migrations and no others."""
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 

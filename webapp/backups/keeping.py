@@ -9,7 +9,8 @@ from .store import ContentStore
 
 
 def kept(names: Iterable[str], daily: int, weekly: int) -> set[str]:
-    """The newest of each of the last `daily` days that have one and of the last `weekly` weeks that have one, and the newest."""
+    """The backups to keep: the newest one, the newest of each of the last `daily` days with one, and of the last `weekly` weeks with
+    one."""
     ordered = sorted(names, reverse=True)
     chosen = set(ordered[:1])
     for count, period in ((daily, _day), (weekly, _week)):
@@ -31,9 +32,9 @@ def _week(name: str) -> tuple[int, int]:
 
 
 def prune(store: ContentStore, daily: int, weekly: int) -> list[str]:
-    """Removes what the rule does not keep; the names of those backups. Raises BackupProblem and removes no content then.
+    """Removes the backups that the rule does not keep; returns their names. Raises BackupProblem and then removes no content.
 
-    Manifests go first: a removal that is killed leaves contents that nobody names, and never a backup without its contents.
+    Manifests are removed first: a killed removal leaves contents that nobody names, and never a backup without its contents.
     """
     with store.removing():
         names = store.names()

@@ -1,7 +1,7 @@
-"""Rows back into an empty database: several tables at a time, each compared with the backup while its indexes are made.
+"""Loads rows into an empty database: several tables at a time, each compared with the backup while its indexes are made.
 
-Keys, constraints and indexes are made after the rows are there. That is faster, it needs no right but that of the owner, and each
-reference is looked at, as when it was first made.
+Keys, constraints and indexes are made after the rows are loaded. That is faster, needs no right beyond the owner's, and checks each
+reference, as when it was first made.
 """
 
 import os
@@ -50,7 +50,8 @@ KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE"}
 
 @dataclass
 class Bare:
-    """What a table had: `indexes` that can be made while it is read, `keys` that make constraints of them, and `references`."""
+    """The removed parts of a table: `indexes` that can be made while it is read, `keys` that turn them into constraints, and
+    `references`."""
 
     indexes: list[sql.SQL] = field(default_factory=list)
     keys: list[sql.Composed] = field(default_factory=list)
@@ -58,7 +59,7 @@ class Bare:
 
 
 class EndedWithOther(Cancelled):
-    """Another part has failed, so this one has ended; the other tells why."""
+    """Another part has failed, so this one has ended; the other part gives the reason."""
 
     def __init__(self) -> None:
         super().__init__("Another part could not be restored.")
@@ -90,7 +91,7 @@ def load(address: str, kept: Iterable[TableRows], counters: Mapping[str, int], c
 
 
 def all_of(work: Callable[[Any, At], None], over: Iterable[Any], at: At) -> None:
-    """Several at a time. The first that fails ends the others, and so does Ctrl-C."""
+    """Does several at a time. The first failure ends the others, and so does Ctrl-C."""
     ended = threading.Event()
 
     def told(more: int) -> None:
@@ -118,7 +119,7 @@ def _names(connection: Connection) -> set[str]:
 
 
 def _strip(connection: Connection) -> dict[str, Bare]:
-    """Takes references, keys, indexes and triggers off all tables; what they were."""
+    """Removes references, keys, indexes and triggers of all tables; returns what they were."""
     constraints, indexes = (connection.execute(query).fetchall() for query in (CONSTRAINTS, INDEXES))
     bare = {table.name: Bare() for table in rows.tables(connection)}
     for table, name, kind, definition, index, deferrable, deferred in constraints:
@@ -143,7 +144,7 @@ def _strip(connection: Connection) -> dict[str, Bare]:
 
 
 def _fill(address: str, name: str, table: TableRows | None, bare: Bare, content: Content, at: At) -> None:
-    """One table; None: it has the rows that its migration gave it, and only loses and gets its indexes."""
+    """Loads one table. None: it has the rows that its migration gave it, and only loses and gets its indexes."""
     with rows.connected(address) as connection, ThreadPoolExecutor(1) as beside:
         compared = None
         if table is not None:
@@ -163,7 +164,7 @@ def _fill(address: str, name: str, table: TableRows | None, bare: Bare, content:
 
 
 def _copy_in(connection: Connection, table: TableRows, blocks: Iterator[bytes], at: At) -> None:
-    """In one transaction with the emptying: then the server writes each row once, for good, and no log of it if it may."""
+    """Empties and loads the table in one transaction: then the server writes each row once, already final, and no log of it if it may."""
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute(_text("TRUNCATE {}", table.name))
         with cursor.copy(rows.copy(table.name, table.columns, "FROM STDIN (FREEZE)")) as copy:

@@ -1,7 +1,7 @@
-"""A backup: rows and files of one moment, while the product runs.
+"""Makes a backup: rows and files of one moment, while the product runs.
 
-Rows come from one snapshot of the database, which keeps nobody from writing. Files that those rows name are held by second
-names right after it was taken. The manifest is written last.
+Rows come from one snapshot of the database, which keeps nobody from writing. The files that these rows name get second names right after
+the snapshot. The manifest is written last.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def address() -> dict[str, Any]:
 
 
 def mark_of(key: str) -> str:
-    """Tells whether a SECRET_KEY is the same one. It is long and random, so nothing about it can be found out from this."""
+    """A text that tells whether a SECRET_KEY is the same. The key is long and random, so the text reveals nothing about it."""
     return hashlib.sha256(b"touchstone backup mark " + key.encode()).hexdigest()[:16]
 
 
@@ -121,7 +121,7 @@ class _Making:
         )
 
     def _file(self, file: files.Pinned) -> KeptFile:
-        """Copied, or only named if the last backups have it: files with the same name, size and time are the same."""
+        """Copies the file, or only names it if the last backups have it: files with the same name, size and time are the same."""
         digest = self._known.get((file.path, file.bytes, file.modified))
         if digest and self._store.has(digest):
             self._at(file.bytes)
@@ -142,7 +142,7 @@ class _Making:
         self._report(self._done, max(self._done, self._total))
 
     def _room(self, pinned: list[files.Pinned]) -> None:
-        """Says before the copying that it cannot end well. A file that is there under another name may still be counted."""
+        """Fails before the copying if there is not enough room. A file that exists under another name may still be counted."""
         new = sum(file.bytes for file in pinned if (file.path, file.bytes, file.modified) not in self._known)
         free = self._store.place.free()
         if free is not None and new > free:
@@ -165,6 +165,6 @@ def _known(store: ContentStore) -> Mapping[tuple[str, int, int], str]:
 
 
 def _lost(named: files.NamedFiles, kept: tuple[KeptFile, ...]) -> tuple[str, ...]:
-    """Places that rows name and where no file was: somebody removed them by hand before."""
+    """Places that rows name but that have no file: somebody removed them by hand before."""
     paths = [file.path for file in kept]
     return tuple(place for place in named.needed if not any(p == place or p.startswith(f"{place}/") for p in paths))

@@ -1,4 +1,4 @@
-"""What a backup holds, as it says itself."""
+"""The manifest of a backup: a list of all that it holds."""
 
 import re
 from datetime import datetime

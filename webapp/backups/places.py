@@ -1,4 +1,4 @@
-"""Where backups lie: names with contents, each of which is there only when all of it is. A folder, or a bucket (`bucket`)."""
+"""Places of backups: names with contents, each of which exists only as a whole. A place is a folder, or a bucket (`bucket`)."""
 
 import fcntl
 import shutil
@@ -18,22 +18,22 @@ LOCKS = frozenset({"lock", "reading"})
 
 class ContentReader(Protocol):
     def read(self, size: int, /) -> bytes:
-        """As many bytes; fewer only at the end."""
+        """Reads so many bytes; fewer only at the end."""
 
 
 class BackupPlace(Protocol):
-    """`title`: what people call it. `scratch`: where a content is gathered until it gets its name."""
+    """`title`: its name for people. `scratch`: the folder in which a content is gathered until it gets its name."""
 
     title: str
     scratch: Path
 
     def names(self, under: str = "") -> Iterator[str]:
-        """The names in the folder `under`, without those in folders of it, but for `objects`: those two levels down."""
+        """The names in the folder `under`, without those in its subfolders, except for `objects`: those two levels down."""
 
     def has(self, name: str) -> bool: ...
 
     def keep(self, partial: Path, name: str) -> None:
-        """Gives the content of the file `partial`, which goes, its name. Raises BackupProblem; then it is not there."""
+        """Moves the file `partial` to this name in the place. Raises BackupProblem; then the place does not have it."""
 
     def read(self, name: str) -> AbstractContextManager[ContentReader]:
         """Raises Damaged if it is not there, and BackupProblem if it cannot be read."""
@@ -47,13 +47,13 @@ class BackupPlace(Protocol):
         """Makes it ready for its first backup. Raises BackupProblem if something else lies there."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """One process writes at a time. Raises BackupProblem. What a killed one has left half goes."""
+        """Lets one process write at a time. Raises BackupProblem. Removes what a killed process left incomplete."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Keeps others from removing until the block ends. Raises BackupProblem while somebody does."""
+        """Keeps others from removing until the block ends. Raises BackupProblem while another process removes."""
 
     def removing(self) -> AbstractContextManager[None]:
-        """Neither writes nor reads anybody else meanwhile. Raises BackupProblem."""
+        """Keeps others from writing and reading until the block ends. Raises BackupProblem."""
 
 
 def where(text: str | Path) -> str:
@@ -78,7 +78,7 @@ def no_backups_here(title: str, other: str) -> BackupProblem:
 
 
 class FolderPlace:
-    """On a disk. A content is written and flushed under another name first."""
+    """A place on a disk. A content is first written and flushed under another name."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.title, self.scratch = path, str(path), path

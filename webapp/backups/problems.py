@@ -1,4 +1,4 @@
-"""What goes wrong with backups, each in one sentence that says what to do."""
+"""Errors of backups, each with one sentence that says what to do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ class BackupProblem(Problem):
 
 
 class WrongKey(BackupProblem):
-    """The passphrase or key file is not the one that the backups were made with, or there should be one."""
+    """The passphrase or key file is not the one of the backups, or one is missing."""
 
 
 class Damaged(BackupProblem):
-    """What lies in the backup is not what was written."""
+    """The content of the backup is not what was written."""
 
 
 class Cancelled(BackupProblem):
@@ -29,7 +29,7 @@ class Cancelled(BackupProblem):
 
 @contextmanager
 def room(folder: Path) -> Iterator[None]:
-    """Turns the system's word for a full disk into a sentence."""
+    """Turns the system's error about a full disk into a sentence."""
     try:
         yield
     except OSError as error:

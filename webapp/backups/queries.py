@@ -1,4 +1,4 @@
-"""What the administrator's page shows."""
+"""Reads of the administrators' page of backups."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Overview:
-    """`good`: the newest backup that is whole and still there; `drill`: the last one that showed something."""
+    """`good`: the newest backup that is whole and still exists; `drill`: the last one with a result."""
 
     under_way: Backup | None
     good: Backup | None
@@ -37,13 +37,13 @@ def overview() -> Overview:
 
 
 def plan() -> BackupPlan:
-    """What is set, or what holds until somebody sets something."""
+    """The plan that is set, or the default."""
     return BackupPlan.objects.filter(pk=1).first() or BackupPlan(pk=1)
 
 
 @dataclass(frozen=True)
 class LastBackup:
-    """When it last went well (None: never), and whether the last one that is over failed."""
+    """When it last succeeded (None: never), and whether the last finished one failed."""
 
     good_at: datetime | None
     failed: bool

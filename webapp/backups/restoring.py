@@ -1,7 +1,7 @@
-"""A backup becomes an installation again, in another folder, on another machine, under another port.
+"""Restores a backup as an installation, in another folder, on another machine, under another port.
 
-The new folder gets a Postgres of its own, or the rows go to an empty database of somebody's server. Tables are made as they
-were by the migrations that the backup names, filled, compared with the backup text for text, and only then upgraded.
+The new folder gets its own Postgres, or the rows go to an empty database of another server. Tables are made as the migrations in the backup
+made them, filled, compared with the backup text for text, and only then upgraded.
 """
 
 import json
@@ -42,8 +42,8 @@ Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelle
 
 @dataclass(frozen=True)
 class Restored:
-    """What came back and was compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status,
-    where they were opened."""
+    """What was restored and compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status, if they
+    were opened."""
 
     rows: int
     tables: int
@@ -66,8 +66,8 @@ def restore(
 ) -> Restored:
     """Restores into the folder `into`, which must be empty, and into `database`, else into a Postgres of its own there.
 
-    `report` hears of bytes done and in all, from several threads. `look`: opens pages as well. Raises BackupProblem; then nothing of
-    it is left, neither in the folder nor in the database.
+    `report` hears of bytes done and in all, from several threads. `look`: opens pages as well. Raises BackupProblem; then neither the
+    folder nor the database keeps anything of it.
     """
     began = time.monotonic()
     into = into.resolve()
@@ -118,7 +118,7 @@ class _Progress:
 
 @contextmanager
 def _beside(work: Callable[[], None], ended: threading.Event) -> Iterator[Future[None]]:
-    """Does `work` in a thread during the block. If one of the two fails the other ends too, and the first one's reason is told."""
+    """Does `work` in a thread during the block. If one of the two fails, the other ends too, and the first reason is reported."""
 
     def working() -> None:
         try:
@@ -156,7 +156,7 @@ def fits(kept: Manifest) -> None:
 
 
 def _empty(into: Path, server: Postgres | None) -> None:
-    """A lone key may lie there: each command makes one if it is missing, and people put theirs."""
+    """Checks that the target is empty. Only a key may lie there: each command makes one if it is missing, and people put theirs there."""
     if into.is_file():
         raise BackupProblem(f"{into} is a file. Name a folder that is empty, or not there yet.")
     there = sorted(path.name for path in into.iterdir()) if into.is_dir() else []
@@ -184,7 +184,7 @@ def _running(server: Postgres | None) -> Iterator[None]:
 
 
 def _keys(kept: Manifest, into: Path) -> None:
-    """The key that sealed what is in the rows, if the backup has it; else the one that lies there, or a new one."""
+    """The key that sealed the secrets in the rows, if the backup has it; else the key in the folder, or a new one."""
     path = into / "secret_key"
     key = kept.key or (None if path.exists() else secrets.token_urlsafe(48))
     if key is not None:
@@ -238,7 +238,7 @@ def _file(store: ContentStore, file: KeptFile, into: Path, at: At) -> None:
 
 
 def _move(connection: rows.Connection, old: Path, new: Path) -> None:
-    """Rows that name files of the old folder name those of the new one."""
+    """Changes rows that name files of the old folder to the new one."""
     for table, column in PATHS:
         query = f"UPDATE {table} SET {column} = %s || substr({column}, %s) WHERE starts_with({column}, %s)"  # noqa: S608
         connection.execute(query.encode(), [str(new), len(str(old)) + 1, f"{old}/"])
@@ -273,7 +273,7 @@ class _Inside:
         self._words.close()
 
     def do(self, step: str, argument: object = None) -> Any:
-        """What came of a step. Raises BackupProblem."""
+        """The result of a step. Raises BackupProblem."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout  # noqa: S101  pipes, as asked for
         try:
@@ -307,7 +307,7 @@ def _to_disk(server: Postgres) -> None:
 
 
 def _clear(into: Path, server: Postgres | None) -> None:
-    """What a restoration that failed has written; the folder itself and a key that lay there stay."""
+    """Removes what a failed restoration has written; the folder itself and a key that was there stay."""
     if server:
         shutil.rmtree(server.data, ignore_errors=True)
     for path in into.iterdir():

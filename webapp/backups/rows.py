@@ -57,7 +57,7 @@ def connected(address: Mapping[str, Any] | str) -> Iterator[Connection]:
 
 @contextmanager
 def snapshot(address: Mapping[str, Any] | str) -> Iterator[Connection]:
-    """A connection that sees the database as it is at its first query, and keeps nobody from writing."""
+    """A connection that sees the database as of its first query, and keeps nobody from writing."""
     with connected(address) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -75,7 +75,7 @@ def sequences(connection: Connection) -> dict[str, int]:
 
 
 def copy_out(connection: Connection, table: DatabaseTable, counted: Callable[[int], None]) -> Iterator[bytes]:
-    """The rows of a table in blocks of about a megabyte; `counted` hears at the end how many there were."""
+    """The rows of a table in blocks of about a megabyte; `counted` gets the number of rows at the end."""
     waiting = bytearray()
     with connection.cursor() as cursor:
         with cursor.copy(copy(table.name, table.columns, "TO STDOUT")) as copied:

@@ -1,4 +1,4 @@
-"""All writes about backups: one under way at a time, told of as it goes, ended when somebody asks."""
+"""All writes about backups: one is under way at a time, reports its progress, and ends if somebody asks."""
 
 import logging
 from contextlib import suppress
@@ -28,7 +28,7 @@ BACKUP = jobs.JobKind(
 
 
 def start(folder: str | Path, origin: Origin, by: User | None = None, *, queue: bool = False) -> Backup:
-    """A backup that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict while one is under way."""
+    """Makes the row of a backup that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict while one is under way."""
     end_lost(timedelta(0))
     try:
         with transaction.atomic():
@@ -41,14 +41,14 @@ def start(folder: str | Path, origin: Origin, by: User | None = None, *, queue: 
 
 
 def start_here(origin: Origin, by: User | None = None) -> Backup:
-    """One into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem if there is no such setting."""
+    """Starts a backup into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem if there is no such setting."""
     if settings.BACKUP_FOLDER is None:
         raise BackupProblem("BACKUP_FOLDER is not set, so there is nowhere to put a backup.")
     return start(settings.BACKUP_FOLDER, origin, by, queue=True)
 
 
 def carry_out(pk: int, key_file: Path | None) -> None:
-    """Does what `start` left, in one process at a time. A Problem ends it and is kept as its reason."""
+    """Makes the backup that `start` prepared, in one process at a time. A Problem ends it and is stored as its reason."""
     with BACKUP.claimed(pk, started_at=timezone.now()) as backup:
         if backup is None:
             return
@@ -94,7 +94,7 @@ def _make(backup: Backup, key_file: Path | None) -> None:
 
 
 def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
-    """What cannot be removed is no reason to call the backup failed; it is said beside it."""
+    """Removes old backups by the plan. If that fails, the backup does not count as failed; a remark says so."""
     plan = queries.plan()
     try:
         prune(backup.folder, key_file, plan.keep_daily, plan.keep_weekly)
@@ -106,20 +106,20 @@ def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
 
 
 def stop(backup: Backup) -> None:
-    """One that waits is over at once; one under way ends within a second or two. Raises Conflict when it is over."""
+    """A waiting backup ends at once; one under way ends within a second or two. Raises Conflict if it is over."""
     if not BACKUP.ask_to_stop(backup.pk, state=Backup.State.CANCELLED, open=None, finished_at=timezone.now()):
         raise Conflict("This backup is over.", code="no_such_move")
 
 
 def end_lost(quiet: timedelta = QUIET) -> int:
-    """Ends what a dead process left as if it were under way; returns how many. One that is alive holds its lock."""
+    """Ends backups that a dead process left under way; returns how many. A living process holds its lock."""
     words = "Its process ended without a word. Earlier backups are as they were; what was copied is used again."
     end = {"state": Backup.State.FAILED, "open": None, "finished_at": timezone.now(), "problem": words}
     return BACKUP.end_lost(quiet, **end)
 
 
 def change_plan(by: User, **told: int | None) -> None:
-    """Sets fields of the plan; stands in the audit log of the person's workspaces."""
+    """Changes fields of the plan; the audit logs of the person's workspaces record it."""
     with transaction.atomic():
         plan, _ = BackupPlan.objects.update_or_create(pk=1, defaults=told)
         for membership in Membership.objects.filter(user=by).select_related("workspace"):
@@ -127,7 +127,7 @@ def change_plan(by: User, **told: int | None) -> None:
 
 
 def look() -> None:
-    """What beat has done every minute: ends what was lost, starts what is due; of drills as well."""
+    """Called by beat every minute: ends lost backups and drills, starts due ones."""
     drill.look()
     end_lost()
     if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
@@ -136,7 +136,7 @@ def look() -> None:
 
 
 def is_due(now: datetime) -> bool:
-    """Whether the plan's hour, or so many minutes, have passed without a backup by plan. One that fails is not tried again until then."""
+    """Whether the plan's hour, or so many minutes, have passed without a planned backup. After a failure the next one waits as long."""
     plan = queries.plan()
     if plan.minutes is not None:
         since = now - timedelta(minutes=plan.minutes)

@@ -1,7 +1,7 @@
 """A place of backups: contents by their SHA-256, each once, and one manifest for each backup, written last.
 
-A content has its name only when it is whole and on the disk, and a backup exists only when its manifest does. So a
-backup that is killed leaves contents that the next one finds, and never half a backup.
+A content has its name only when it is whole and on the disk, and a backup exists only when its manifest does. So a killed backup leaves
+contents that the next one finds, and never half a backup.
 """
 
 import json
@@ -47,7 +47,7 @@ class ContentStore:
         self.alone, self.reading, self.removing = place.writing, place.reading, place.removing
 
     def content_name(self, digest: str, packed: bool = False) -> str:
-        """Under which name a content lies."""
+        """The name of a content."""
         name = self.key.name(digest) if self.key else digest
         return f"{OBJECTS}/{name[:2]}/{name}{'.zst' if packed else ''}"
 
@@ -86,7 +86,7 @@ class ContentStore:
             raise Damaged(f"A file of the backup is not what was written: its digest is not {digest}.")
 
     def write_manifest(self, name: str, content: bytes) -> None:
-        """Makes a backup one. Everything it names is there by now."""
+        """Writes the manifest, which completes a backup. All contents that it names exist by then."""
         head = json.dumps({"sha256": sha256(content).hexdigest()}).encode() + b"\n"
         partial = self._written([head + content], packed=True)
         try:
@@ -106,7 +106,7 @@ class ContentStore:
         return content
 
     def names(self) -> list[str]:
-        """The backups that are whole, oldest first."""
+        """The complete backups, oldest first."""
         return sorted(name.removesuffix(ENDING) for name in self.place.names() if name.endswith(ENDING))
 
     def contents(self) -> Iterator[str]:
@@ -118,7 +118,7 @@ class ContentStore:
         self.place.remove([name + ENDING for name in names])
 
     def _written(self, blocks: Iterable[bytes], packed: bool) -> Path:
-        """A file of the scratch folder with them, as they are kept."""
+        """Writes the blocks to a file of the scratch folder, as they are stored."""
         partial = self.place.scratch / f"{os.getpid()}-{id(blocks)}{PARTIAL}"
         try:
             with room(partial.parent), partial.open("wb") as file:
@@ -142,7 +142,7 @@ class ContentStore:
 
 
 class _PlainFile:
-    """Nothing between the writer and the file."""
+    """A file without compression or encryption."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write = file.write
@@ -167,7 +167,7 @@ class _Packed:
 
 
 class _Writable:
-    """A sink as the library wants files: it would close the file when it is done, and asks whether it is."""
+    """A sink with the methods that the library needs: it would close the file at the end, and asks whether it is closed."""
 
     closed = False
 
@@ -185,7 +185,7 @@ class _Writable:
 
 
 class _Readable:
-    """Blocks as the library wants files."""
+    """Blocks as a file for the library."""
 
     closed = False
 
@@ -231,7 +231,7 @@ def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = Fa
 
 
 def _begin(place: BackupPlace, passphrase: bytes | None) -> None:
-    """Says once and for all whether the backups of this place are encrypted."""
+    """Decides once whether the backups of this place are encrypted."""
     place.begin()
     kept = crypto.new(passphrase)[1] if passphrase is not None else json.dumps({"encrypted": False})
     with place.writing():

@@ -23,7 +23,7 @@ from .models import Backup, BackupDrill, Origin
 @never_cache
 @require_http_methods(["GET", "POST"])
 def backups(request: HttpRequest) -> HttpResponse:
-    """What was backed up, when a backup was last restored to try it, and the plan, which a POST changes."""
+    """The backups, the last drill, and the plan, which a POST changes."""
     found = queries.overview()
     form = PlanForm(request.POST) if request.method == "POST" else PlanForm.showing(found.plan)
     if request.method == "POST" and form.is_valid():
@@ -43,14 +43,14 @@ def backups(request: HttpRequest) -> HttpResponse:
 @administrators
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
-    """Has a worker make a backup now."""
+    """Starts a backup, by a worker."""
     return _done(request, lambda: services.start_here(Origin.PAGE, cast(User, request.user)))
 
 
 @administrators
 @require_POST
 def cancel(request: HttpRequest, backup_id: int) -> HttpResponse:
-    """Asks the one under way to end."""
+    """Asks the backup under way to end."""
     backup = get_object_or_404(Backup, pk=backup_id)
     return _done(request, lambda: services.stop(backup), "The backup ends in a moment.")
 
@@ -58,7 +58,7 @@ def cancel(request: HttpRequest, backup_id: int) -> HttpResponse:
 @administrators
 @require_POST
 def start_drill(request: HttpRequest) -> HttpResponse:
-    """Has a worker try the newest backup now."""
+    """Starts a drill of the newest backup, by a worker."""
     asker = cast(User, request.user)
     return _done(request, lambda: drill.start(settings.BACKUP_FOLDER, Origin.PAGE, asker, queue=True))
 
@@ -66,13 +66,13 @@ def start_drill(request: HttpRequest) -> HttpResponse:
 @administrators
 @require_POST
 def cancel_drill(request: HttpRequest, drill_id: int) -> HttpResponse:
-    """Asks the one under way to end."""
+    """Asks the drill under way to end."""
     tried = get_object_or_404(BackupDrill, pk=drill_id)
     return _done(request, lambda: drill.stop(tried), "The drill ends in a moment.")
 
 
 def _done(request: HttpRequest, action: Callable[[], object], said: str = "") -> HttpResponse:
-    """Back to the page, which shows what was begun; `said` if it does not, and why not if it could not be done."""
+    """Redirects to the page with `said`, or with the reason if it failed."""
     try:
         action()
     except Problem as problem:

@@ -1,4 +1,4 @@
-"""`manage.py backup_drill [FOLDER]`: is the newest backup worth something?"""
+"""`manage.py backup_drill [FOLDER]`: tests whether the newest backup can be restored."""
 
 from pathlib import Path
 from typing import Any
