@@ -1,4 +1,4 @@
-"""Where this installation answers."""
+"""The address of this installation."""
 
 from django.conf import settings
 
@@ -8,7 +8,7 @@ from webapp.localstack.places import facts
 def public_url() -> str:
     """The address for people, without a slash at its end.
 
-    PUBLIC_URL if set; else what `manage.py up` found free and wrote down; else the configured host and port.
+    PUBLIC_URL if set; else the free port that `manage.py up` stored; else the configured host and port.
     """
     return str(settings.ENV.public_url or _written_down("url")).rstrip("/")
 

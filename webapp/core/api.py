@@ -1,4 +1,4 @@
-"""What runs here."""
+"""The version of this installation over the API."""
 
 from typing import Literal
 

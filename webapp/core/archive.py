@@ -22,7 +22,7 @@ RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Gone(Problem):
-    """The files are not there any more (410)."""
+    """The files no longer exist (410)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="gone", status=410)
@@ -40,7 +40,7 @@ class ArchiveStretch:
     source: Callable[[int, int], Iterator[bytes]] | None = None
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        """The bytes `first <= i < last`, counted from the start of what is sent. Raises Gone if the file has shrunk."""
+        """The bytes `first <= i < last`, counted from the start of the response. Raises Gone if the file has shrunk."""
         first, last = max(first, self.start) - self.start, min(last, self.start + self.length) - self.start
         if self.source is not None:
             yield from self.source(first, last)
@@ -73,8 +73,8 @@ class Download:
             yield from stretch.read(first, last)
 
     def begun(self, first: int, last: int) -> Iterator[bytes]:
-        """As `read`, with the first block of a file read before anything is sent: what cannot be read at all is told in the
-        answer's status. Raises what reading it raises."""
+        """As `read`, but reads the first block of a file before anything is sent, so that an unreadable file is reported by the response's
+        status. Raises what reading it raises."""
         ahead, left = list[bytes](), iter(self._within(first, last))
         for stretch in left:
             blocks = stretch.read(first, last)
@@ -105,7 +105,7 @@ def of_file(path: Path, name: str) -> Download:
 
 
 def of_folder(folder: Path, name: str) -> Download:
-    """All regular files below, in a folder `name` of the archive; links are left out. Raises Gone."""
+    """All regular files below the folder, in a folder `name` of the archive; links are left out. Raises Gone."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _linked(path, folder)]
     if not files:
         raise Gone(f"The folder {folder.name} is not there any more.")
@@ -128,7 +128,7 @@ class ArchiveFile:
 
 
 def of_entries(entries: Sequence[ArchiveFile], name: str, mark: str) -> Download:
-    """A tar of these, in a folder `name`. `mark` changes whenever the content of one may have changed."""
+    """A tar of these files, in a folder `name`. `mark` changes when the content of one may have changed."""
     stretches: list[ArchiveStretch] = []
     at, told = 0, hashlib.sha256(mark.encode())
     for entry in entries:
@@ -152,7 +152,7 @@ def _linked(path: Path, folder: Path) -> bool:
 
 
 def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
-    """The whole, or the one range that is asked for (RFC 9110, section 14); several ranges get the whole.
+    """Sends the whole, or the requested range (RFC 9110, section 14); several ranges get the whole.
 
     Raises what reading the first of it raises: Gone, or what the storage says that it lies in.
     """

@@ -1,4 +1,4 @@
-"""Rows with `archived_at` that are taken off their list and put back: what rests on them stays as it is."""
+"""Archives rows with `archived_at` and restores them: an archived row is off its list, and rows that rest on it stay as they are."""
 
 from typing import TYPE_CHECKING, Any
 

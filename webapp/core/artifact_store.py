@@ -37,14 +37,14 @@ BATCH = 1_000  # names that one request removes; more S3 does not take
 
 
 class StoreAway(Problem):
-    """503: the storage does not answer, or not to us. It can be tried again; the message says what to look at."""
+    """503: the storage does not answer, or refuses us. The request can be tried again; the message says what to check."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="store_away", status=503)
 
 
 class StoreLost(Problem):
-    """410: the storage has not, or not whole, what a row says that it has."""
+    """410: the storage does not have, or only in part, what a row lists."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="gone", status=410)
@@ -150,7 +150,7 @@ def copy(place: str, files: Iterable[ModelFile], other: str, beat: Callable[[], 
 
 
 def remove(place: str) -> None:
-    """Everything below. Raises StoreAway."""
+    """Removes everything below. Raises StoreAway."""
     with _words():
         store = _client()
         for listed in obstore.list(store, f"{place}/", chunk_size=BATCH):

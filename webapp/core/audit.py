@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imp
 
 @dataclass(frozen=True)
 class ChangeOrigin:
-    """Where a change comes from, beside who makes it."""
+    """Where a change comes from, besides the person who makes it."""
 
     address: str = ""
     token: str = ""
@@ -88,7 +88,7 @@ def told(entry: AuditEntry) -> dict[str, object]:
 
 
 def had_actor(entry: AuditEntry) -> bool:
-    """Whether somebody did this whose account may be gone: the seal counts them, and the entry does not name them any more."""
+    """Whether a person did this whose account may be erased: the seal counts them, but the entry no longer names them."""
     seal = getattr(entry, "seal", None)
     return seal is not None and seal.actor is not None
 

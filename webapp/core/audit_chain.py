@@ -22,7 +22,7 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Verified:
-    """How many entries are sealed and not yet, the last digest, and what is wrong, the first places of it in words."""
+    """The number of sealed and unsealed entries, the last digest, and what is wrong: the first places in words."""
 
     sealed: int
     waiting: int
@@ -31,7 +31,7 @@ class Verified:
 
 
 def digest(before: str, entry: AuditEntry, actor: int | None) -> str:
-    """SHA-256 over the digest before and the entry with its actor as JSON."""
+    """SHA-256 over the previous digest and the entry with its actor, as JSON."""
     said = [
         *(entry.pk, entry.workspace_id, actor, entry.action, entry.object_type, entry.object_id, entry.detail),
         *(entry.address, entry.token, entry.created_at.astimezone(UTC).isoformat()),
@@ -41,7 +41,7 @@ def digest(before: str, entry: AuditEntry, actor: int | None) -> str:
 
 @transaction.atomic
 def seal() -> int:
-    """Seals what is not; how many entries that were."""
+    """Seals the entries that are not sealed yet; returns their number."""
     locks.until_commit(locks.Work.AUDIT_SEAL)
     before = head()
     count = 0
@@ -75,7 +75,7 @@ def head() -> str:
 
 
 def holds(head: str) -> bool:
-    """Whether this digest was ever the chain's last and still is part of it."""
+    """Whether this digest was ever the chain's last one and is still part of it."""
     return AuditSeal.objects.filter(digest=head).exists()
 
 

@@ -1,7 +1,7 @@
-"""How much of a request's body is read, from whom, and how long one waits for it.
+"""How much of a request's body is read, from whom, and how long the server waits for it.
 
-The event loop writes a body to a file before any view runs. So what is read must be decided here: strangers send what a
-form or a JSON body takes, and only people and scripts that the application knows send files.
+The event loop writes a body to a file before any view runs, so these decisions are made here. Strangers can send as much as a form or a
+JSON body takes; only people and scripts that the application knows can send files.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ async def _fill(body: IO[bytes], gate: "_Gate", receive: Receive) -> None:
 
 
 class _Gate:
-    """Counts a body and opens for large ones to those who are known."""
+    """Counts a body, and lets large ones pass only for people who are known."""
 
     def __init__(self, scope: Scope, known: Known) -> None:
         self.scope, self.known = scope, known
@@ -75,7 +75,7 @@ class _Gate:
         self.limit = SMALL
 
     async def announced(self) -> None:
-        """Refuses by Content-Length, before a byte is read."""
+        """Refuses a body by its Content-Length, before a byte is read."""
         length = dict(self.scope["headers"]).get(b"content-length", b"")
         if length.isdigit():
             await self._admit(int(length))

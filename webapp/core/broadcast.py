@@ -28,7 +28,7 @@ def send(group: str, message: dict[str, object]) -> None:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Messages of this block go out one after the other over one connection. A connection for each costs more than the message."""
+    """Sends the messages of this block one after the other over one connection. A connection for each costs more than the message."""
     if _gathered.get() is not None:
         yield
         return

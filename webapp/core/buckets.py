@@ -1,8 +1,7 @@
-"""Clients of object storage, and the one place that knows its credentials: Amazon S3 and what speaks its language, Google
-Cloud Storage, Azure.
+"""Clients of object storage, and the one place that knows its credentials: Amazon S3 and compatible stores, Google Cloud Storage, Azure.
 
-Backups and the artifact store each have settings of their own, under the same names behind another beginning. Credentials
-are handed to the library and to nobody else; they are in no message and no log.
+Backups and the artifact store each have settings of their own, with the same names after another prefix. Credentials are handed to the
+library and to nobody else; no message and no log has them.
 """
 
 import logging
@@ -39,7 +38,7 @@ class UnusableBucket(Exception):
 
 @dataclass(frozen=True)
 class BucketAccess:
-    """How a bucket is reached: the settings that begin with `name`, such as BACKUP for BACKUP_ENDPOINT and BACKUP_SECRET."""
+    """How a bucket is reached: the settings with the prefix `name`, such as BACKUP for BACKUP_ENDPOINT and BACKUP_SECRET."""
 
     name: str
     endpoint: str | None
@@ -88,7 +87,7 @@ def no_such(address: str, by: BucketAccess) -> str:
 
 
 def said(error: BaseError, address: str, by: BucketAccess) -> str:
-    """In our words: those of the library hold addresses, and addresses may hold signatures."""
+    """The error in our words: the library's words hold addresses, and addresses may hold signatures."""
     status = re.search(r"status code: (\d{3})", str(error))
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return f"{address} refuses this server: check the credentials and their permissions."
@@ -103,7 +102,7 @@ def said(error: BaseError, address: str, by: BucketAccess) -> str:
 
 
 def _of_the_library(scheme: str) -> str | None:
-    """An endpoint that its own variables name: that is to be looked at as well."""
+    """An endpoint that the library's own variables name: it must be checked as well."""
     return next((value for name in ENDPOINTS[scheme] if (value := os.environ.get(name))), None)
 
 

@@ -1,4 +1,4 @@
-"""What a process that we start may know: the environment without what only the server needs."""
+"""The environment of a process that we start, without what only the server needs."""
 
 import os
 from collections.abc import Collection

@@ -1,7 +1,7 @@
-"""What the cluster that runs go to has: its GPUs, its processors, its memory.
+"""The cluster of the runs: its GPUs, its processors, its memory.
 
-Pages never wait for Ray: upkeep asks it, and what it said last is kept in the cache. That there were GPUs is kept in a file
-besides: a machine that starts again, or an emptied cache, does not make a cluster one without.
+Pages never wait for Ray: upkeep asks it, and the cache keeps the last result. A file also records that there were GPUs, so that a restart
+or an emptied cache does not make a cluster look as if it had none.
 """
 
 import logging
@@ -40,7 +40,7 @@ class Node:
     lends: int = 0
 
     def has(self, wanted: JobResources) -> bool:
-        """Whether it has as much when nobody else is there. What is not known is no hindrance."""
+        """Whether it has so much when it is empty. An unknown size does not prevent anything."""
         return (
             wanted.cpus <= self.cpus
             and wanted.gpus <= self.gpus
@@ -73,7 +73,7 @@ class RayCluster:
 
 
 def look() -> None:
-    """Asks Ray, every EVERY_S at most once it has answered. If it does not answer, what it said last stays."""
+    """Asks Ray, at most every EVERY_S once it has answered. If it does not answer, the last result stays."""
     if not cache.add(ASKED, 1, EVERY_S):
         return
     try:
@@ -90,13 +90,13 @@ def look() -> None:
 
 
 def known() -> RayCluster | None:
-    """What Ray said last; None if it has said nothing yet."""
+    """The last result of Ray; None if it has not answered yet."""
     found = cache.get(KEY)
     return RayCluster(tuple(Node(**each) for each in found)) if found else None
 
 
 def had() -> int:
-    """GPUs that there were when Ray last spoke of any."""
+    """The number of GPUs that Ray last reported, if it ever reported any."""
     return int(facts(settings.VAR, GPUS).get("count", 0))
 
 
@@ -109,7 +109,7 @@ def _remember(gpus: int) -> None:
 
 
 def read(summaries: list[Any]) -> list[Node]:
-    """The living machines of Ray's own summary; what it leaves out counts as 0."""
+    """The living machines of Ray's own summary; a missing value counts as 0."""
     return [_node(each) for each in summaries if each.get("raylet", {}).get("state") == "ALIVE"]
 
 

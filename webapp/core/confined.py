@@ -1,8 +1,7 @@
-"""Work on what came from outside, in a process of its own with limits on memory and time.
+"""Processes input from outside in a separate process with limits on memory and time.
 
-A nursery process holds the modules that such work needs. It forks a child for each piece of work, which takes
-milliseconds; a child that is killed takes nothing with it. Question and answer are JSON: a child that a file has taken
-over can give a wrong answer, and nothing more.
+A nursery process holds the modules that such work needs. It forks a child for each piece of work, which takes milliseconds; killing a child
+affects nothing else. Question and answer are JSON: a child that a file has taken over can give a wrong answer, and nothing more.
 """
 
 import importlib
@@ -35,8 +34,8 @@ _length = Struct(">Q")
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """What one piece of work may take: bytes beside those of an idle child, and seconds by the clock on the wall. Of all
-    work under the same limits, so much is done `at_once`."""
+    """Limits of one piece of work: bytes beyond those of an idle child, and seconds of wall-clock time. `at_once`: how many pieces under
+    the same limits run at the same time."""
 
     memory: int
     seconds: float
@@ -44,7 +43,7 @@ class ProcessLimits:
 
 
 class Exceeded(Exception):
-    """The work took more than its limits allow, or ended its process; the message is a clause about it."""
+    """The work exceeded its limits, or ended its process; the message is a clause about it."""
 
 
 class _Died(Exception):
@@ -52,7 +51,7 @@ class _Died(Exception):
 
 
 class _Nursery:
-    """Starts the nursery process when it is first needed, and again when it is gone."""
+    """Starts the nursery process when it is first needed, and again if it is gone."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -197,7 +196,7 @@ def _target(function: str) -> Any:
 
 
 def confine(memory: int, seconds: float | None = None) -> None:
-    """From here on this process gets `memory` bytes of address space beyond what it has; with `seconds`, it ends then."""
+    """Limits this process to `memory` bytes of address space beyond what it has; with `seconds`, it also ends after that time."""
     more = _address_space() + memory
     resource.setrlimit(resource.RLIMIT_AS, (more, more))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

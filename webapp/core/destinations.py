@@ -46,7 +46,7 @@ def port(url: httpx.URL) -> int:
 
 @dataclass(frozen=True)
 class Fence:
-    """The networks that `setting` opens besides the public ones."""
+    """The public networks and those that `setting` opens."""
 
     networks: tuple[IPv4Network | IPv6Network, ...]
     setting: str

@@ -22,7 +22,7 @@ MOST_BRIEF, LONGEST_BRIEF = 6, 40  # of a folded group: fields, and characters o
 
 @dataclass(frozen=True)
 class EmptyChoice:
-    """Instead of an empty list: how to get something to choose."""
+    """Shown instead of an empty list: how to get something to choose."""
 
     text: str
     url: str = ""
@@ -66,17 +66,17 @@ class Input:
 
     @property
     def shown(self) -> bool:
-        """A field without effect is drawn all the same, but not shown: its value survives, and so does a problem."""
+        """Whether the field is shown. A field without effect is drawn but hidden, so that its value and its problem survive."""
         return self.applies or bool(self.error)
 
     @property
     def search(self) -> bool:
-        """Too many to look through: the form asks for a few letters of the name."""
+        """Whether there are too many options to look through: the form then asks for a few letters of the name."""
         return len(self.options) > MOST_LISTED
 
     @property
     def known(self) -> bool:
-        """Whether what it names is offered."""
+        """Whether the row that it names is offered."""
         return not self.value or any(value == self.value for value, _ in self.options)
 
     @property
@@ -123,7 +123,7 @@ class FormGroup:
             yield from group.every_input()
 
     def every_group(self) -> Iterator["FormGroup"]:
-        """Itself and everything inside it."""
+        """The group itself and everything inside it."""
         yield self
         for group in [*self.groups, *self.items]:
             yield from group.every_group()
@@ -134,7 +134,7 @@ class FormGroup:
 
     @property
     def brief(self) -> list[tuple[str, bool]]:
-        """What is set, as (words, whether it was changed): first what was changed."""
+        """The values that are set, as (words, whether it was changed): changed ones first."""
         if self.optional and not self.on:
             return [("off", False)]
         told = [
@@ -152,7 +152,7 @@ class FormGroup:
 
     @property
     def changes(self) -> int:
-        """Fields that differ from what the form compares with."""
+        """The number of fields that differ from the values that the form compares with."""
         if not self.on:
             return 0
         mine = sum(item.changed and item.shown for item in self.inputs)
@@ -160,7 +160,7 @@ class FormGroup:
 
     @property
     def folds(self) -> int:
-        """Advanced fields that are shown."""
+        """The number of advanced fields that are shown."""
         return sum(item.shown for item in self.advanced)
 
     @property
@@ -194,7 +194,7 @@ class Tree:
         return self._group("", "Run", self.root, raw, problems, base)
 
     def defaults(self, raw: Any = None) -> dict[str, Any]:
-        """What is used if nothing is said; with `raw`, for the sections that it chooses."""
+        """The defaults; with `raw`, those of the sections that it chooses."""
         found: dict[str, Any] = self._default(self.root)
         for name, sub in self._properties(self.root).items():
             options = _options(sub)
@@ -362,7 +362,7 @@ class Tree:
 
 
 def _moved(group: FormGroup) -> None:
-    """Fields that stand in another group of the same section go there."""
+    """Moves fields that belong to another group of the same section to it."""
     for each in [each for each in group.inputs if each.beside]:
         for other in group.groups:
             if other.path == _join(group.path, each.beside):

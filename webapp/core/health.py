@@ -1,6 +1,6 @@
-"""How the services are that this installation stands on, each within a bounded time.
+"""The state of the services on which this installation depends, each checked within a bounded time.
 
-The server's own answer to strangers (`/readyz`), and the administrators' page, read the same list.
+`/readyz`, which is open to strangers, and the administrators' page read the same list.
 """
 
 import logging
@@ -35,7 +35,7 @@ THREADS = 10  # checks that hang keep theirs; what then finds none is late, whic
 
 @dataclass(frozen=True)
 class ServiceState:
-    """`note`: what the service says of itself, or why it does not answer; for administrators only."""
+    """`note`: the service's own words, or why it does not answer; for administrators only."""
 
     state: State
     note: str
@@ -49,10 +49,10 @@ Check = Callable[[], ServiceState]
 
 
 class ServiceWatch:
-    """Looks at all services at once, waits `wait_s` seconds for them together, and remembers what it saw for `keep_s`.
+    """Checks all services at once, waits `wait_s` seconds for them together, and keeps the result for `keep_s`.
 
-    One caller looks. Others that come meanwhile get what was seen before, if anything was: threads that answer requests do
-    not pile up behind a service that hangs.
+    One caller checks. Other callers meanwhile get the previous result, if there is one, so that threads that answer requests do not pile up
+    behind a service that hangs.
     """
 
     def __init__(self, checks: Mapping[str, Check], wait_s: float = WAIT_S, keep_s: float = KEEP_S) -> None:
@@ -63,7 +63,7 @@ class ServiceWatch:
         self._at = float("-inf")
 
     def look(self) -> dict[str, ServiceState]:
-        """Name of each service -> how it is."""
+        """Name of each service -> its state."""
         if not self._lock.acquire(blocking=not self._seen):
             return self._seen
         try:
@@ -121,7 +121,7 @@ def _redis() -> ServiceState:
 
 
 def _workers() -> ServiceState:
-    """The first worker that answers; none can be asked while Redis, which carries the question, is away."""
+    """The first worker that answers. No worker can be asked while Redis, which carries the question, is down."""
     if not redis_answers():
         return ServiceState("away", "cannot be asked while Redis is away")
     answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []

@@ -1,4 +1,4 @@
-"""Since when silence says something about who is silent."""
+"""Since when a missing sign of life means something."""
 
 from datetime import datetime
 

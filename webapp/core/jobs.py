@@ -1,8 +1,8 @@
-"""Jobs that a worker carries out on a row: claimed, told of, ended once, and taken up again where their worker was lost.
+"""Jobs that a worker carries out on a row: claimed, reported on, ended once, and taken up again if their worker was lost.
 
-Who has claimed a job holds its advisory lock, which goes with the connection. A worker writes by an UPDATE that counts only
-while the row is open and that connection still holds the lock. So one worker has a job, an end is final, and who was cut off
-and comes back changes nothing of its successor's.
+Who has claimed a job holds its advisory lock, which goes with the connection. A worker writes by an UPDATE that counts only while the row
+is open and that connection still holds the lock. So one worker has a job, an end is final, and who was cut off and comes back changes
+nothing of its successor's.
 """
 
 import logging
@@ -84,7 +84,7 @@ class JobKind(Generic[Row]):
         return self.rows.filter(self.open, *ours, pk=job.pk)
 
     def save(self, job: Row, *names: str, **values: object) -> None:
-        """Writes these fields with a sign of life and tells open pages; what closes the row is its end. Raises JobLost."""
+        """Saves these fields with a sign of life and tells open pages; the write that closes the row is the job's end. Raises JobLost."""
         for name, value in {"seen_at": timezone.now(), **values}.items():
             setattr(job, name, value)
         if not self.held(job).update(**{name: getattr(job, name) for name in ("seen_at", *names, *values)}):
@@ -92,7 +92,7 @@ class JobKind(Generic[Row]):
         self.tell(job)
 
     def stop_asked(self, job: Row) -> Callable[[], bool]:
-        """Whether somebody wants it to end, asked of the database once a second however often it is called."""
+        """A function that tells whether somebody wants the job to end; it asks the database once a second, however often it is called."""
         due, wanted = Throttle(STOP_LOOK_S), False
 
         def look() -> bool:
@@ -103,7 +103,7 @@ class JobKind(Generic[Row]):
         return look
 
     def ask_to_stop(self, pk: int, **end: object) -> bool:
-        """One that waits ends at once, with these fields; one under way is to hear of it. False: it is over."""
+        """A waiting job ends at once, with these fields; one under way is told. False: it is over."""
         row = self.rows.filter(self.open, pk=pk)
         return bool(row.filter(self.queued).update(**end) or row.update(stopping=True))
 
@@ -137,7 +137,7 @@ def take_up_lost() -> int:
 
 
 class Throttle:
-    """True once in so many seconds at most."""
+    """True at most once in so many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._last = seconds, 0.0
@@ -150,7 +150,7 @@ class Throttle:
 
 
 class JobReport(Generic[Row]):
-    """How far a job is, told a few times a second at most. `at` raises `stopped`, where given, once somebody wants the end."""
+    """Reports a job's progress, a few times a second at most. `at` raises `stopped`, if given, once somebody wants the end."""
 
     def __init__(self, kind: JobKind[Row], job: Row, stopped: Exception | None = None) -> None:
         self.job = job

@@ -38,5 +38,5 @@ def differing(before: Any, after: Any, where: tuple[str | int, ...] = ()) -> Ite
 
 
 def _same(one: Any, other: Any) -> bool:
-    """In C, for most fields are the same; 1, 1.0 and True are equal, and yet not the same."""
+    """Compared in C, because most fields are the same; 1, 1.0 and True are equal in Python, but not the same."""
     return one == other and (type(one) is str or repr(one) == repr(other))

@@ -24,7 +24,7 @@ def printed(told: Any) -> str:
 
 
 class Problems:
-    """What is wrong with lines: the first ones in full, the others by their number."""
+    """The problems of lines: the first ones in full, the others as a number."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -69,7 +69,7 @@ class Lines(Generic[T]):
             raise CommandError(f"{self.path}: cannot be read: {error.strerror}") from error
 
     def bad(self, number: int, reason: str) -> None:
-        """A good line that turned out to be none."""
+        """Records a good line that turned out to be wrong."""
         self.good -= 1
         self.problems.add(f"{self.path}, line {number}", reason)
 

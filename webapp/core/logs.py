@@ -1,4 +1,4 @@
-"""What the log adds, the id of the request, and what it leaves out: keys that stand in addresses, and how a request came to be refused."""
+"""What the log adds, the id of the request, and what it leaves out: secrets in addresses, and tracebacks of refused requests."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ def asked_by() -> str:
 
 
 def hidden(text: str) -> str:
-    """`text` without the keys: "/invite/..." instead of "/invite/Xb3"."""
+    """`text` without the secrets: "/invite/..." instead of "/invite/Xb3"."""
     return IN_ADDRESS.sub(r"/\1/...", text)
 
 
@@ -85,7 +85,7 @@ class JsonLines(logging.Formatter):
 
 
 class NoSecrets(logging.Filter):
-    """Takes the keys out of the message and out of the arguments that it is made of."""
+    """Removes secrets from the message and from its arguments."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()

@@ -1,4 +1,4 @@
-"""Mail, where MAIL_URL names a server that takes it. The product does without: see `configured`."""
+"""Mail, if MAIL_URL names a server. The product works without: see `configured`."""
 
 import smtplib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Names every request, refuses what no view can use, and gives every error of the API its shape."""
+"""Names every request, refuses requests that no view can handle, and gives every error of the API its format."""
 
 import json
 from collections.abc import Callable

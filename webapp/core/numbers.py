@@ -1,4 +1,4 @@
-"""Numbers as requests write them."""
+"""Numbers in requests."""
 
 
 def whole(text: str, digits: int = 18) -> int | None:

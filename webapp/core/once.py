@@ -1,4 +1,4 @@
-"""What a request makes is made once, however often the request arrives: it carries a key, and says the same each time.
+"""A request makes its row once, however often the request arrives: it carries a key, and has the same content each time.
 
 The row that is made keeps both (`launch_key`, unique with `created_by`, and `launch_digest`), so a second click, tab or delivery gets the
 row of the first, and a key that comes back with another request is refused instead of answered with what it never asked for.
@@ -19,7 +19,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class Key(NamedTuple):
-    """The key, and the SHA-256 of what was asked for with it."""
+    """The key, and the SHA-256 of the request's content."""
 
     text: str
     digest: str

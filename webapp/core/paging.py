@@ -1,4 +1,4 @@
-"""Keyset paging: a page costs the same at row 10 and at row 100,000, and rows added meanwhile shift nothing."""
+"""Keyset paging: a page takes the same time at row 10 and at row 100,000, and rows that are added meanwhile do not shift it."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode

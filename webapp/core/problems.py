@@ -1,4 +1,4 @@
-"""What services raise when a request cannot be carried out; pages and the API each show it in their own way."""
+"""Errors that services raise if a request cannot be carried out; pages and the API each show them in their own way."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,7 @@ UNNAMED = {  # code and message of an error that has none of its own, by status
 
 
 def told(request: "HttpRequest", code: str, message: str, fields: list[dict[str, str]] | None = None) -> dict[str, Any]:
-    """The one shape of every error of the API: a code for programs, a message for people, the fields at fault, and an id
-    to quote."""
+    """The format of every error of the API: a code for programs, a message for people, the wrong fields, and an id to quote."""
     return {"error": {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}}
 
 

@@ -22,11 +22,11 @@ STARTING = timedelta(minutes=2)  # a head on a busy machine; longer than that so
 
 
 class RayAway(Exception):
-    """Ray does not answer, or not yet: trying again later helps."""
+    """Ray does not answer, or not yet: a later try may succeed."""
 
 
 class RayRefused(Exception):
-    """Ray answered that the request cannot be carried out: trying again does not help."""
+    """Ray answered that the request cannot be carried out: another try does not help."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RayJob:
 
 @dataclass(frozen=True)
 class JobResources:
-    """What Ray sets aside for a job."""
+    """The resources that Ray sets aside for a job."""
 
     cpus: float = 0
     gpus: float = 0
@@ -155,7 +155,7 @@ class _Missing(Exception):
 
 
 def _last_line(response: httpx.Response) -> str:
-    """Ray's errors are whole tracebacks; their last line is the reason."""
+    """The last line of one of Ray's errors, which are whole tracebacks: it has the reason."""
     lines = response.text.strip().splitlines()
     return lines[-1][:300] if lines else "nothing"
 
@@ -181,7 +181,7 @@ def client() -> RayClient:
 
 
 def local_head() -> str:
-    """What is known of a head of this machine that does not answer: never started, stopped, starting, or silent."""
+    """The state of a local head that does not answer: never started, stopped, starting, or silent."""
     found, up = facts(settings.VAR, "ray"), held(settings.VAR)
     if "address" not in found:
         if up:

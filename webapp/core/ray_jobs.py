@@ -51,7 +51,7 @@ Row = TypeVar("Row", bound=RayRow)
 
 @dataclass(frozen=True)
 class Entrypoint:
-    """What Ray is to start."""
+    """The command that Ray starts."""
 
     command: str
     environment: Mapping[str, str]
@@ -82,7 +82,7 @@ class RayJobKind(Generic[Row]):
         return f"{self.prefix}-{job.pk}-{attempt or job.attempt}"
 
     def attempt(self, job: Row, **conditions: object) -> QuerySet[Any]:
-        """The row, for an UPDATE, while it is in this attempt and as the conditions say."""
+        """The row, for an UPDATE, while it is in this attempt and meets the conditions."""
         return self.rows.filter(pk=job.pk, attempt=job.attempt, **conditions)
 
     def claim_again(self, job: Row) -> bool:
@@ -91,7 +91,7 @@ class RayJobKind(Generic[Row]):
         return bool(due.update(next_try_at=timezone.now() + LEASE))
 
     def hold(self, job: Row) -> None:
-        """Keeps the claim: to copy a large model takes longer than a lease."""
+        """Renews the claim, because copying a large model takes longer than a lease."""
         self.attempt(job, state="starting", ray_job_id="").update(next_try_at=timezone.now() + LEASE)
 
     def hand_over(
@@ -212,7 +212,7 @@ def said(found: RayJob | None) -> str:
 
 
 def death(found: RayJob) -> str:
-    """Why the process of a job that has ended spoke no last word."""
+    """Why the process of a job ended without a last message."""
     if found.status == "UNKNOWN":
         return "Its process is gone: Ray does not know the job any more. Perhaps Touchstone or Ray was restarted"
     end = f"Its process ended without a message (Ray: {found.status.lower()})"
@@ -228,7 +228,7 @@ def kill(client: RayClient | None, job: RayRow) -> None:
 
 
 def last_lines(client: RayClient | None, job: RayRow) -> list[str]:
-    """What the process printed last, as the database can store it."""
+    """The last output of the process, as the database can store it."""
     try:
         return [line.replace("\0", "␀") for line in client.last_lines(job.ray_job_id)] if client else []
     except (RayAway, RayRefused) as error:

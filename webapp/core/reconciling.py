@@ -1,7 +1,7 @@
-"""What Ray says is compared with what is believed here, and what differs is mended. What came of it is kept for the administrators' page.
+"""Compares what Ray says with the rows here, and repairs differences. The administrators' page shows the results.
 
-When Ray was heard last, since when it is silent, and what the last rounds compared stand in the cache: the workers that ask Ray write it, and the
-page asks nobody. What was mended is an entry of the audit log, written by the repair itself.
+The cache holds when Ray was last heard, since when it is silent, and what the last rounds compared. The workers that ask Ray write it, so
+the page asks nobody. A repair is an entry of the audit log, written by the repair itself.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ KINDS = ("runs", "jobs")
 
 @dataclass(frozen=True)
 class Silence:
-    """`why`: what the last question to Ray came to."""
+    """`why`: the result of the last question to Ray."""
 
     since: datetime
     why: str
@@ -40,13 +40,13 @@ class ComparedRound:
 
 
 def heard() -> None:
-    """Ray has answered."""
+    """Records that Ray has answered."""
     cache.set(HEARD, timezone.now().isoformat(), None)
     cache.delete(SILENT)
 
 
 def not_heard(why: str) -> None:
-    """Ray has not answered, or has refused to."""
+    """Records that Ray has not answered, or has refused."""
     before = silence()
     since = before.since if before else timezone.now()
     cache.set(SILENT, (since.isoformat(), why), None)
@@ -64,12 +64,12 @@ def silence() -> Silence | None:
 
 
 def compared(kind: str, alive: int, asked: int) -> None:
-    """A round over the jobs of one of KINDS is over."""
+    """Records that a round over the jobs of one of KINDS is over."""
     cache.set(ROUND + kind, (timezone.now().isoformat(), alive, asked), None)
 
 
 def rounds() -> dict[str, ComparedRound]:
-    """The last one of each kind; without those of which there has been none."""
+    """The last round of each kind; kinds without a round are left out."""
     found = cache.get_many([ROUND + kind for kind in KINDS])
     told = {kind: found[ROUND + kind] for kind in KINDS if ROUND + kind in found}
     return {kind: ComparedRound(datetime.fromisoformat(at), alive, asked) for kind, (at, alive, asked) in told.items()}

@@ -1,4 +1,4 @@
-"""Files that people send, past the operator's virus scanner: clamd, where CLAMD names one.
+"""Sends uploaded files to the operator's virus scanner: clamd, if CLAMD names one.
 
 Each file goes to clamd in pieces, by its command INSTREAM, before any view sees it.
 """
@@ -25,7 +25,7 @@ UNSCANNED = "The virus scanner did not check {name}, and this installation does 
 
 
 class NotScanned(Exception):
-    """The scanner is away, or did not take the file; the message says which."""
+    """The scanner is down, or did not take the file; the message says which."""
 
 
 def scan(address: str, pieces: Iterable[bytes]) -> str:

@@ -54,7 +54,7 @@ class DatabaseColumn(NamedTuple):
 
 
 def state() -> str:
-    """`current` or `differs`, looked at once a minute at most."""
+    """`current` or `differs`, checked once a minute at most."""
     found: str = (
         cache.get_or_set("schema", lambda: "differs" if differences() else "current", LOOK_EVERY_S) or "differs"
     )
@@ -64,8 +64,8 @@ def state() -> str:
 def differences() -> list[str]:
     """What the database lacks or has otherwise than the code expects, in words; nothing if they agree.
 
-    Columns that nobody writes any more count only if they refuse a row without them. Indexes and triggers that somebody
-    added are no difference.
+    Columns that nobody writes any more count only if they refuse a row without them. Indexes and triggers that somebody added are no
+    difference.
     """
     if waiting := _waiting():
         return [f"not applied: {name}" for name in waiting]

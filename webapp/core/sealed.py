@@ -1,4 +1,4 @@
-"""Secrets that must be read again, such as those we sign with: encrypted at rest under a key made from SECRET_KEY.
+"""Secrets that must be read again, such as signing keys: encrypted at rest under a key made from SECRET_KEY.
 
 SECRET_KEY_FALLBACKS still open what was sealed before the key was changed; `manage.py reencrypt` seals it again.
 """
@@ -21,7 +21,7 @@ class Unreadable(Exception):
 
 
 class SealedField(models.TextField):  # type: ignore[type-arg]  # Django's own class takes none
-    """Holds what `seal` returns, or nothing. A text for the database; by its class `reencrypt` finds all of them."""
+    """A field that holds the result of `seal`, or nothing. It is a text for the database; `reencrypt` finds all of them by the class."""
 
     def deconstruct(self) -> Any:
         name, _, args, kwargs = super().deconstruct()
@@ -52,7 +52,7 @@ def seal(secret: str) -> str:
 
 
 def unseal(sealed: str) -> str:
-    """What `seal` was given. Raises Unreadable when the key is another one by now."""
+    """The secret that `seal` was given. Raises Unreadable if the key has changed since."""
     try:
         return MultiFernet([_box(key) for key in _keys()]).decrypt(sealed.encode()).decode()
     except InvalidToken as error:

@@ -43,7 +43,7 @@ class WholeFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
 
 
 class KeptFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise, with the files in memory (2.6 MB). Ours are not compressed beforehand, so no variant is looked for."""
+    """WhiteNoise, with the files in memory (2.6 MB). Our files are not compressed in advance, so no variant is searched for."""
 
     def get_static_file(self, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None) -> WholeFile:
         headers = Headers([])

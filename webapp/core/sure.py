@@ -1,4 +1,4 @@
-"""The question before something goes for good: a page of its own, so that it is asked without scripts as well."""
+"""The question before something is deleted for good: a separate page, so that it works without scripts."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render

@@ -1,7 +1,7 @@
-"""What is counted for Prometheus while it happens.
+"""Counters for Prometheus.
 
-Each web process counts in a file of its own, and any of them adds up the files of all (`webapp.asgi` says where these lie). What
-Celery's workers do is counted in the cache, which all processes of an installation share: `count` and `counted`.
+Each web process counts in a file of its own, and any of them adds up the files of all (`webapp.asgi` says where these lie). What Celery's
+workers do is counted in the cache, which all processes of an installation share: `count` and `counted`.
 """
 
 import logging
@@ -70,7 +70,7 @@ def _route(request: HttpRequest | None) -> str:
 
 
 def registry() -> CollectorRegistry:
-    """What has been counted by all web processes of this machine, or by this one if no folder is set."""
+    """The counts of all web processes of this machine, or of this one if no folder is set."""
     if not (folder := os.environ.get(FOLDER)):
         return _ONE_PROCESS
     _forget_open_of_the_dead(Path(folder))
@@ -89,7 +89,7 @@ def _forget_open_of_the_dead(folder: Path) -> None:
 
 
 def count(name: str, numbers: Mapping[str, int]) -> None:
-    """Adds to the numbers of `name` that all processes share. A cache that is away costs the count and nothing else."""
+    """Adds to the numbers of `name` that all processes share. If the cache is down, only the count is lost."""
     try:
         for label, number in numbers.items():
             cache.add(_key(name, label), 0, None)

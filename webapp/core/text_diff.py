@@ -1,4 +1,4 @@
-"""What changed between two texts, line by line."""
+"""The changes between two texts, line by line."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,7 +17,7 @@ class DiffLine:
 
 
 def lines(before: str, after: str) -> list[DiffLine]:
-    """The changed lines with a little of what stands around them."""
+    """The changed lines with a few lines around them."""
     old, new = before.splitlines()[:MOST], after.splitlines()[:MOST]
     found: list[DiffLine] = []
     matcher = SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > MANY)

@@ -6,13 +6,13 @@ NO_NUL = "holds a NUL character, which cannot be stored"
 
 
 def one_line(text: str, most: int, message: str, field: str = "name") -> str:
-    """A name, without needless blanks. Raises Invalid with `message` at `field` if it is empty, has more than `most` characters, or
-    holds a NUL."""
+    """A name without extra spaces. Raises Invalid with `message` at `field` if it is empty, has more than `most` characters, or holds a
+    NUL."""
     return _of_length(" ".join(text.split()), most, message, field)
 
 
 def stripped(text: str, most: int, message: str, field: str) -> str:
-    """The same of a text that may have lines."""
+    """The same for a text that may have several lines."""
     return _of_length(text.strip(), most, message, field)
 
 

@@ -1,4 +1,4 @@
-"""Health, and the pages people see when something is in the way."""
+"""Health, and the pages that people see if something is wrong."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ RETRY_AFTER_S = 5
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200: this process answers. Nothing else is looked at, so that nobody restarts it because a database is away."""
+    """200: this process answers. Nothing else is checked, so that nobody restarts it because a database is down."""
     return JsonResponse({"web": "ok"})
 
 
@@ -50,7 +50,7 @@ def version(request: HttpRequest) -> HttpResponse:
 
 
 def problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
-    """A page that needs no database and no session, since either may be what is broken."""
+    """A page that needs no database and no session, because either may be broken."""
     context = {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
     return HttpResponse(render_to_string("errors/problem.html", context), status=status)
 

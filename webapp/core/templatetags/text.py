@@ -126,8 +126,8 @@ def _block_html(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text in pieces that are parsed by themselves, cut where a block begins: the time of some constructs grows with the
-    square of a piece's length. Most texts are one piece."""
+    """The text in pieces that are parsed separately, cut where a block begins: for some constructs the time grows with the square of a
+    piece's length. Most texts are one piece."""
     if len(text) <= MAX_PIECE:
         return [text]
     pieces: list[list[str]] = [[]]
@@ -178,7 +178,7 @@ def preview(text: str | None, most: int = 300) -> SafeString:
 
 
 def _whole(text: str) -> str:
-    """Without a formula at the end that has lost its own end, unless nothing else would be left."""
+    """The text without a formula at its end that was cut off, unless nothing else would be left."""
     last = max((found.end() for found in FORMULA.finditer(text)), default=0)
     broken = BROKEN.search(text, last)
     return text[: broken.start()] if broken and broken.start() else text

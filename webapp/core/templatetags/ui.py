@@ -84,7 +84,7 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
 
 @register.simple_tag
 def tone_icon(tone: str) -> SafeString:
-    """The shape that stands beside a message of this tone, so that colour is never alone."""
+    """The shape beside a message of this tone, so that colour is never alone."""
     return icon(TONES.get(tone, TONES["info"])["icon"])
 
 
@@ -156,7 +156,7 @@ def counted(count: int | None, plural: str) -> str:
 
 @register.filter
 def noun(plural: str, count: int) -> str:
-    """ "pairs" as it stands after the number."""
+    """ "pairs" in the form that follows the number."""
     return words.noun(count, plural)
 
 
