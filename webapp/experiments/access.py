@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a run of the caller's workspace, or 404; too small a role is refused."""
+"""Permissions of runs: each function returns a run of the caller's workspace, or answers 404. A role that is too low is refused."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def run_write(membership: Membership, run_id: int) -> Run:
 
 
 def runs_read(membership: Membership, ids: Sequence[int]) -> list[Run]:
-    """Several in this order, or 404 if one of them is not the workspace's: one query."""
+    """Several runs in this order, or 404 if one of them is not the workspace's: one query."""
     found = {run.pk: run for run in runs(may_read(membership).workspace_id).filter(pk__in=ids)}
     if len(found) < len(set(ids)):
         raise Http404("no such run")

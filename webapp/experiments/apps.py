@@ -6,9 +6,9 @@ class ExperimentsConfig(AppConfig):
     label = "experiments"
 
     def ready(self) -> None:
-        """Tells the pages of datasets what this app knows of an example, evaluations what runs have sampled and what
-        models were trained on, jobs how checkpoints are exported and tasks of claims made, imports how rollouts are gathered, runs what their
-        claims are measured by and which sweep or chain waits for them, and jobs when they have a place in the line."""
+        """Registers this app's functions with other apps: facts of examples for the pages of datasets; samples of runs and training data of
+        models for evaluations; exports of checkpoints and tasks of claims for jobs; gathered rollouts for imports; measures of claims,
+        sweeps and chains for runs that end; places in the line for jobs."""
         from .after import rounds as chains  # noqa: F401
         from .claims import measures, tasks  # noqa: F401  they register themselves
         from .lifecycle import waiting_line  # noqa: F401

@@ -1,5 +1,5 @@
-"""Writes of many rows in one statement: one JSON document in, one INSERT ... ON CONFLICT. Several times faster than the
-ORM's own bulk insert, which quotes every cell on its own; the ingest endpoint lives on this."""
+"""Writes of many rows in one statement: one JSON document in, one INSERT ... ON CONFLICT. Several times faster than the ORM's own bulk
+insert, which quotes every cell by itself. The ingest endpoint depends on this speed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,14 +63,14 @@ ON CONFLICT (run_id, path) DO UPDATE SET
 
 
 def upsert_rollouts(run_id: int, rows: Iterable[RolloutRow]) -> None:
-    """No two rows may share step, phase, group and index."""
+    """Writes rollouts. No two rows may share step, phase, group and index."""
     texts = [f'{{"step":{row.step},"content":{row.record.model_dump_json()}}}' for row in rows]
     if texts:
         _insert(ROLLOUTS, run_id, f"[{','.join(texts)}]")
 
 
 def upsert_artifacts(run_id: int, rows: Iterable[ArtifactRow]) -> None:
-    """No two rows may share a path."""
+    """Writes artifacts. No two rows may share a path."""
     texts = [f'{{"step":{row.step},"data":{row.data.model_dump_json()}}}' for row in rows]
     if texts:
         _insert(ARTIFACTS, run_id, f"[{','.join(texts)}]")

@@ -1,4 +1,4 @@
-"""Experiments, their runs, and all that a run tells: events, metrics, rollouts, log lines, artifacts."""
+"""Experiments, their runs, and all data of a run: events, metrics, rollouts, log lines, artifacts."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 
 LOGGED = "logged"
-"""The recipe of a run that another program trains and logs here: nothing of it is ours to start, stop or resume."""
+"""The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""
 
 
 RETRIES = 2
@@ -51,16 +51,17 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.select_related("experiment__workspace", "dataset_version__dataset", "model")
 
     def present(self) -> "RunQuerySet":
-        """Without those that the program which logged them has deleted, and may restore.
+        """Without the runs that the program that logged them has deleted, and may restore.
 
-        As EXISTS: of an outer join Postgres expects one row in two hundred to be left, and then reads all runs instead of walking an index.
+        As EXISTS: for an outer join Postgres expects one row in two hundred to be left, and then reads all runs instead of walking an
+        index.
         """
         deleted = Run.objects.filter(pk=models.OuterRef("pk"), logged__deleted_at__isnull=False)
         return self.exclude(models.Exists(deleted))
 
 
 class Run(models.Model):
-    """One training or evaluation process. States move only by conditional updates in `services`."""
+    """One training or evaluation process. Only conditional updates in `services` change its state."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -195,29 +196,28 @@ class Run(models.Model):
 
     @property
     def data(self) -> DatasetVersion:
-        """What a run that was launched here trains on. Raises Conflict for one that was logged from outside."""
+        """The version on which a run that was launched here trains. Raises Conflict for a run that was logged from outside."""
         if self.dataset_version is None:
             raise LoggedElsewhere
         return self.dataset_version
 
     @property
     def base(self) -> RegisteredModel:
-        """The model that a run that was launched here begins with. Raises Conflict for one that was logged from outside."""
+        """The model with which a run that was launched here begins. Raises Conflict for a run that was logged from outside."""
         if self.model is None:
             raise LoggedElsewhere
         return self.model
 
 
 class LoggedElsewhere(Conflict):
-    """Asks for what only a run has that was launched here (409)."""
+    """The request needs something that only a run launched here has (409)."""
 
     def __init__(self) -> None:
         super().__init__("Another program logged this run here: it has no data, model or job of this server.", "logged")
 
 
 class RunSlot(models.Model):
-    """A row that the config of a run names: the model or the version of a judge that stands at `path` in it. The base model
-    is one of them (`Run.model`)."""
+    """A row that the config of a run names: the model or the version of a judge at `path`. The base model is one of them (`Run.model`)."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="slots")
     role = models.CharField(max_length=40)
@@ -244,7 +244,7 @@ class RunSlot(models.Model):
 
 
 class RunJudge(models.Model):
-    """A judge that a run asks through this server: what it may use, what it has used, and why it cannot be asked, if so.
+    """A judge that a run asks through this server: its budget, its use, and why it cannot be asked, if so.
 
     A budget of null is none. Tokens are those of prompts and replies, money is in the unit of the endpoint's prices.
     """
@@ -331,8 +331,8 @@ class Rollout(models.Model):
 
 
 class GradedResponse(models.Model):
-    """A judged response that was drawn for people to grade as well, or that an alarm sent them, by its place in the run: a
-    response that comes twice is drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""
+    """A judged response that was drawn for people to grade as well, or that an alarm sent them, by its place in the run: a response that is
+    sent twice is drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting for its task"

@@ -1,4 +1,4 @@
-"""What the rooms share of the API of runs: its router, and the parameters that several operations take."""
+"""Shared parts of the API of runs: its router, and the parameters that several operations take."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Reads: lists, charts, histograms, rollouts, log. Every answer is bounded, however long a run has become."""
+"""Reads: lists, charts, histograms, rollouts, log. Every response is bounded, for any length of a run."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ def runs(workspace_id: int) -> RunQuerySet:
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:
-    """What the run loads. If several slots share a role, it names the first, and each stands under its path as well."""
+    """The models that the run loads, by role. If several slots share a role, it names the first, and each is under its path as well."""
     slots = list(run.slots.filter(model__isnull=False).select_related("model__base").order_by("id"))
     shared = {role for role, n in Counter(slot.role for slot in slots).items() if n > 1}
     found: dict[str, RegisteredModel] = {}

@@ -1,4 +1,4 @@
-"""What a recipe declares about its metrics, as JSON for pages and API. No page knows a metric by any other way."""
+"""The metrics that a recipe declares, as JSON for pages and API. No page knows a metric in another way."""
 
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -22,7 +22,7 @@ def recipe_of(name: str) -> Recipe | None:
 
 
 def label(recipe: str, key: str) -> str:
-    """What a key is called; the key itself if nobody has declared it."""
+    """The label of a key; the key itself if nobody has declared it."""
     found = recipe_of(recipe)
     metric = found.metric(key) if found else None
     return metric.label if metric else key
@@ -41,7 +41,7 @@ def keeps_first(recipe: str, key: str) -> bool:
 
 
 def brief(run: Run) -> str:
-    """What the run does, in a line: the title of its recipe, and what that declares of its config."""
+    """What the run does, in a line: the title of its recipe, and the values of the config that the recipe names."""
     if run.is_logged:
         return "Logged from outside"
     found = recipe_of(run.recipe)

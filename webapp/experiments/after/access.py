@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a step of a run's chain, or 404."""
+"""Permissions of chains: each function returns a step of a run's chain, or answers 404."""
 
 from django.http import Http404
 
@@ -17,5 +17,5 @@ def step_write(membership: Membership, run_id: int, step_id: int) -> tuple[Run, 
 
 
 def behind(membership: Membership, run_id: int, step_id: int) -> tuple[Run, ChainStep | None]:
-    """Where a new step is to stand; 0: behind the run itself."""
+    """The run of a chain and the step after which a new step would come; 0: after the run itself."""
     return step_write(membership, run_id, step_id) if step_id else (access.run_write(membership, run_id), None)

@@ -1,4 +1,4 @@
-"""What is launched once a run has finished, over the API."""
+"""Chains over the API: what is launched once a run has finished."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from .schemas import ChainOut, ChainStepIn, ChainStepOut
     "/runs/{run_id}/chain", response=ChainOut, summary="The chain of a run: what came before it, what waits for it"
 )
 def chain(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """Each step stands behind what it waits for."""
+    """Each step follows the run or step for which it waits."""
     root = queries.chain(run_of(request, run_id))
     return {"first": root.run and root.run.pk, "items": [queries.told(node) for node in queries.flat(root)]}
 
@@ -49,7 +49,7 @@ def add(
 
 @router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Take back a step that waits")
 def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any]:
-    """With those behind it. 409 if it was launched or refused."""
+    """Cancels the step and those after it. 409 if it was launched or refused."""
     membership = require(request)
     run, step = access.step_write(membership, run_id, step_id)
     step = services.cancel(membership, run, step)

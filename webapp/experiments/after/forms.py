@@ -1,4 +1,4 @@
-"""The form of a run, for one that is launched once another has finished."""
+"""The form of a run that is launched once another run has finished."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ from . import services
 
 @dataclass
 class StepForm(RunForm):
-    """`first`: the run it waits for, or that the step `behind` waits for."""
+    """`first`: the run for which it waits, or for which the step `behind` waits."""
 
     first: Run | None = None
     behind: ChainStep | None = None
     with_output: bool = True
 
     def stand(self, first: Run, behind: ChainStep | None) -> "StepForm":
-        """Where the step stands; what is there to begin with follows from it."""
+        """Sets the place of the step; the model with which it can begin follows from it."""
         self.first, self.behind = first, behind
         self.with_output = self.with_output and self.leaves
         return self
 
     @property
     def leaves(self) -> bool:
-        """Whether what is before it leaves a model that a run can begin with."""
+        """Whether the run or step before it leaves a model with which a run can begin."""
         return services.leaves_a_policy(self.behind.asked["recipe"] if self.behind else self._first.recipe)
 
     @property
@@ -44,7 +44,7 @@ class StepForm(RunForm):
         return str(self.behind or self.first)
 
     def begin(self) -> None:
-        """A new form shows the model that is there: the one that the run before it begins with."""
+        """Fills a new form with the model that exists: the one with which the run before it begins."""
         model = self.behind.asked["config"]["model"]["name"] if self.behind else self._first.base.name
         if self.with_output:
             self.raw["model"] = {**self.raw["model"], "name": model}

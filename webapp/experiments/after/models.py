@@ -1,13 +1,13 @@
-"""What is launched once a run has finished: a step of a chain."""
+"""Steps of a chain: runs and evaluations that are launched once a run has finished."""
 
 from django.db import models
 
 
 class ChainStep(models.Model):
-    """A run or an evaluation that waits for a run (`after`), or for a step before it that is itself not launched yet (`behind`).
+    """A run or an evaluation that waits for a run (`after`), or for an earlier step that is not launched yet (`behind`).
 
-    `asked` is the request as it was checked: recipe, config, dataset and, of a run, whether it begins with the model that the run before
-    it leaves behind. States move by conditional updates under the lock of the row.
+    `asked` is the request as it was checked: recipe, config, dataset and, for a run, whether it begins with the model that the previous run
+    leaves. States move by conditional updates under the lock of the row.
     """
 
     class Kind(models.TextChoices):

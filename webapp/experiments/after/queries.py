@@ -1,4 +1,4 @@
-"""A chain as it is drawn: what came before a run, and what waits behind it."""
+"""A chain for drawing: the runs before a run, and the steps that wait after it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ State = ChainStep.State
 
 @dataclass
 class ChainNode:
-    """A run, an evaluation, or a step that is neither yet. `why` says what it waits for, or why it never came."""
+    """A run, an evaluation, or a step that is not launched. `why` says what it waits for, or why it was never launched."""
 
     run: Run | None = None
     step: ChainStep | None = None
@@ -28,7 +28,7 @@ class ChainNode:
 
     @property
     def place(self) -> int:
-        """The id of a step that is not launched; 0 of what is."""
+        """The id of a step that is not launched; 0 for a run or an evaluation."""
         return self.step.pk if self.step and not self.run and not self.evaluation else 0
 
     @property
@@ -41,14 +41,14 @@ class ChainNode:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether something may be put behind it."""
+        """Whether a new step may come after it."""
         if self.run is not None:
             return True
         return self.step is not None and self.step.kind == ChainStep.Kind.RUN and self.step.state == State.WAITING
 
 
 def looks(step: ChainStep) -> str:
-    """Which state of runs a step looks like that is no run."""
+    """The state of runs whose look a step without a run has."""
     alike = {State.WAITING: "queued", State.REFUSED: "failed", State.CANCELLED: "cancelled"}
     return alike.get(State(step.state), "stopped")
 
@@ -93,7 +93,7 @@ def _next_level(level: list[ChainNode]) -> list[ChainNode]:
 
 
 def why(step: ChainStep) -> str:
-    """What it waits for, or why it never came."""
+    """What a step waits for, or why it was never launched."""
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
         return "What it launched was deleted" if gone else step.reason
@@ -118,7 +118,7 @@ def judges(workspace_id: int) -> Options:
 
 
 def flat(root: ChainNode) -> list[ChainNode]:
-    """Every step of the chain, each behind what it waits for."""
+    """Every step of the chain, each after the one for which it waits."""
     found = []
     for node in root.behind:
         found += [node, *flat(node)]

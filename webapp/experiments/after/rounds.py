@@ -1,7 +1,7 @@
-"""What workers do for chains: launch what waits for a run that has finished.
+"""The workers' part of chains: they launch the steps that wait for a run once it has finished.
 
-A message may come twice, at once, or not at all. A step is launched under its lock, in the transaction that writes what came of it: a
-killed worker leaves a step that waits or one that is launched, and the next round of upkeep finds the former.
+A message may come twice, at once, or not at all. A step is launched under its lock, in the transaction that stores the result. So a killed
+worker leaves a step that waits or one that is launched, and the next round of upkeep finds the former.
 """
 
 import logging
@@ -48,7 +48,7 @@ def notice(run: Run) -> None:
 
 
 def watch() -> None:
-    """Launches what a lost message has left waiting."""
+    """Launches the steps whose message was lost."""
     ready = ChainStep.objects.filter(state=State.WAITING, after__state=Run.State.FINISHED)
     for run_id in list(ready.order_by("after_id").values_list("after_id", flat=True).distinct()):
         try:
@@ -103,7 +103,7 @@ def _train(membership: Membership, step: ChainStep, first: Run) -> Run:
 
 
 def _with_judges(membership: Membership, config: dict[str, Any], judges: dict[str, str], first: Run) -> dict[str, Any]:
-    """The config, which names at these places the judges that the run before it has trained."""
+    """The config with the names of the judges that the previous run has trained, at these places."""
     config = deepcopy(config)
     for path, role in judges.items():
         section, _, last = path.rpartition(".")
@@ -112,7 +112,7 @@ def _with_judges(membership: Membership, config: dict[str, Any], judges: dict[st
 
 
 def _output(first: Run, role: str = POLICY) -> RegisteredModel:
-    """The model of this role that the run has left behind at its end."""
+    """The model of this role that the run has left at its end."""
     left = Artifact.objects.filter(run=first, registered__role=role).select_related("registered")
     newest = left.order_by("-step", "-id").first()
     if newest is None or newest.registered is None:

@@ -1,4 +1,4 @@
-"""What people do to the chain behind a run: add a step, take one back. Each checks, changes rows and audits."""
+"""Changes to the chain of a run: a step is added, a step is taken back. Each function checks, changes rows and audits."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,9 +29,9 @@ State, Kind = ChainStep.State, ChainStep.Kind
 
 @dataclass(frozen=True)
 class StepAsked:
-    """A step as it is asked for. `with_output`: the run begins with the model that the run before it leaves behind.
+    """A request for a step. `with_output`: the run begins with the model that the previous run leaves.
 
-    `judges`: places in the config that name a judge, such as `rewards.0.judge`, and the output of the run before it that is asked there.
+    `judges`: places in the config that name a judge, such as `rewards.0.judge`, and the output of the previous run that is asked there.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class StepAsked:
 def add(
     membership: Membership, run: Run, asked: StepAsked, behind: ChainStep | None = None, key: str | None = None
 ) -> ChainStep:
-    """A step that waits for `run`, or for a step `behind` which it stands. The same `key` adds one.
+    """Adds a step that waits for `run`, or for the step `behind`. The same `key` adds only one step.
 
     Raises ConfigInvalid with every field that is wrong, as the launch itself would; Invalid, Conflict, KeyReused.
     """
@@ -94,7 +94,7 @@ def _mine(membership: Membership) -> QuerySet[ChainStep]:
 
 
 def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: StepAsked) -> dict[str, Any]:
-    """The request with every default. What the run before it will leave is not there yet: its base model is looked at instead."""
+    """The request with every default. The output of the previous run does not exist yet, so its base model is checked instead."""
     if asked.kind == Kind.EVALUATION:
         return _checked_evaluation(membership, run, behind, asked)
     recipe, base = (behind.asked["recipe"], behind.asked["config"]["model"]["name"]) if behind else (run.recipe, "")
@@ -111,7 +111,7 @@ def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: 
 
 
 def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> dict[str, BaseSpec]:
-    """How the judges will be asked that a run of this recipe and config trains. Raises ConfigInvalid if it trains none."""
+    """How the judges will be asked that a run with this recipe and config trains. Raises ConfigInvalid if it trains none."""
     found = {}
     for path, role in judges.items():
         spec = resolve(recipe, stored(recipe, config)).asked_as(role) if recipe in RECIPES else None
@@ -180,7 +180,7 @@ def end(step: ChainStep, state: str, reason: str, actor: User | None) -> None:
 
 
 def invalid(error: ConfigInvalid | Invalid) -> dict[str, str]:
-    """The fields of either as one."""
+    """The fields of either error, as one mapping."""
     if isinstance(error, ConfigInvalid):
         return {problem.path: problem.message for problem in error.problems}
     return dict(error.fields) or {"": error.message}

@@ -1,4 +1,4 @@
-"""Pages of chains: what stands behind a run, and the forms that put something there."""
+"""Pages of chains: the steps after a run, and the forms that add one."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -22,7 +22,7 @@ from .forms import StepForm
 @never_cache
 @require_http_methods(["GET", "POST"])
 def chain_new(request: HttpRequest, run_id: int, behind_id: int, recipe: str) -> HttpResponseBase:
-    """The form of a run that is launched once what is before it has finished."""
+    """The form of a run that is launched once the previous one has finished."""
     membership = require(request)
     run, behind = access.behind(membership, run_id, behind_id)
     if recipe not in RECIPES:

@@ -14,7 +14,7 @@ class AlarmResponseOut(Schema):
 
 
 class AlarmOut(Schema):
-    """More responses than usual show what a policy does that games its reward, or (`flat`) several steps taught nothing. It asks for a
+    """More responses than usual show behaviour that games the reward, or (`flat`) several steps taught nothing. An alarm asks people to
     look, and proves nothing."""
 
     id: int

@@ -1,5 +1,5 @@
-"""Alarms of runs: their policy may be gaming its reward, or it learns nothing. Stored once each, told to webhooks, and sent to people on
-a click."""
+"""Alarms of runs: the policy may be gaming its reward, or it learns nothing. Each is stored once, sent to webhooks, and sent to people on a
+click."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Place = tuple[int, int, int]  # step, group, index
 
 @dataclass(frozen=True)
 class AlarmExample:
-    """A response that shows it; `text` is empty if it is gone, and ends in an ellipsis if it continues."""
+    """A response that shows it; `text` is empty if it is gone, and ends in an ellipsis if it was cut."""
 
     group: int
     index: int
@@ -39,7 +39,7 @@ class AlarmExample:
 
 @dataclass(frozen=True)
 class DescribedAlarm:
-    """An alarm in words. `asked`: responses of it that went to people; `left_out`: those nobody can be asked about, and `why`."""
+    """An alarm in words. `asked`: its responses that went to people; `left_out`: those about which nobody can be asked, and `why`."""
 
     row: RunAlarm
     data: AlarmData
@@ -64,20 +64,20 @@ class DescribedAlarm:
 
 
 def heading(alarms: Iterable[DescribedAlarm]) -> str:
-    """Over the alarms of a run."""
+    """The heading over the alarms of a run."""
     return heading_of([each.data.signal for each in alarms])
 
 
 def row(run: Run, event: RunEvent, data: AlarmData) -> RunAlarm:
-    """Each role of a run has alarms of its own."""
+    """The row of an alarm. Each role of a run has its own alarms."""
     content = data.model_dump(mode="json")
     subject = f"{data.role}: {data.subject}"[:200] if data.role else data.subject
     return RunAlarm(run=run, signal=data.signal, subject=subject, step=event.step, content=content, time=event.time)
 
 
 def store(run: Run, rows: Iterable[RunAlarm]) -> None:
-    """Part of the transaction that stores the events. What is told again, by a run that repeats steps, replaces what was
-    told, and is announced no second time."""
+    """Stores alarms, in the transaction that stores the events. An alarm that a run sends again, because it repeats steps, replaces the old
+    one and is not announced again."""
     found = {(each.signal, each.subject): each for each in rows}
     if not found:
         return
@@ -101,7 +101,7 @@ def _facts(run: Run, each: RunAlarm) -> dict[str, object]:
 
 
 def shown(run: Run) -> list[DescribedAlarm]:
-    """All alarms of the run, the newest step first, with excerpts of their responses. Three queries, however many."""
+    """All alarms of the run, newest step first, with excerpts of their responses. Three queries for any number."""
     rows = list(RunAlarm.objects.filter(run=run).order_by("-step", "signal", "subject"))
     if not rows:
         return []
@@ -138,8 +138,8 @@ def _texts(run: Run, places: set[Place]) -> dict[Place, tuple[str, float | None]
 
 
 def ask(membership: Membership, run: Run, alarm: RunAlarm) -> int:
-    """Sends the responses of the alarm to people, who grade them as they grade what `people.share` draws: in the run's project,
-    blind to the judge. How many were not there already; a second press sends none.
+    """Sends the responses of the alarm to people, who grade them as they grade what `people.share` draws: in the run's project, blind to
+    the judge. Returns the number of new ones; a second press sends none.
 
     Raises Conflict if the alarm names no response.
     """

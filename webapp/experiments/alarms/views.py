@@ -32,7 +32,7 @@ def run_alarms(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_alarm_people(request: HttpRequest, run_id: int, alarm_id: int) -> HttpResponseBase:
-    """One click from an alarm to tasks for people."""
+    """Makes tasks for people from an alarm, in one click."""
     membership = require(request)
     alarm = access.alarm_write(membership, run_id, alarm_id)
     try:

@@ -1,4 +1,4 @@
-"""Claims of papers by the API: methods, launching a study, its verdict. Reading needs the role reviewer, launching researcher."""
+"""Claims of papers over the API: methods, launching a study, its verdict. Reading needs the role reviewer, launching researcher."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -151,7 +151,8 @@ def launch(request: HttpRequest, payload: ClaimStudyIn, idempotency_key: LaunchK
     """All runs or none: 422 with every field that is wrong.
 
     Without `dataset` and `model`, a job makes the examples of the plan's constructed task and teaches a small model for it, once for the
-    workspace; the runs are launched when both are there. `state` and `making` say how far that is."""
+    workspace; the runs are launched when both are there. `state` and `making` show the progress.
+    """
     study = services.launch(
         access.may_write(require(request)),
         payload.plan,
@@ -171,7 +172,7 @@ def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
 
 @router.post("/claims/{study_id}/again", response=ClaimStandingOut, summary="Make or launch once more what failed")
 def again(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
-    """Helps a study whose task could not be made, or whose runs were refused. Any other study stays as it is."""
+    """Retries a study whose task could not be made, or whose runs were refused. Any other study stays as it is."""
     membership = require(request)
     return _standing(services.again(membership, access.study_write(membership, study_id)))
 

@@ -1,4 +1,4 @@
-"""Every arm of a plan with every seed, as ordinary runs and as steps behind them."""
+"""Launches every arm of a plan with every seed, as ordinary runs and as steps after them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from ..models import ChainStep, ClaimRun, ClaimStudy, Run
 
 
 def check(membership: Membership, plan: Plan, shared: Mapping[str, Any]) -> None:
-    """What can be known of the settings before there are data and a model. Raises ConfigInvalid with every field that is wrong."""
+    """Checks the settings as far as possible before there are data and a model. Raises ConfigInvalid with every wrong field."""
     problems: dict[tuple[str, str], FieldProblem] = {}
     for arm in plan.arms:
         for found in _problems(membership, plan, arm, shared):
@@ -48,7 +48,7 @@ def launch_arms(
     seeds: int,
     shared: Mapping[str, Any],
 ) -> None:
-    """Seed by seed, so that a line that is cut short has whole comparisons."""
+    """Launches seed by seed, so that an interrupted study has complete comparisons."""
     for seed in range(seeds):
         placed: dict[str, tuple[Run, ChainStep | None]] = {}
         for arm in plan.arms:
@@ -71,7 +71,7 @@ def launch_arms(
 
 
 def _asked(plan: Plan, arm: Arm, model: str, given: dict[str, Any]) -> chains.StepAsked:
-    """An arm that uses what an earlier one leaves, as a step behind that one's run."""
+    """An arm that uses the output of an earlier one, as a step after that one's run."""
     named = {
         place: output or RECIPES[plan.recipe_of(used)].outputs[0].role
         for place, (used, output) in plan.used(arm).items()

@@ -1,4 +1,4 @@
-"""What the finished run of a study is worth, by what its plan measures."""
+"""The measures of a finished run of a study, as its plan defines them."""
 
 from collections import defaultdict
 
@@ -11,7 +11,7 @@ from ..models import ClaimRun, Run
 
 @when_finished
 def keep(run: Run) -> None:
-    """Writes the measures of a run that has finished, if it belongs to a study. The same metrics give the same measures."""
+    """Stores the measures of a finished run, if it belongs to a study. The same metrics give the same measures."""
     row = ClaimRun.objects.select_related("study").filter(run=run).first()
     if row is None or row.study.plan not in PLANS:
         return

@@ -1,4 +1,4 @@
-"""Claims of papers put to the test: a study, and which arm and seed of it a run is; constructed tasks that were made here."""
+"""Tests of papers' claims: a study, the arm and seed of each of its runs, and the constructed tasks that were made here."""
 
 from django.db import models
 
@@ -6,8 +6,8 @@ from django.db import models
 class ClaimTask(models.Model):
     """A constructed task (`trainer.claims.tasks`) as this workspace has it: its examples and the small model that was taught for it.
 
-    `job` makes both, and they are entered together; either is null until then, and again if somebody deletes it. The workspace has
-    one row for each task, so that many who ask at once share one job. `form` is TASK_FORM of the program that makes it.
+    `job` makes both, and they are entered together. Each is null until then, and again if somebody deletes it. The workspace has one row
+    for each task, so that requests at the same time share one job. `form` is TASK_FORM of the program that makes it.
     """
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="claim_tasks")
@@ -33,8 +33,8 @@ class ClaimTask(models.Model):
 class ClaimStudy(models.Model):
     """A paper's claim put to the test: every arm of a plan (`trainer.metrics.claims`) with several seeds, as ordinary runs.
 
-    `plan_digest` is of what decides, as it stood at the launch. A study with a `task` waits until that is made; then its runs are launched
-    as they were `asked` for, or refused, which `problem` explains.
+    `plan_digest` is the digest of the rule of decision at the launch. A study with a `task` waits until that is made; then its runs are
+    launched as they were `asked` for, or refused, which `problem` explains.
     """
 
     class State(models.TextChoices):
@@ -64,10 +64,10 @@ class ClaimStudy(models.Model):
 
 
 class ClaimRun(models.Model):
-    """Which arm and seed of a study a run is. A run that is deleted takes it along, and the study misses a value.
+    """The arm and the seed of a run in a study. It is deleted with its run, and the study then lacks a value.
 
-    `step` instead of `run`: the run waits for what another run of the study leaves, and is not launched yet. `measures` is written when
-    the run finishes; null: it has not, yet.
+    `step` instead of `run`: the run waits for the output of another run of the study, and is not launched yet. `measures` is written when
+    the run finishes; null: it has not finished yet.
     """
 
     study = models.ForeignKey(ClaimStudy, on_delete=models.CASCADE, related_name="runs")

@@ -1,4 +1,4 @@
-"""Claims of papers, tested by ordinary runs: launching a study, and what it has shown so far."""
+"""Tests of papers' claims by ordinary runs: launching a study, and its result so far."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -44,14 +44,14 @@ class ArmRun:
 
     @property
     def over(self) -> bool:
-        """Nothing more comes of it by itself."""
+        """Whether its state can no longer change by itself."""
         if self.run:
             return self.run.state in OVER
         return self.step is None or self.step.state != ChainStep.State.WAITING or self._waits_for_nothing
 
     @property
     def _waits_for_nothing(self) -> bool:
-        """Whether the run that it waits for has ended without having finished."""
+        """Whether the run for which it waits has ended without finishing."""
         before = self.step.after if self.step else None
         return before is not None and before.state in OVER and before.state != Run.State.FINISHED
 
@@ -61,7 +61,7 @@ class ArmRun:
 
     @property
     def why(self) -> str:
-        """What a step waits for, or why it never came."""
+        """What a step waits for, or why it was never launched."""
         return why(self.step) if self.step else ""
 
 
@@ -73,8 +73,8 @@ class ArmRow:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a study is and what it shows. `changed`: the plan decides by something else than at the launch, so that what is
-    shown is by the new rule."""
+    """The progress of a study and its result. `changed`: the plan's rule of decision is not that of the launch, so the result uses the new
+    rule."""
 
     study: ClaimStudy
     plan: Plan
@@ -92,12 +92,12 @@ class Standing:
 
     @property
     def lost(self) -> int:
-        """Runs that are over without having finished."""
+        """The number of runs that ended without finishing."""
         return sum(cell.over and not cell.measures for cell in self.cells)
 
     @property
     def over(self) -> bool:
-        """Nothing more comes of it by itself."""
+        """Whether its state can no longer change by itself."""
         if self.study.state == State.WAITING:
             return self.making is not None and self.making.is_over and not self.made
         return all(cell.over for cell in self.cells)
@@ -110,17 +110,17 @@ class Standing:
 
     @property
     def made(self) -> bool:
-        """The task is there: its runs are launched within moments."""
+        """Whether the task exists: its runs are launched within moments."""
         return self.study.task is not None and tasks.is_ready(self.study.task)
 
     @property
     def planned(self) -> int:
-        """Runs that the launch will make."""
+        """The number of runs that the launch will make."""
         return len(self.plan.arms) * int(self.study.asked.get("seeds", 0))
 
 
 def plan_of(name: str) -> Plan:
-    """Raises Invalid if there is no such plan."""
+    """The plan of this name. Raises Invalid if there is none."""
     plan = PLANS.get(name)
     if plan is None:
         raise Invalid("There is no such claim.", {"plan": f"one of {', '.join(PLANS)}"})
@@ -137,12 +137,12 @@ def launch(
     config: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> ClaimStudy:
-    """Every arm with the seeds 0 to `seeds` - 1 as runs in the usual line, all of them or none. An arm that uses what an earlier one
-    leaves waits behind that one's run.
+    """Every arm with the seeds 0 to `seeds` - 1 as runs in the usual line, all of them or none. An arm that uses the output of an earlier
+    one waits for that one's run.
 
     Without `dataset` and `model` they are those of the plan's constructed task: the study waits until a job has made them, or is launched
-    at once if they are there. `config` has the settings that all arms share; None: the plan's. What an arm is about and the seed
-    stand above it. Raises Invalid or ConfigInvalid with every field that is wrong, KeyReused if the key came with another request.
+    at once if they are there. `config` has the settings that all arms share; None: the plan's. The values of the arm and the seed take
+    precedence. Raises Invalid or ConfigInvalid with every field that is wrong, KeyReused if the key came with another request.
     """
     plan = plan_of(name)
     asked = once.key(key, name, str(dataset), model, seeds, config)
@@ -200,7 +200,7 @@ def _checked(
 
 
 def _with_its_task(membership: Membership, study: ClaimStudy, plan: Plan, asked: dict[str, Any]) -> None:
-    """Launched at once if the task is there, and else when its job has made it."""
+    """Launches the study at once if the task exists, otherwise when its job has made it."""
     arms.check(membership, plan, asked["config"])  # first: what is no config may be no JSON that can be stored either
     study.asked = asked
     study.task = task = tasks.ask(membership, plan)
@@ -221,7 +221,7 @@ def _launch_on(membership: Membership, study: ClaimStudy, task: ClaimTask) -> No
 
 
 def begin(study_id: int) -> None:
-    """Launches the runs of a study that waits, if its task is made. Called by workers, perhaps twice or at once: one of them does it."""
+    """Launches the runs of a waiting study, if its task is made. Several workers may call it at once: one of them does it."""
     with transaction.atomic():
         rows = ClaimStudy.objects.select_for_update(no_key=True)
         study = rows.filter(pk=study_id, state=State.WAITING).first()
@@ -252,7 +252,7 @@ def _of_who_asked(study: ClaimStudy) -> Membership:
 
 
 def again(membership: Membership, study: ClaimStudy) -> ClaimStudy:
-    """Tries once more what could not be made or launched. Nothing changes in a study that is launched, or whose task is being made."""
+    """Retries what could not be made or launched. A study that is launched, or whose task is being made, does not change."""
     with transaction.atomic():
         held = ClaimStudy.objects.select_for_update(no_key=True).get(pk=study.pk)
         if held.task_id is None or held.state == State.LAUNCHED:

@@ -1,4 +1,4 @@
-"""Constructed tasks of claims in a workspace: made once by a job of the cluster, entered whole or not at all, found again afterwards."""
+"""Constructed tasks of claims in a workspace: made once by a job of the cluster, entered as a whole or not at all, and reused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,12 +61,12 @@ def ask(membership: Membership, plan: Plan) -> ClaimTask:
 
 
 def _named(plan: Plan, constructed: Setting) -> dict[str, Any]:
-    """What a task is known by within a workspace."""
+    """The fields that identify a task within a workspace."""
     return {"task": plan.task, "wanted": constructed.wanted, "form": TASK_FORM}
 
 
 def make(membership: Membership, task: ClaimTask) -> None:
-    """Sees that a job makes the task if it is not there: the one that is at it, or that one again if it has ended."""
+    """Starts a job that makes the task if it does not exist: the present job continues, or runs again if it has ended."""
     if task.job_id and WeightsJob.objects.filter(pk=task.job_id, state=WeightsJob.State.FINISHED).exists():
         task.refresh_from_db()  # the job's end and what it has made were written together
     if is_ready(task):
@@ -89,7 +89,7 @@ def make(membership: Membership, task: ClaimTask) -> None:
 
 @transaction.atomic
 def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
-    """Enters data and model, and begins the studies that wait for them. Raises Invalid; then nothing of it is entered."""
+    """Enters data and model, and launches the studies that wait for them. Raises Invalid; then nothing is entered."""
     membership = _maker(job)
     task = ClaimTask.objects.select_for_update(no_key=True).get(job=job)
     version = task.version or _version(membership, task, job, outcome)
@@ -101,7 +101,7 @@ def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _maker(job: WeightsJob) -> Membership:
-    """Somebody who asked for the task and may still write here: data and model are entered in their name."""
+    """A person who asked for the task and may still write here: data and model are entered in their name."""
     waiting = ClaimStudy.objects.filter(task__job=job, state=ClaimStudy.State.WAITING)
     asked = Q(user=job.created_by) | Q(user__in=waiting.values("created_by"))
     rows = Membership.objects.filter(asked, workspace=job.workspace).select_related("user", "workspace").order_by("pk")
@@ -129,7 +129,7 @@ def _version(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: 
 
 
 def _model(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: dict[str, Any]) -> RegisteredModel:
-    """The row that there is, if the job only wrote its folder again."""
+    """The existing row, if the job only wrote its folder again."""
     folder = _folder(job, outcome)
     if task.model is not None:
         return task.model

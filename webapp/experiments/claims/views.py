@@ -1,4 +1,4 @@
-"""Pages of claims: a card for each method, the form that launches a study, and how a study stands."""
+"""Pages of claims: a card for each method, the form that launches a study, and the state of a study."""
 
 import json
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class ClaimCard:
 
 @dataclass(frozen=True)
 class StudyCost:
-    """What putting a plan to the test takes: its runs with five seeds, and their seconds one after the other."""
+    """The cost of testing a plan: its runs with five seeds, and their seconds one after the other."""
 
     plan: Plan
     runs: int
@@ -60,7 +60,7 @@ class StudyCost:
 
 
 def cards(workspace_id: int) -> list[ClaimCard]:
-    """In the order of the registry; one query."""
+    """The cards in the order of the registry; one query."""
     paces = gallery.paces(workspace_id)
     return [_card(method, paces) for method in METHODS]
 
@@ -94,7 +94,7 @@ class StudyForm:
 
     @classmethod
     def blank(cls, membership: Membership, plan: Plan, size: str = "") -> "StudyForm":
-        """With the settings of this size of the plan, or of its smallest."""
+        """The form with the settings of this size of the plan, or of its smallest."""
         version = choices.fitting_version(membership.workspace_id, RECIPES[plan.recipe])
         chosen = f"{version.dataset_id}:{version.number}" if version else ""
         form = cls(membership, plan, dataset=chosen, size=size)
@@ -141,7 +141,7 @@ class StudyForm:
 
     @property
     def recipes(self) -> list[Recipe]:
-        """What trains its arms, each once."""
+        """The recipes that train its arms, each once."""
         return [RECIPES[name] for name in dict.fromkeys(map(self.plan.recipe_of, self.plan.arms))]
 
     @property
@@ -258,7 +258,7 @@ def study(request: HttpRequest, study_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def study_again(request: HttpRequest, study_id: int) -> HttpResponseBase:
-    """Makes or launches once more what failed."""
+    """Makes or launches again what failed."""
     membership = require(request)
     services.again(membership, access.study_write(membership, study_id))
     return redirect("claim_study", study_id)

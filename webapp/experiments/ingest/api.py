@@ -1,4 +1,4 @@
-"""The endpoints a training process talks to. Its run token is the only key; pages and API tokens do not fit here."""
+"""The endpoints for a training process. Its run token is the only key; sessions and API tokens do not work here."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.05, 0.4
 
 
 class RunToken(HttpBearer):
-    """`Authorization: Bearer <run token>`, checked against the run in the path. Leaves the run on `request.auth`."""
+    """`Authorization: Bearer <run token>`, checked against the run in the path. Sets `request.auth` to the run."""
 
     def authenticate(self, request: HttpRequest, token: str) -> tuple[Run, str] | None:
         match = request.resolver_match
@@ -57,7 +57,7 @@ router = Router(auth=RunToken(), tags=["ingest"])
 
 @router.get("/ingest/runs/{int:run_id}", response=RunAssignment, summary="What this run should do")
 def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
-    """Asked once by a starting process, which thereby shows its first sign of life."""
+    """The job of the process. It asks once when it starts, which is also its first sign of life."""
     run, token = request.auth  # type: ignore[attr-defined]
     _beat(run, token)
     models = queries.models_by_role(run)
@@ -124,8 +124,8 @@ def store_folders(request: HttpRequest, run_id: int) -> Links:
     openapi_extra=takes(EventBatch),
 )
 def post_events(request: HttpRequest, run_id: int) -> IngestReply:
-    """An empty batch is a heartbeat. 401: a newer attempt has taken over, stop. 422: an event is malformed and nothing
-    of the batch is stored. 503: the database is away, send the same batch again."""
+    """An empty batch is a heartbeat. 401: a newer attempt has taken over, stop. 422: an event is malformed and nothing of the batch is
+    stored. 503: the database is down, send the same batch again."""
     _, token = request.auth  # type: ignore[attr-defined]
     try:
         return events.apply(run_id, token, _read(request, EventBatch))
@@ -198,7 +198,7 @@ def verdicts(request: HttpRequest, run_id: int) -> KnownVerdicts:
 
 
 async def _replies(taken: questions.TakenQuestions) -> AsyncIterator[bytes]:
-    """Waits here, where waiting holds no thread; the database is looked at now and then."""
+    """The replies. It waits here because waiting holds no thread; the database is checked now and then."""
     left, pause, deadline = set(taken.keys), SHORTEST_LOOK_S, monotonic() + LONGEST_ANSWER_S
     while left and monotonic() < deadline:
         found = await database_sync_to_async(questions.ready)(taken, left)

@@ -41,7 +41,7 @@ from ..outputs import starting_points
 from ..people import graded
 
 TOLD_AS = {"paused": State.BLOCKED}
-"""A process that waits for something calls itself paused; of a run, that is what people do."""
+"""A process that waits calls itself paused; for a run, only people pause it."""
 
 
 class Fenced(Exception):
@@ -50,7 +50,7 @@ class Fenced(Exception):
 
 @dataclass
 class GatheredEvents:
-    """What the fresh events of one batch hold, sorted by where it goes."""
+    """The new events of one batch, sorted by the table into which they go."""
 
     steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
 
 
 def _completed(known: int, under_way: int) -> int:
-    """Steps that are done while `under_way` is: its own metrics make a step done, and work may continue in it after them."""
+    """The number of complete steps while `under_way` runs: a step's own metrics complete it, and its work may continue after them."""
     return known if under_way - 1 <= known <= under_way else under_way - 1
 
 
@@ -186,8 +186,8 @@ def _gather_metrics(
 
 
 def _summary(run: Run, summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
-    """The last value of what the recipe shows on top and of what evaluations measure; of these, and of the headline, also
-    the first, to tell what training has changed."""
+    """The last values of the metrics that the recipe shows on top and of the evaluations; for these, and for the headline, also the first
+    value, to show what training has changed."""
     news = {key: value for key, value in values.items() if recipe_metrics.remembers(run.recipe, key)}
     firsts = {
         key + recipe_metrics.FIRST: value for key, value in news.items() if recipe_metrics.keeps_first(run.recipe, key)
@@ -209,9 +209,10 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
 
 
 def _lose(run: Run, event: RunEvent, reason: str) -> bool:
-    """A run that has lost a process of its own continues by itself, as one does whose own process was lost (`jobs`).
+    """Lets a run that has lost one of its processes continue by itself, like a run whose main process was lost (`jobs`).
 
-    If it has neither made a step nor kept a checkpoint, it does not: a model that does not fit would take the machine's memory again.
+    If it has neither finished a step nor kept a checkpoint, it does not continue: a model that does not fit would fill the machine's memory
+    again.
     """
     has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
     if run.state in ENDS:
@@ -230,6 +231,6 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
 
 
 def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:
-    """By its number. By the clock only if the program does not say with which number its own begin: one that went back would
-    have this attempt's own end ignored, and the run would never be over."""
+    """Whether an event is from an earlier attempt, by its number. The clock decides only if the program does not send the number with which
+    its own events begin: if the clock went back, the end of this attempt would be ignored, and the run would never be over."""
     return event.seq < begins if begins else event.time < run.attempt_at

@@ -36,7 +36,7 @@ class AnsweredProject:
 
 
 def ready(workspace_id: int) -> list[AnsweredProject]:
-    """The workspace's projects with enough answers, those with most first. Gold tasks do not count: their answer is known."""
+    """The workspace's projects with enough answers, most answers first. Gold tasks do not count, because their answer is known."""
     found = (
         Answer.objects.filter(STANDS, project__workspace_id=workspace_id, project__kind__in=COMPARING)
         .filter(assignment__task__overlap__isnull=False)
@@ -51,10 +51,10 @@ def ready(workspace_id: int) -> list[AnsweredProject]:
 
 
 def train(membership: Membership, project: Project) -> Run:
-    """Publishes every answer as its person's, and starts a reward model on them. A second click gets the run of the first.
+    """Publishes every person's answers, and starts a reward model on them. A second click gets the run of the first.
 
-    Raises Conflict if there are too few answers, so many that a job must publish them, or no model to begin with, and
-    as `publish` and `launch` do.
+    Raises Conflict if there are too few answers, so many that a job must publish them, or no model to begin with, and as `publish` and
+    `launch` do.
     """
     answers = next((each.answers for each in ready(project.workspace_id) if each.project.pk == project.pk), 0)
     if answers < LEAST:

@@ -1,4 +1,4 @@
-"""What must hold before a run is written. Nothing here changes a row except freezing the version a run trains on."""
+"""Checks before a run is written. Nothing here changes a row, except that the version on which a run trains is frozen."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,7 +58,8 @@ class FilledSlot:
 class RunPlan:
     """A run that may be written: everything it refers to exists and fits.
 
-    `config` names models, also where `aliases` ({place in the config: alias}) were given: what a run begins with stays true when they move.
+    `config` names models, also if `aliases` ({place in the config: alias}) were given: the record of a run's model stays true when an alias
+    moves.
     """
 
     recipe: Recipe
@@ -117,7 +118,7 @@ def plan(
 
 
 def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
-    """Names the models in the config if it names aliases; what stood there, by its place."""
+    """Replaces aliases in the config by the names of their models; returns {place: alias}."""
     aliases = {}
     for slot in slots:
         if slot.model is not None and (name := at(told, slot.path)) != slot.model.name:
@@ -165,7 +166,7 @@ def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
 
 
 def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
-    """Rewards of a user's own that a run of this server cannot have."""
+    """Problems of a user's own rewards that a run of this server cannot have."""
     for i, part in enumerate(getattr(config, "rewards", [])):
         if isinstance(part, HttpPart) and relay.endpoint(workspace_id, part.endpoint) is None:
             reason = f"no reward service is called {part.endpoint!r}; name its address under Models, Endpoints"
@@ -214,7 +215,7 @@ def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion 
 
 
 def missing(choice: DatasetChoice) -> str:
-    """Why there is no version for it, in words."""
+    """Why the choice has no version, in words."""
     if choice.id is None and not choice.name:
         return "choose a dataset"
     which = f"{choice.name!r}" if choice.id is None else f"with the id {choice.id}"
@@ -232,9 +233,9 @@ def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: Dataset
 
 
 def continues(plan: RunPlan, source: Run, step: int) -> None:
-    """Whether what is planned can continue from a checkpoint of `source`: what the weights rest on must be the same.
+    """Checks whether the planned run can continue from a checkpoint of `source`: what determines the weights must be the same.
 
-    Raises ConfigInvalid with what is not.
+    Raises ConfigInvalid with the differences.
     """
     problems = []
     if plan.recipe.name != source.recipe:
@@ -254,8 +255,8 @@ def continues(plan: RunPlan, source: Run, step: int) -> None:
 
 
 def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
-    """The version as it will stay: a draft that a run trains on is frozen with the launch, and nobody deletes it before the
-    transaction ends. Raises Invalid."""
+    """The frozen version: a draft on which a run trains is frozen by the launch, and nobody can delete it before the transaction ends.
+    Raises Invalid."""
     if version.state == DatasetVersion.State.FROZEN:
         datasets.hold(version)
         return version

@@ -1,4 +1,4 @@
-"""Which device a run would be on, before it is launched: what is known here, without torch."""
+"""The device on which a run would be, before the launch: as far as it is known here, without torch."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from ..lifecycle.commands import trainer_command
 
 @dataclass(frozen=True)
 class Expected:
-    """What trains, in words, and how that is known."""
+    """The device, in words, and how it is known."""
 
     value: str
     how: str
 
 
 def expected() -> Expected:
-    """The page of a run says what it was in fact."""
+    """The expected device. After the launch, the page of a run shows the real one."""
     if _elsewhere():
         there = cluster.known()
         if there is None:
@@ -43,7 +43,7 @@ def expected() -> Expected:
 
 
 def problems(config: Mapping[str, Any]) -> Iterator[FieldProblem]:
-    """What would leave this machine's card idle without anybody having said so. A cluster of one's own is not known."""
+    """Problems that would leave this machine's card idle without a decision of the user. A cluster of the user's own is not known."""
     if _elsewhere():
         return
     found = cards()

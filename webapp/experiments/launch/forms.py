@@ -1,4 +1,4 @@
-"""The form that launches a run: what is chosen beside the config, the config itself, and what follows from both."""
+"""The form that launches a run: the choices besides the config, the config itself, and what follows from both."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ WHATS |= {schedule.FIELD: "Start not before", retries.FIELD: "Retries"}
 
 @dataclass
 class RunForm:
-    """State of the form between two requests. `base` is what changes are marked against: a run, or the defaults."""
+    """The state of the form between two requests. `base` is what changes are compared with: a run, or the defaults."""
 
     membership: Membership
     recipe: str = "policy"
@@ -63,7 +63,7 @@ class RunForm:
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
-        """With the defaults, and the version that `dataset` names, or one that the recipe can train on."""
+        """The form with the defaults, and with the version that `dataset` names, or one on which the recipe can train."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.raw = form.tree.defaults()
         models = form.model_choices
@@ -79,7 +79,7 @@ class RunForm:
 
     @classmethod
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
-        """Prefilled to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
+        """The form filled in to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
         version = run.data
         raw = stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
@@ -97,7 +97,7 @@ class RunForm:
 
     @classmethod
     def posted(cls, membership: Membership, post: Mapping[str, str], forked_from: Run | None = None) -> "RunForm":
-        """What was typed, changed by the button that was pressed: a list item more or less, or form <-> JSON."""
+        """The form as typed, changed by the pressed button: one list item more or less, or a switch between form and JSON."""
         form = cls(membership, forked_from=forked_from)
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
@@ -150,7 +150,7 @@ class RunForm:
 
     @property
     def to_fix(self) -> list[tuple[str, str]]:
-        """Where the problems are, in the order of the page: the id of each place and what is written over it."""
+        """The problems in the order of the page: the id of each field and its label."""
         if self.as_json:
             return []
         whats = [(f"f-{name}", label) for name, label in WHATS.items() if name in self.problems]
@@ -164,14 +164,14 @@ class RunForm:
 
     @cached_property
     def leaking(self) -> dict[str, Any]:
-        """What is trained on and held out as well, {"leaks", "near"}; nothing without a dataset."""
+        """Prompts that are both trained on and held out, {"leaks", "near"}; empty without a dataset."""
         workspace_id = self.membership.workspace_id
         version = choices.named_version(workspace_id, self.dataset)
         return trained_on.leaking(workspace_id, version, self.recipe, self.raw) if version else {}
 
     @property
     def model_choices(self) -> list[str]:
-        """What a run can begin with, newest first."""
+        """The models with which a run can begin, newest first."""
         return list(inference.usable(self.membership.workspace_id).values_list("name", flat=True)[:MAX_CHOICES])
 
     @property
@@ -186,7 +186,7 @@ class RunForm:
 
     @property
     def outline(self) -> list[Line]:
-        """The phases of the run, as far as they can be told."""
+        """The phases of the run, as far as they are known."""
         return RECIPES[self.recipe].schema.outline(self.raw)
 
     @property
@@ -197,7 +197,7 @@ class RunForm:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What the data means for the config, as far as the version is counted."""
+        """Notes on the data for the config, as far as the version is counted."""
         version = choices.named_version(self.membership.workspace_id, self.dataset)
         counts = training_counts.kept(version) if version else None
         try:
@@ -211,7 +211,7 @@ class RunForm:
 
     @cached_property
     def memory(self) -> memory.ShownForecast:
-        """What the run would need of memory, as far as it can be told."""
+        """The memory that the run would need, as far as it is known."""
         try:
             config = resolve(self.recipe, self.raw)
         except ConfigInvalid:
@@ -230,7 +230,7 @@ class RunForm:
                     put(self.raw, path.split("."), text)
 
     def _of_another_kind(self, path: list[str], kind: str) -> None:
-        """Empties the first item of a list whose kind is about to change, for another kind has other fields."""
+        """Empties the first item of a list if its kind is about to change, because another kind has other fields."""
         items = self.raw.get(path[0])
         if path[1:] == ["0", "kind"] and isinstance(items, list) and items and isinstance(items[0], dict):
             items[0] = {} if items[0].get("kind") != kind else items[0]
@@ -252,7 +252,7 @@ class RunForm:
         return not self.problems
 
     def _starts(self) -> datetime | None:
-        """When, as it was typed; what is wrong with it is a problem."""
+        """The typed time of the start; an error in it is a problem."""
         try:
             moment = moments.read(self.not_before)
             told = schedule.problem(moment, timezone.now())
@@ -263,7 +263,7 @@ class RunForm:
         return moment
 
     def _tries(self) -> int:
-        """How often it continues by itself, as it was typed; what is wrong with it is a problem."""
+        """The typed number of retries; an error in it is a problem."""
         count = whole(self.retries.strip() or str(RETRIES), 4)
         if count is None or count > retries.MOST:
             self.problems[retries.FIELD] = f"must be a whole number between 0 and {retries.MOST}"

@@ -1,4 +1,4 @@
-"""What a run will need of memory, for the launch form and for the check before the queue."""
+"""The memory that a run will need, for the launch form and for the check before the queue."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ TURNS = {"": "", "sampling": "while sampling", "gradients": "while training", "u
 
 @dataclass(frozen=True)
 class ForecastRow:
-    """A part of what a process holds. `counts`: it is there at the worst moment."""
+    """A part of the memory of a process. `counts`: it is in use at the peak."""
 
     label: str
     size: str
@@ -38,7 +38,7 @@ class ShownForecast:
 
     @property
     def there(self) -> str:
-        """How much there is; empty if it is not known."""
+        """The available memory; empty if it is not known."""
         device = self.found.device if self.found else None
         return f"{_size(device.memory)} of {device.name}" if device else ""
 
@@ -48,12 +48,12 @@ class ShownForecast:
 
     @cached_property
     def processes(self) -> list[tuple[str, list[ForecastRow]]]:
-        """By label of the process; those that there are several of say how many."""
+        """The processes by label; a process that runs several times says how often."""
         return [(_label(each), _rows(each)) for each in self.found.processes] if self.found else []
 
 
 def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
-    """For a valid config."""
+    """The forecast for a valid config."""
     if model is None:
         return ShownForecast(unknown="choose a model first")
     try:
@@ -63,7 +63,7 @@ def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
 
 
 def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
-    """What does not fit into what the cluster has, at the first field that would help; nothing if either is unknown."""
+    """Problems if the run does not fit into the cluster's memory, at the first field that would help; none if either is unknown."""
     try:
         shape = shape_of(model)
     except ShapeUnknown:
@@ -87,7 +87,7 @@ def shape_of(model: RegisteredModel) -> ModelShape:
 
 
 def device() -> Device | None:
-    """Where the cluster would put a run: on a GPU if it has some, else on its largest machine. None if it is not known."""
+    """The device on which the cluster would put a run: a GPU if it has some, else its largest machine. None if it is not known."""
     there = cluster.known()
     if there is None:
         return None

@@ -1,7 +1,7 @@
-"""What the fields of a run's form offer that name a thing: models, judges, reward services, functions.
+"""The options of the fields in a run's form that name a thing: models, judges, reward services, functions.
 
-A config names things by their names, so the value of an option is a name too. What is chosen and not offered (any more)
-stays in its field, for the check to say what is wrong with it.
+A config names things by their names, so the value of an option is a name too. A chosen value that is not offered (any more) stays in its
+field, and the check reports it.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ EMPTY = {"grading_projects": f"{grading.NAME} (made for it)"}
 
 
 def fill(workspace_id: int, drawn: FormGroup, recipe: Recipe) -> FormGroup:
-    """Gives every field that names something what there is. One query for each list, however many fields offer it."""
+    """Gives every field that names a row its options. One query for each list, for any number of fields."""
     known: dict[tuple[str, ...], Options] = {}
     for group in drawn.every_group():
         for each in group.inputs:
@@ -58,7 +58,7 @@ def fill(workspace_id: int, drawn: FormGroup, recipe: Recipe) -> FormGroup:
 
 
 def _licences(workspace_id: int, drawn: FormGroup) -> None:
-    """Beside each judge that is chosen, what is known about it."""
+    """Adds what is known about each chosen judge."""
     chosen = [
         each for each in drawn.every_input() if each.source.startswith("judge_names") and each.value and each.shown
     ]
@@ -76,7 +76,7 @@ def _what(key: tuple[str, ...]) -> str:
 def _reader(
     workspace_id: int, field: Input, group: FormGroup, recipe: Recipe
 ) -> tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, str]]]]:
-    """What tells its list from others, and who reads it."""
+    """The key of a field's list of options, and the function that reads it."""
     source, _, detail = field.source.partition(":")
     if source == "models":
         heads = next((slot.heads for slot in recipe.slots if slot.at(field.path)), ("lm",))

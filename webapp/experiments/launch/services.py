@@ -153,7 +153,7 @@ def fork(
     not_before: datetime | None = None,
     retries: int | None = None,
 ) -> Run:
-    """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
+    """Runs `run` again with changes: `overrides` is laid over its config; the other values stay as they were.
 
     With `start_step` the new run continues from that checkpoint of `run`. Raises Conflict if it keeps none of that step.
     """

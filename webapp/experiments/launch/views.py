@@ -40,7 +40,7 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """The form filled in as run `run_id` was; what is changed is marked."""
+    """The form filled in with the values of run `run_id`; changes are marked."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     if run.is_logged:

@@ -1,4 +1,4 @@
-"""What is done to a run after its launch, over the API."""
+"""Changes to a run after its launch, over the API."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -35,8 +35,8 @@ def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
 
 @router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
 def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, Any]:
-    """Stopping a run that is over changes nothing. `now`: it is ended without waiting for its step, which is lost; also if it is
-    stopping already."""
+    """Stopping a run that is over changes nothing. `now`: the run ends without finishing its step, which is lost; also if it is stopping
+    already."""
     membership = require(request)
     does = services.stop_now if now else services.stop
     return serializers.run(does(membership, access.run_write(membership, run_id)))
@@ -75,8 +75,8 @@ def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[s
 
 @router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit how long it may run")
 def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str, Any]:
-    """All its attempts together, without what it waits in the line. Then it stops after its step, with a checkpoint, and is resumed
-    only with a new limit (409, `time_limit`). 422 if that much is used already."""
+    """The limit is for all attempts together, without the time in the line. At the limit the run stops after its step, with a checkpoint,
+    and is resumed only with a new limit (409, `time_limit`). 422 if that much is used already."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
@@ -85,8 +85,8 @@ def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str
 
 @router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")
 def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> dict[str, Any]:
-    """Once they have used it, the run stops with a checkpoint, and is resumed only with a new limit (409, `spending_limit`). 422 if
-    that much is used already. A judge may have a budget of its own, for which the run waits instead."""
+    """The limit is for all judges together. At the limit the run stops with a checkpoint, and is resumed only with a new limit (409,
+    `spending_limit`). 422 if that much is used already. A judge may have its own budget, for which the run waits instead."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     given = payload.dict(exclude_unset=True)

@@ -1,7 +1,7 @@
-"""The line and the places: runs, and jobs that need weights, those of evaluations and judges among them.
+"""The line and the places: runs, and jobs that need weights, also those of evaluations and judges.
 
-No process of a run waits for a job, nor does a job for another: what has a place ends without anybody who waits for one. A checkpoint
-that is evaluated within a run is evaluated by the run's own process.
+No process of a run waits for a job, nor does a job for another job. So everything that has a place ends without waiting for a place. A
+checkpoint that is evaluated within a run is evaluated by the run's own process.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,7 +18,7 @@ from . import resources, together
 
 @dataclass(frozen=True)
 class Claimant:
-    """One of `run` and `job` is there. `since`: when it was asked for; `gpus`: that it asks for, or has."""
+    """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `gpus`: the number that it asks for, or has."""
 
     workspace_id: int
     since: datetime
@@ -47,7 +47,7 @@ class Claimant:
 
     @property
     def reason(self) -> str:
-        """As it is stored."""
+        """The reason as it is stored."""
         return self.run.state_reason if self.run else self.row.problem  # type: ignore[union-attr]
 
 
@@ -60,7 +60,7 @@ def of_job(job: WeightsJob) -> Claimant:
 
 
 def launched(states: Collection[str]) -> RunQuerySet:
-    """The runs in these states that were launched here: one that was logged from outside takes no place."""
+    """The runs in these states that were launched here. A run that was logged from outside takes no place."""
     return Run.objects.filter(state__in=states).exclude(recipe=LOGGED)
 
 
@@ -70,7 +70,7 @@ def waiting() -> list[Claimant]:
 
 
 def placed() -> list[Claimant]:
-    """With the names of all of them; of runs that train together one."""
+    """All that have a place, with their names; one for runs that train together."""
     runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
     return [*map(of_run, runs), *map(of_job, weights_line.placed().order_by("id"))]
 

@@ -1,4 +1,4 @@
-"""How the process of a run is started, and whether what it samples with is there."""
+"""The command that starts the process of a run, and whether its sampler is installed."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -19,14 +19,14 @@ def trainer_command(config: Mapping[str, Any]) -> str:
 
 
 def sampler_is_missing(config: Mapping[str, Any]) -> bool:
-    """True if a run with this config would fail for want of vLLM. A cluster with a command of its own is not known."""
+    """True if a run with this config would fail because vLLM is missing. For a cluster with its own command this is not known."""
     if settings.VLLM_ENVIRONMENT is None or not _starts_vllm(config):
         return False
     return not _made() and find_spec("vllm") is None
 
 
 def _starts_vllm(config: Mapping[str, Any]) -> bool:
-    """A server is elsewhere; to call it takes no vLLM."""
+    """Whether the run starts vLLM itself. A server runs elsewhere, and calling it needs no vLLM."""
     return bool(config.get("sampler", {}).get("kind") == "vllm")
 
 

@@ -1,4 +1,4 @@
-"""For about how long a run continues, and when the next places are free. What is not known is None, never a guess."""
+"""For about how long a run continues, and when the next places are free. An unknown value is None, never a guess."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -31,8 +31,8 @@ def left_of_job(job: WeightsJob, now: datetime) -> float | None:
 
 
 def until(wanted: float, frees: Iterable[tuple[float | None, float]]) -> float | None:
-    """Seconds until `wanted` are free; `frees` holds after how long each who has some gives back how many. None if those of whom
-    it is known do not suffice."""
+    """Seconds until `wanted` are free; `frees` lists (seconds, number given back) for each holder. None if the known ones are not
+    enough."""
     if wanted <= 0:
         return 0.0
     for seconds, count in sorted((after, count) for after, count in frees if after is not None):
@@ -43,7 +43,7 @@ def until(wanted: float, frees: Iterable[tuple[float | None, float]]) -> float |
 
 
 def about(seconds: float) -> str:
-    """In steps so coarse that a text with it changes seldom: about 6 min, about 3 hours."""
+    """The time in coarse steps, so that a text with it changes seldom: about 6 min, about 3 hours."""
     if seconds < 1.5 * MINUTE:
         return "about a minute"
     if seconds < 10 * MINUTE:

@@ -1,7 +1,7 @@
-"""Runs as Ray jobs: submitting them, and noticing when one has died. Called by the workers only.
+"""Runs as Ray jobs: submitting them, and detecting dead ones. Called by the workers only.
 
-What all our jobs with Ray have in common is in `webapp.core.ray_jobs`. Here is what belongs to runs: the line that they wait in,
-their checkpoints, from which one whose process was lost continues, and pauses.
+`webapp.core.ray_jobs` has what all our jobs with Ray share. This module has what belongs to runs: the line, checkpoints from which a run
+continues after its process was lost, and pauses.
 """
 
 import json
@@ -103,7 +103,7 @@ def _claim(run: Run) -> bool:
 
 
 def _take(run: Run) -> bool:
-    """The place is its own, and with it that of the runs which its process is to train as well."""
+    """Takes the place for the run, and for the runs that its process is to train as well."""
     lease = timezone.now() + LEASE
     if not move(run, State.STARTING, reason="Handing it to Ray", next_try_at=lease, carried_by=""):
         return False
@@ -114,8 +114,8 @@ def _take(run: Run) -> bool:
 
 
 def stop(run_id: int) -> None:
-    """A run that was never submitted is over, or paused, at once, and one that has to stop at once is ended. Otherwise its process
-    hears of it with its next heartbeat."""
+    """Ends a run that was never submitted, or pauses it, at once; ends a run that must stop at once. Any other process is told with its
+    next heartbeat."""
     asked = Run.objects.filter(state__in=ENDS).with_names()
     if run := asked.filter(id=run_id, ray_job_id="", heartbeat_at=None).first():
         to = ENDS[run.state]
@@ -126,7 +126,7 @@ def stop(run_id: int) -> None:
 
 
 def remove_folder(run_id: int) -> None:
-    """Erases what a deleted run wrote. Raises StoreAway, and is done again."""
+    """Deletes the files of a deleted run. Raises StoreAway, and is called again."""
     if not Run.objects.filter(id=run_id).exists():
         with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the run, and not yet its files
             shutil.rmtree(settings.VAR / "runs" / str(run_id), ignore_errors=True)
@@ -154,7 +154,7 @@ def watch() -> datetime:
 
 
 def _put_back() -> None:
-    """Runs that another one was to carry, which does not start any more, wait in the line again."""
+    """Puts runs back into the line whose carrier does not start any more."""
     for run in together.let_go():
         with transaction.atomic():
             if move(run, State.QUEUED, sources=(State.STARTING,), carried_by="", next_try_at=timezone.now()):
@@ -169,7 +169,7 @@ def _web_answers() -> bool:
 
 
 def _inspect(run: Run, now: datetime, since: datetime) -> bool:
-    """Mends what differs from what Ray says. Whether Ray had to be asked."""
+    """Repairs differences from what Ray says. Returns whether Ray had to be asked."""
     if not run.ray_job_id and run.heartbeat_at and not RUN.noted_late(run):
         return False
     if not run.ray_job_id:
@@ -197,14 +197,15 @@ def _inspect(run: Run, now: datetime, since: datetime) -> bool:
 
 
 def _kill(client: RayClient | None, run: Run) -> None:
-    """Ends its process; where others live in it, that hears with its next word that it trains this run no more."""
+    """Ends the process of the run. If others train in it, it learns with its next message that it no longer trains this run."""
     heard = timezone.now() - QUIET
     if not together.others(run).filter(heartbeat_at__gte=heard).exists():
         kill(client, run)
 
 
 def _say(run: Run, reason: str, now: datetime) -> None:
-    """Why a run that Ray has does not start yet. What it waits for may come now: from here on it has the usual time to start."""
+    """Stores why a run that Ray has does not start yet. Its resources may become free now, so from here on it has the usual time to
+    start."""
     Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).update(heartbeat_at=now)
     changed = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).exclude(state_reason=reason)
     with transaction.atomic():
@@ -213,7 +214,7 @@ def _say(run: Run, reason: str, now: datetime) -> None:
 
 
 def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None, may_go_on: bool = True) -> None:
-    """A run whose process is gone continues by itself from its last checkpoint, if it may. `found` is what Ray said of it."""
+    """Lets a run whose process is gone continue by itself from its last checkpoint, if it may. `found`: what Ray said of it."""
     if not (may_go_on and lifecycle.may_go_on(run)):
         return _end(run, reason, client, found)
     lines, believed, lost = last_lines(client, run), run.state, run.attempt
@@ -231,7 +232,7 @@ def _death(run: Run, job: RayJob) -> str:
 
 
 def _memory_knobs(run: Run) -> str:
-    """What to lower; empty if it cannot be told. If this fails, the run must still end with its reason."""
+    """The settings to lower; empty if they are not known. If this fails, the run must still end with its reason."""
     try:
         return resolve(run.recipe, stored(run.recipe, run.config)).memory_knobs()
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now
@@ -242,7 +243,7 @@ def _memory_knobs(run: Run) -> str:
 
 
 def _end(run: Run, reason: str, client: RayClient | None, found: RayJob | None) -> None:
-    """`failed`, or `stopped` or `paused` if that was asked for, with the last lines of the process on the page."""
+    """Ends the run as `failed`, or `stopped` or `paused` if that was asked for, with the last lines of the process on the page."""
     lines, believed = last_lines(client, run), run.state
     with transaction.atomic():
         # locked first: a last event that arrives at this moment is either seen here or finds the run over

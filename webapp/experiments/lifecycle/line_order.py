@@ -1,7 +1,7 @@
 """The order of the line of runs and jobs, and what keeps each from starting.
 
-Workspaces take turns: the one that has least under way comes first, so that forty runs of one keep nobody else waiting for forty. Within a
-workspace it goes by priority, then in the order in which they were asked for.
+Workspaces take turns: the one with least under way comes first, so that forty runs of one workspace do not make others wait for all forty.
+Within a workspace it goes by priority, then in the order in which they were asked for.
 """
 
 from collections import Counter, deque
@@ -23,8 +23,8 @@ from .claimants import Claimant, launched, waiting
 
 
 class Why(Enum):
-    """What keeps somebody from starting. What comes behind one that waits for TIME, LIMIT, QUOTA or MORE passes it; behind one that
-    waits for GPUS, a job that asks for none."""
+    """Why something does not start. Those behind a waiter for TIME, LIMIT, QUOTA or MORE may pass it; behind a waiter for GPUS, only a job
+    that needs none."""
 
     TIME = "it is not to start yet"
     LIMIT = "its workspace has as many runs under way as it may"
@@ -44,7 +44,7 @@ class Gpus:
         self.free = max(0, self.there - resources.taken()) if self.there else 0
 
     def never(self, claimant: Claimant) -> bool:
-        """Whether it asks for more than there is. A run asks for no more than the cluster had when it was launched."""
+        """Whether it asks for more than the cluster has. A run asks for no more than the cluster had at its launch."""
         if self.there and claimant.gpus > self.there:
             return True
         found = cluster.known()
@@ -65,12 +65,12 @@ class Gpus:
         return True
 
     def _cards(self, claimant: Claimant) -> int:
-        """The cards that nobody has yet: jobs may share one."""
+        """The number of free cards that it needs: jobs may share one."""
         return ceil(self._of_jobs + claimant.gpus) - ceil(self._of_jobs) if claimant.job else ceil(claimant.gpus)
 
 
 class Shares:
-    """What each workspace has under way."""
+    """The work under way of each workspace."""
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus, self._limits = gpus, quotas.own()
@@ -97,8 +97,8 @@ class Shares:
 
 
 def walk(gpus: Gpus) -> Iterator[tuple[Claimant, Why | None]]:
-    """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs. Last come those that are not
-    to start yet, the next one first."""
+    """The line in its order, each with the reason why it waits; None: it has a place, and takes it and its GPUs. Those that may not start
+    yet come last, the next one first."""
     shares, most = Shares(gpus), settings.MAX_RUNNING_RUNS
     shut, promised = False, 0
     now, later = timezone.now(), []
@@ -123,7 +123,7 @@ def walk(gpus: Gpus) -> Iterator[tuple[Claimant, Why | None]]:
 
 
 def _by_turns(turns: Counter[int]) -> Iterator[Claimant]:
-    """All that wait. The caller, who asks for the next one, counts in `turns` that its workspace has had this one."""
+    """All that wait. The caller counts in `turns` that a workspace has had its turn, when it takes the next one."""
     lines: dict[int, deque[Claimant]] = {}
     for each in ranked(waiting()):
         lines.setdefault(each.workspace_id, deque()).append(each)

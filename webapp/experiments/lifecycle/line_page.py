@@ -1,4 +1,4 @@
-"""The whole line as a page and the API show it to one workspace."""
+"""The whole line, for a page and the API of one workspace."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from .line_order import Gpus
 
 @dataclass(frozen=True)
 class LineRow:
-    """`run` and `job` are None of another workspace's. `seconds`: until it is over or, of one that waits, until its turn."""
+    """`run` and `job` are None for another workspace. `seconds`: until it is over or, if it waits, until its turn."""
 
     kind: str
     run: Run | None

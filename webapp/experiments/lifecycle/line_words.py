@@ -1,4 +1,4 @@
-"""What each of the line waits for, in words: who has what, and for about how long."""
+"""Why each in the line waits, in words: who has the places and GPUs, and for about how long."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ TOLD = 100  # of those that wait, whose reason is kept up to date
 
 @dataclass(frozen=True)
 class WaitingRun:
-    """One of the line: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn,
-    if that is known."""
+    """A waiting run: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn, if that
+    is known."""
 
     claimant: Claimant
     before: int
@@ -55,7 +55,7 @@ class Holders:
 
 
 def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[WaitingRun]:
-    """The first of the line, in its order. Takes of `gpus` what they are given."""
+    """The first of the line, in its order. Takes their share of `gpus`."""
     known = quotas.own()
     mine: Counter[int] = Counter()
     needed = 0.0
@@ -84,7 +84,7 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:
-    """Why one that is not to start yet waits, and for how long at least."""
+    """Why a run that may not start yet waits, and for how long at least."""
     moment = run.not_before or now
     told = f"Waits until {moments.words(moment, now)}"
     if run.losses:  # nobody asked for that time
@@ -93,8 +93,8 @@ def _until(run: Run, now: datetime) -> tuple[str, float]:
 
 
 def _turn(place: int, holders: Holders, found: Sequence[Claimant]) -> float | None:
-    """After how long as many of them are over. What then starts takes a place as well, nobody knows for how long: beyond their
-    number it cannot be told."""
+    """The time after which as many of them are over. The runs that start then take places for an unknown time, so nothing is known beyond
+    their number."""
     return estimates.until(place, [(holders.left(each), 1) for each in found])
 
 
@@ -123,7 +123,7 @@ def _asks_for(claimant: Claimant) -> str:
 
 
 def _held(claimant: Claimant, holders: Holders) -> str:
-    """The holders of the GPUs; of another workspace's only that they are there."""
+    """The holders of the GPUs in words; those of another workspace are only counted."""
     mine = [each for each in holders.of(claimant.workspace_id) if each.gpus][:NAMED]
     named = [f"{_name(each, holders)} has {each.gpus:g}" for each in mine]
     others = claimants.gpus_of(holders.all) - claimants.gpus_of(mine)
@@ -133,7 +133,7 @@ def _held(claimant: Claimant, holders: Holders) -> str:
 
 
 def _reason(claimant: Claimant, holders: Holders, before: int) -> str:
-    """Names what it waits for; of another workspace's only that they are there."""
+    """The reason for waiting, with names; those of another workspace are only counted."""
     mine = holders.of(claimant.workspace_id)[:NAMED]
     names = [_name(each, holders) for each in mine]
     if others := _others([each for each in holders.all if each not in mine]):

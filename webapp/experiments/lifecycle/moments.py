@@ -1,4 +1,4 @@
-"""Moments of the clock in words, for lines that everybody reads."""
+"""Times in words, for texts that people of all time zones read."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ from django.utils import timezone
 
 
 def words(moment: datetime, now: datetime) -> str:
-    """22:00 UTC, of another day 29 Nov, 22:00 UTC."""
+    """22:00 UTC; on another day 29 Nov, 22:00 UTC."""
     local = timezone.localtime(moment)
     other_day = local.date() != timezone.localtime(now).date()
     year = f" {local:%Y}" if local.year != timezone.localtime(now).year else ""
@@ -14,7 +14,7 @@ def words(moment: datetime, now: datetime) -> str:
 
 
 def read(text: str) -> datetime | None:
-    """What a field of date and time holds, in UTC; None: it is empty. Raises ValueError."""
+    """The value of a field of date and time, in UTC; None: it is empty. Raises ValueError."""
     text = text.strip()
     if not text:
         return None
@@ -23,5 +23,5 @@ def read(text: str) -> datetime | None:
 
 
 def field(moment: datetime | None) -> str:
-    """What such a field begins with."""
+    """The first value of such a field."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment else ""

@@ -60,7 +60,7 @@ def _asked(run: Run) -> int:
 
 
 def taken(but: Run | None = None) -> int:
-    """By the runs that Ray has or is about to get, and by jobs that need weights; those of `but` do not count."""
+    """GPUs of the runs that Ray has or is about to get, and of jobs that need weights; those of `but` do not count."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     mine = together.process(but) if but else ""
     held = sum(asked(run) for run in together.by_process(runs) if together.process(run) != mine)
@@ -77,7 +77,7 @@ def held() -> defaultdict[int, float]:
 
 
 def problems(workspace_id: int, config: RecipeConfig) -> list[FieldProblem]:
-    """A run that asks for more than there is, or than its workspace may hold, would wait for ever."""
+    """Problems of a run that asks for more than the cluster has, or than its workspace may hold: it would wait for ever."""
     there, held = has() or lost(), config.holdings()
     most = quotas.of(workspace_id).gpus
     if there and most is not None and held.gpus > most:
@@ -99,7 +99,7 @@ def words(gpus: float) -> str:
 
 
 def waits(run: Run) -> str:
-    """Why Ray has not started a run yet; empty if nothing is missing that it asked for."""
+    """Why Ray has not started a run yet; empty if nothing that it asked for is missing."""
     if gone := lost():
         return f"Waits in Ray's queue: {missing(gone)}"
     there = has()

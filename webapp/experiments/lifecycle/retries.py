@@ -19,12 +19,12 @@ def check(count: int) -> None:
 
 
 def moment(losses: int, now: datetime) -> datetime | None:
-    """Before which it does not continue, of a run that had lost so many in a row already. The first time it does at once (None): one loss
-    says little. Then it waits, each time twice as long."""
+    """The time before which a run that has lost so many processes in a row does not continue. After the first loss it continues at once
+    (None), because one loss says little. Then it waits, each time twice as long."""
     return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
 
 
 def words(run: Run, at: datetime | None, now: datetime) -> str:
-    """What becomes of a run that has just lost a process."""
+    """What happens to a run that has just lost a process, in words."""
     when = f", not before {moments.words(at, now)}" if at else ""
     return f"It continues by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"

@@ -1,4 +1,4 @@
-"""When a run may start at the earliest. Until then it stands in the line, keeps nobody waiting, and takes no place."""
+"""The earliest start of a run. Until then it is in the line, keeps nobody waiting, and takes no place."""
 
 from datetime import datetime, timedelta
 
@@ -34,7 +34,7 @@ def check(moment: datetime | None) -> None:
 
 
 def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
-    """Another time, or none: then it waits like any other. The same twice changes nothing.
+    """Sets another time, or none: then it waits like any other. The same again changes nothing.
 
     Raises Invalid for a time that has passed, Conflict if it has started.
     """

@@ -1,4 +1,4 @@
-"""What is done to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+"""Changes to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -54,13 +54,13 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
 def stop(membership: Membership, run: Run) -> Run:
     """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless.
 
-    Of one that was logged from outside it only notes that nobody waits for more.
+    For a run that was logged from outside it only notes that nobody waits for more.
     """
     return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.finishing(run)}")
 
 
 def stop_now(membership: Membership, run: Run) -> Run:
-    """Ends a run without waiting for its step: what that has done is lost, the last checkpoint remains. Twice is harmless."""
+    """Ends a run without finishing its step: the step is lost, the last checkpoint remains. Twice is harmless."""
     stop(membership, run)
     with transaction.atomic():
         waits = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STOPPING, stop_by=None)
@@ -80,12 +80,12 @@ def used_up(run: Run, now: datetime) -> str:
 
 
 def stop_used_up(run: Run, told: str) -> Run:
-    """`told`: which limit of the run is used up."""
+    """Stops a run. `told`: the limit that is used up."""
     return stop_as(None, run, f"{told}{stopping.finishing(run)}")
 
 
 def stop_as(actor: User | None, run: Run, reason: str) -> Run:
-    """As `stop`, for a person or, with None, for the server itself, which says why."""
+    """Stops like `stop`, for a person or, with None, for the server itself, which gives the reason."""
     if run.state in OVER or run.state == State.STOPPING:
         return run
     if run.is_logged:
@@ -99,7 +99,7 @@ def stop_as(actor: User | None, run: Run, reason: str) -> Run:
 
 
 def _over_at_once(actor: User | None, run: Run, reason: str) -> bool:
-    """A run that no worker has taken yet, or that is paused; afterwards a worker finds nothing to launch."""
+    """Ends a run that no worker has taken yet, or that is paused; a worker then finds nothing to launch."""
     told = "Stopped before it started" if actor else reason
     if move(run, State.STOPPED, actor=actor, reason=told, sources=(State.QUEUED,)):
         return True
@@ -145,7 +145,7 @@ def resume(membership: Membership, run: Run) -> Run:
 
 
 def _wanted(run: Run) -> dict[str, Any]:
-    """Somebody wants it to continue: what it has lost counts no more, and it waits for no next try."""
+    """The fields of a run that somebody wants to continue: its losses no longer count, and it waits for no next try."""
     return {"losses": 0, **({"not_before": None} if run.losses else {})}
 
 
@@ -165,7 +165,7 @@ def go_on(run: Run, why: str) -> bool:
 
 
 def _again(run: Run, sources: Collection[str], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
-    """A new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
+    """Starts a new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
     following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
     with transaction.atomic():
         moved = move(
@@ -207,7 +207,7 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
 
 
 def prioritise(membership: Membership, run: Run, priority: Priority) -> Run:
-    """Where the run stands among those of its workspace, whenever it waits in the line. The same twice changes nothing.
+    """Sets the priority of the run among those of its workspace, for every time it waits in the line. The same twice changes nothing.
 
     Raises Conflict for one that was logged from outside: it waits for nothing here.
     """

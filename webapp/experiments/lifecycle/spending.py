@@ -1,4 +1,5 @@
-"""What all judges of a run together may use. Then it stops as if somebody had asked it to: with a checkpoint, and asks no more."""
+"""The limit for all judges of a run together. At the limit the run stops as if somebody had stopped it, with a checkpoint, and asks no
+more."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def check(run: Run) -> None:
 
 
 def change(membership: Membership, run: Run, tokens: Any = KEEP, money: Any = KEEP) -> Run:
-    """New limits, or none; KEEP leaves one as it is. The same twice changes nothing.
+    """Sets new limits, or none; KEEP leaves one as it is. The same again changes nothing.
 
     Raises Invalid at `budget_tokens` or `budget_money` if that much is used already.
     """

@@ -1,4 +1,4 @@
-"""Runs that stand still: their process is alive, and their steps do not come."""
+"""Stalled runs: their process is alive, but no step ends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .states import facts
 
 STILL = timedelta(minutes=10)
 STILL_STEPS = 10
-"""A run stands still when no step has ended for `STILL` and for as long as this many of its steps take."""
+"""A run is stalled if no step has ended for `STILL` and for as long as this many of its steps take."""
 AT_ONCE = 50
 
 
@@ -48,7 +48,7 @@ def _pulse(run: Run) -> str:
 
 
 def watch() -> int:
-    """One round of upkeep: announces each run that has come to stand still, once until its steps come again. How many."""
+    """One round of upkeep: announces each stalled run once, until its steps come again. Returns the number."""
     running = Run.objects.filter(state=Run.State.RUNNING, first_metric_at__isnull=False)
     told, after = 0, 0
     while rows := list(running.with_names().filter(pk__gt=after).order_by("pk")[:AT_ONCE]):

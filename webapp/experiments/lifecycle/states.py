@@ -34,7 +34,7 @@ SOURCES: dict[str, frozenset[str]] = {
     State.FAILED: ALIVE | {State.QUEUED},
 }
 ENDS = {State.STOPPING.value: State.STOPPED, State.PAUSING.value: State.PAUSED}
-"""What a run comes to whose process was asked to save and to end."""
+"""The end of a run whose process was asked to save and to end."""
 TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED, State.PAUSED})  # to webhooks and people
 
 
@@ -102,13 +102,13 @@ def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> 
 
 
 def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:
-    """Decorates what is written, in the same transaction, of a run that has finished."""
+    """Decorator of a function that writes rows for a run that has finished, in the same transaction."""
     _when_finished.append(write)
     return write
 
 
 def when_over(note: Callable[[Run], None]) -> Callable[[Run], None]:
-    """Decorates what is noted, in the same transaction, of a run that has finished, was stopped or has failed."""
+    """Decorator of a function that writes rows for a run that has finished, was stopped or has failed, in the same transaction."""
     _when_over.append(note)
     return note
 

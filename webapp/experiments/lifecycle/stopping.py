@@ -1,4 +1,4 @@
-"""How long a run that was asked to stop or to pause may take to finish its step and to write a checkpoint."""
+"""How long a run may take to finish its step and to write a checkpoint, after it was asked to stop or to pause."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ def step_took(run: Run) -> float | None:
 
 
 def grace(run: Run) -> timedelta:
-    """From the moment in which it was asked. A process that says nothing meanwhile is given up sooner, as any other."""
+    """The time from the request on. A process that sends nothing meanwhile is given up sooner, like any other."""
     slowest = step_took(run)
     if slowest is None:
         return GRACE if run.phase in LOADING else UNMEASURED
@@ -28,7 +28,7 @@ def grace(run: Run) -> timedelta:
 
 
 def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
-    """Whether it should have stopped by now; `since` is from when on we could have heard of it."""
+    """Whether it should have stopped by now; `since`: from when on we could have received its messages."""
     if run.state not in (Run.State.STOPPING, Run.State.PAUSING):
         return False
     if run.stop_by is not None and run.stop_by <= now:
@@ -38,7 +38,7 @@ def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
 
 
 def finishing(run: Run) -> str:
-    """What it does first, if that takes a while; an end of a sentence."""
+    """What the run does before it stops, if that takes a while; the end of a sentence."""
     slowest = step_took(run)
     if slowest is None or slowest < estimates.MINUTE:
         return ""

@@ -1,4 +1,5 @@
-"""How long a run may run, all its attempts together. Then it stops as if somebody had asked it to: after its step, with a checkpoint."""
+"""The time limit of a run, for all its attempts together. At the limit it stops as if somebody had stopped it: after its step, with a
+checkpoint."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +21,7 @@ LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
 
 
 def clock(to: str, now: datetime) -> dict[str, Any]:
-    """What a move to state `to` changes of the time: it counts while a process runs, not while the run waits in the line."""
+    """The fields of time that a move to state `to` changes: time counts while a process runs, not while the run waits in the line."""
     moment = Value(now, DateTimeField())
     if to == Run.State.RUNNING:
         return {"begun_at": Coalesce("begun_at", moment)}
@@ -42,7 +43,7 @@ def check(run: Run, now: datetime) -> None:
 
 
 def change(membership: Membership, run: Run, limit: timedelta | None, now: datetime) -> Run:
-    """A new limit, or none. Raises Invalid at `seconds` if that much is used already; the same twice changes nothing."""
+    """Sets a new limit, or none. Raises Invalid at `seconds` if that much is used already; the same again changes nothing."""
     if run.is_logged:
         raise LoggedElsewhere
     with transaction.atomic():

@@ -1,7 +1,7 @@
-"""Runs of one sweep that train in one process: which come together, and how they count.
+"""Runs of one sweep that train in one process: which ones belong together, and how they count.
 
-One of them has the Ray job; the others are carried by it (`Run.carried_by`, the name of that job). All else of a run is its own: state,
-attempt, token, checkpoints, what becomes of it when the process is lost. Places and GPUs are counted by process.
+One of them has the Ray job and carries the others (`Run.carried_by`, the name of that job). Each run keeps its own state, attempt, token
+and checkpoints, and its own outcome if the process is lost. Places and GPUs are counted by process.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ def by_process(runs: Iterable[Run]) -> Iterator[Run]:
 
 
 def is_waited_for(run: Run) -> bool:
-    """Whether its sweep, whose runs train together, is still launching others, with which this one is to come."""
+    """Whether its sweep, whose runs train together, is still launching others for the same process."""
     sweep = Sweep.objects.filter(trials__runs__run=run, together=True, state=Sweep.State.RUNNING).first()
     if sweep is None:
         return False
@@ -71,7 +71,7 @@ def goes_on(job: str) -> bool:
 
 
 def handed_over(run: Run) -> None:
-    """Ray has the job of `run`, or not: so have those that it carries."""
+    """Notes whether Ray has the job of `run`, also for the runs that it carries."""
     run.refresh_from_db(fields=["ray_job_id"])
     if run.ray_job_id != own_job(run):
         return
@@ -83,8 +83,7 @@ def handed_over(run: Run) -> None:
 
 
 def let_go() -> list[Run]:
-    """Runs that were to be carried by one that does not start any more: they wait in the line again. Those whose carrier has its job
-    by now are noted with it."""
+    """Puts runs back into the line whose carrier does not start any more. Runs whose carrier has its job by now are noted with it."""
     back = []
     for guest in Run.objects.filter(state=State.STARTING, ray_job_id="").exclude(carried_by="").with_names():
         _, pk, attempt = guest.carried_by.split("-")

@@ -1,4 +1,4 @@
-"""Run tokens: what a training process proves itself with. Each attempt of a run has its own."""
+"""Run tokens: the key of a training process. Each attempt of a run has its own."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def digest(run: Run) -> str:
 def fits(token: str, run: Run) -> bool:
     """Whether `token` belongs to the run's present attempt. Takes the same time wherever the first difference is.
 
-    It opens nothing any more `GRACE` after the run's end: until then a process sends what it has not sent yet.
+    It opens nothing from `GRACE` after the run's end on: until then a process sends its last events.
     """
     if run.ended_at is not None and timezone.now() - run.ended_at > GRACE:
         return False

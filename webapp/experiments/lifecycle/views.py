@@ -45,7 +45,7 @@ def run_pause(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_resume(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """A second press, or a press on a page that has aged, finds the run under way and only shows it."""
+    """A second press, or a press on an old page, finds the run under way and only shows it."""
     membership = require(request)
     try:
         services.resume(membership, access.run_write(membership, run_id))
@@ -71,7 +71,7 @@ def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_priority(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """From the page of the run or from the line, and back to there."""
+    """Sets the priority from the page of the run or from the line, and returns there."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     wanted = request.POST.get("priority", "").upper()
@@ -88,7 +88,7 @@ def run_priority(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Hours, with a fraction if need be; empty lifts the limit."""
+    """Sets the time limit in hours, with a fraction if needed; empty removes it."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     text = request.POST.get("hours", "").strip().replace(",", ".")
@@ -108,7 +108,7 @@ def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_spending(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """What all judges together may use; an empty field is no limit."""
+    """Sets the limit for all judges together; an empty field is no limit."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     try:
@@ -121,7 +121,7 @@ def run_spending(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_schedule(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """A time of the clock in UTC; empty lifts it."""
+    """Sets the time of the start in UTC; empty removes it."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     try:

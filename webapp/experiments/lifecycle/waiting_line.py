@@ -1,7 +1,7 @@
-"""The line of runs and jobs: how many may be under way at once, and what the others wait for.
+"""The line of runs and jobs: how many may be under way at once, and for what the others wait.
 
-What has a place was let in under the lock of the line, so that the number is kept however many workers try at once. What
-has to wait has no time for another try (`next_try_at`): the end of another gives it one.
+Places are given under the lock of the line, so the number holds for any number of workers. A run that has to wait has no time for another
+try (`next_try_at`): the end of another one gives it one.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ RUNNING = resources.RUNNING
 
 
 def lock() -> None:
-    """Until the transaction ends, nobody else lets a run in."""
+    """Locks the line until the transaction ends: nobody else lets a run in."""
     locks.until_commit(locks.Work.START_RUN)
 
 
 def admit(claimant: Claimant, take: Callable[[], bool]) -> bool:
-    """Whether a place is free for one that waits, those before it in the line served first, and `take` has given it to it. Otherwise
-    it is noted what it waits for.
+    """Whether a place is free for a waiting run, after those before it in the line, and `take` has taken it. Otherwise the reason for
+    waiting is noted.
 
     A run that has to wait for another of its workspace, whose limit is reached, keeps nobody else waiting.
     """
@@ -55,7 +55,7 @@ def pass_over(run: Run) -> None:
 
 
 def let_in() -> None:
-    """Gives the first of the line another try, as many as there are free places. Called if one ends, and by upkeep."""
+    """Gives the first of the line another try, as many as there are free places. Called when a run or job ends, and by upkeep."""
     with transaction.atomic():
         lock()
         for each in _next():
@@ -68,13 +68,13 @@ weights_line.kept_by(weights_line.Keeper(lambda job, take: admit(claimants.of_jo
 
 
 def _row(claimant: Claimant) -> QuerySet[Run] | QuerySet[WeightsJob]:
-    """For an UPDATE while it waits."""
+    """The row of a waiting claimant, for an UPDATE."""
     rows = launched([Run.State.QUEUED]) if claimant.run else weights_line.waiting()
     return rows.filter(pk=claimant.row.pk)
 
 
 def _next() -> list[Claimant]:
-    """All that have a place now, the first of the line first."""
+    """All that have a place now, in the order of the line."""
     found: list[Claimant] = []
     for each, why in walk(Gpus()):
         if why == Why.FULL:

@@ -23,9 +23,9 @@ from .consumers import LISTENING
     openapi_extra=sends("text/event-stream"),
 )
 def feed(request: HttpRequest, run_id: RunId) -> StreamingHttpResponse:
-    """Server-sent events with the messages of the websocket: `now` first, then `run`, `metrics`, `rollouts`, `log`, `judges`, or
-    `resync` where you were too slow to hear everything. The stream ends when the run is over, and after an hour. For tokens: a page
-    has the websocket."""
+    """Server-sent events with the messages of the websocket: `now` first, then `run`, `metrics`, `rollouts`, `log`, `judges`, or `resync`
+    if you were too slow to get everything. The stream ends when the run is over, and after an hour. For tokens: a page has the
+    websocket."""
     run = access.run_read(require(request), run_id)
     secret = bearer_token(request.headers.get("Authorization"))
     return stream.response(run.pk, partial(_may_listen, secret, run.pk))

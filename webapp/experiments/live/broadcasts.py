@@ -1,4 +1,4 @@
-"""What open pages hear about runs. Every message is sent after commit; a page that misses one reloads its state."""
+"""Messages to open pages about runs. Each is sent after commit; a page that misses one reloads its state."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ def workspace_group(workspace_id: int) -> str:
 
 
 def run_changed(run: Run) -> None:
-    """State, progress or summary changed: both the run's own page and the lists show it."""
+    """State, progress or summary changed: for the run's page and the lists."""
     message = {"type": "run", **serializers.run(run, config=False)}
     with broadcast.together():
         broadcast.send(run_group(run.id), message)
@@ -36,7 +36,7 @@ def metrics(run_id: int, steps: Iterable[StepMetrics]) -> None:
 
 
 def rollouts(run_id: int, counts: dict[tuple[int, str], int]) -> None:
-    """Only says that there are new rollouts: their content is far too large for the channel layer."""
+    """Announces new rollouts without their content, which is far too large for the channel layer."""
     if counts:
         items = [
             {"type": "rollouts", "step": step, "phase": phase, "count": count}
@@ -46,7 +46,7 @@ def rollouts(run_id: int, counts: dict[tuple[int, str], int]) -> None:
 
 
 def judges(run_id: int) -> None:
-    """Only says that the judges of the run have done something: the page asks for the words."""
+    """Announces that judges of the run were used: the page then asks for the words."""
     broadcast.send(run_group(run_id), {"type": "judges"})
 
 

@@ -1,4 +1,4 @@
-"""Websockets: what happens to runs, as it happens. Pages and scripts load their state over HTTP and then apply these messages."""
+"""Websockets with the events of runs. Pages and scripts load their state over HTTP and then apply these messages."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def key_of(scope: Mapping[str, Any]) -> str:
 
 
 class Door:
-    """Lets pages of the hosts that are ours in, and scripts, which have a token instead of an origin."""
+    """Lets in pages of our hosts, and scripts, which have a token instead of an origin."""
 
     def __init__(self, feeds: Any) -> None:
         self.scripts, self.pages = feeds, AllowedHostsOriginValidator(feeds)
@@ -56,9 +56,9 @@ class Door:
 
 
 class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
-    """Passes on one group's messages. Subclasses say which group, and thereby who may listen.
+    """Passes on one group's messages. Subclasses name the group, and so decide who may listen.
 
-    Messages wait in a queue of this connection, so a slow client holds up nobody.
+    Messages wait in a queue of this connection, so that a slow client delays nobody else.
     """
 
     group: str | None = None
@@ -91,10 +91,10 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
             await self.channel_layer.group_discard(self.group, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Clients have nothing to say here."""
+        """Ignores messages of clients."""
 
     async def broadcast(self, event: dict[str, Any]) -> None:
-        """From the channel layer. Never waits for the client."""
+        """Queues a message of the channel layer. Never waits for the client."""
         self.waiting.add(event["message"])
 
     async def send_waiting(self) -> None:
@@ -130,7 +130,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
     async def allowed_group(self) -> str | None:
         """The group this person may hear, asked of the database; None refuses.
 
-        Token and session are read afresh: the session in the scope does not know that somebody has signed out since.
+        Token and session are read afresh: the session in the scope does not show a later sign-out.
         """
         if secret := key_of(self.scope):
             of_key: str | None = await database_sync_to_async(self.group_of_key)(secret)
@@ -157,7 +157,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
         raise NotImplementedError
 
     def greeting(self) -> list[dict[str, Any]]:
-        """What may have happened between the drawing of the page and this connection, of which no message will tell."""
+        """Events between the drawing of the page and this connection, which no message reports."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""What happens to a run as server-sent events: what its websocket tells, over plain HTTP, for programs."""
+"""A run's events as server-sent events: the messages of its websocket, over plain HTTP, for programs."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Messages that wait for one listener, who may be slow and holds up nobody."""
+"""Messages that wait for one listener, so that a slow one delays nobody else."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class OutgoingQueue:
         self._news.set()
 
     async def next(self, within_s: float) -> str | None:
-        """The oldest; None if there was none for `within_s` seconds."""
+        """The oldest message; None if there was none for `within_s` seconds."""
         if not self._texts:
             self._news.clear()
             with contextlib.suppress(TimeoutError):

@@ -1,8 +1,8 @@
-"""Levels are made by workers, and forgotten where points come again.
+"""Workers make levels; levels are removed where points are written again.
 
-Code that writes points and code that condenses them holds the lock of the run: a stretch is condensed once all its points are there to
-stay, and one that changes later is forgotten in the transaction that changes it. What is not condensed is read point by point, so that
-nothing depends on a task that was lost.
+Code that writes points and code that condenses them holds the lock of the run. A stretch is condensed once all its points are final. If
+points in it change later, the same transaction removes the level's rows. Points that are not condensed are read one by one, so nothing
+depends on a task that was lost.
 """
 
 import math
@@ -56,7 +56,7 @@ def written(run_id: int, first_steps: Mapping[str, int], steps: int) -> None:
 
 
 def condense(run_id: int) -> None:
-    """Brings the levels of a run up to date. Does nothing if somebody else is at it."""
+    """Brings the levels of a run up to date. Does nothing if another worker is doing it."""
     with locks.alone(locks.Work.LEVELS, run_id) as ours:
         waiting = _keys(run_id) if ours else []
         while waiting:
@@ -89,7 +89,7 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
 
 
 def write(run_id: int, keys: Sequence[str], reach: Sequence[stored.Covered], fresh: Mapping[int, list[bytes]]) -> None:
-    """Rows of level 0, and of each further level those that are whole now."""
+    """Writes rows of level 0, and for each further level those that are complete now."""
     wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
     waiting: dict[tuple[int, int], list[bytes]] = {}
     for place, level, row in stored.rows(run_id, keys, wanted):

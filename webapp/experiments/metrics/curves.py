@@ -1,4 +1,4 @@
-"""Curves and histograms of a run. Every answer is bounded, however long a run has become."""
+"""Curves and histograms of a run. Every response is bounded, for any length of the run."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> st
 
     At most `max_points` + 2 per curve; `times` in seconds since 1970, for the time axis. `more`: keys behind the first `MAX_CURVES`.
 
-    Without `keys`, those of all curves. `last_seq` is read first: what arrives meanwhile comes again by websocket. Text, because
-    objects of so many numbers take ten times the memory, once for each viewer who comes just now.
+    Without `keys`, those of all curves. `last_seq` is read first: events that arrive meanwhile come again by websocket. The result is text,
+    because objects for so many numbers take ten times the memory, for each viewer at that moment.
     """
     last_seq = Run.objects.values_list("last_seq", flat=True).get(id=run.id)
     known, with_histograms = metric_keys(run.id)
@@ -41,7 +41,7 @@ def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> st
 
 
 def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str, str]]:
-    """Key and curve, as JSON, of those of the keys that have values."""
+    """(key, curve as JSON) for those of the keys that have values."""
     for key, found in drawn(run_id, keys, max_points):
         times = np.round(found["at"] / 1e6 + levels.EPOCH_S, 3)
         curve = {"steps": found["step"].tolist(), "values": found["value"].tolist(), "times": times.tolist()}
@@ -69,7 +69,7 @@ def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[s
 
 
 def _levels(reach: Sequence[stored.Covered], buckets: int) -> Iterator[tuple[int, int, int]]:
-    """(place, level, step) of what is read: the highest level that has a unit for each bucket, and behind its end the lower ones."""
+    """(place, level, step) to read: the highest level that has a unit for each bucket, and after its end the lower levels."""
     for place, covered in enumerate(reach):
         enough = [level for level, rows in covered.rows.items() if rows * levels.UNITS >= buckets]
         for level in range(max(enough, default=-1) + 1):

@@ -1,4 +1,4 @@
-"""Points of metrics as the database has them, and the levels that they are condensed to."""
+"""Points of metrics in the database, and the levels to which they are condensed."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -66,8 +66,8 @@ class Point(models.Model):
 
 
 class MetricLevel(models.Model):
-    """A stretch of one metric's points, condensed: see `levels`. Made by workers from points alone, so that any of it may be
-    deleted at any time; it is, from the step on that comes again."""
+    """A stretch of one metric's points, condensed: see `levels`. Made by workers from points alone, so that any of it may be deleted at any
+    time. Rows are deleted from a step on that is written again."""
 
     run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="levels")
     key = models.CharField(max_length=250)

@@ -1,6 +1,6 @@
-"""Every read of stored points. How they lie in the database is known here and in `writing`, and to nobody else: a test looks.
+"""Every read of stored points. Only this module and `writing` know how points lie in the database; a test checks that.
 
-Sums over many points are computed by the database, or the points come as arrays; pages of points come as rows.
+The database computes sums over many points, or the points come as arrays; pages of points come as rows.
 """
 
 import json
@@ -49,7 +49,7 @@ class NewestPoint:
 
 @dataclass(frozen=True)
 class PointSummary:
-    """What all numbers of a key come to."""
+    """Count, lowest, highest and other numbers of a key."""
 
     key: str
     last: float
@@ -59,7 +59,7 @@ class PointSummary:
 
 
 def newest(run_ids: Collection[int]) -> dict[int, list[NewestPoint]]:
-    """Run id -> the newest point of each of its keys, by key. One statement, however many runs and points."""
+    """Run id -> the newest point of each of its keys, by key. One statement for any number of runs and points."""
     found: dict[int, list[NewestPoint]] = {run_id: [] for run_id in run_ids}
     if found:
         for run_id, key, step, time, value, not_finite, has_histogram in _rows(sql.NEWEST, runs=list(found)):
@@ -84,9 +84,9 @@ class LastValue(Func):
 def copied(
     run_id: int, keys: Sequence[str], after: Sequence[int], most: int | None = None
 ) -> Iterator[tuple[int, levels.Points]]:
-    """(place of a key, its finite values behind the step `after`, at most `most`), in pieces that follow one another.
+    """(place of a key, its finite values after the step `after`, at most `most`), in consecutive pieces.
 
-    As a binary copy: numbers that became objects of Python on their way would take several times as long.
+    As a binary copy, because making Python objects of the numbers would take several times as long.
     """
     given: dict[str, Any] = {
         "run": run_id,
@@ -126,7 +126,7 @@ def _pieces(copied: bytearray) -> Iterator[tuple[int, levels.Points]]:
 
 
 def page(run_id: int, key: str, after_step: int | None, limit: int) -> list[dict[str, Any]]:
-    """Points by step, as the API tells them: `step`, `value`, `not_finite`, `time`, `histogram`."""
+    """Points by step, as the API returns them: `step`, `value`, `not_finite`, `time`, `histogram`."""
     found = _rows(sql.PAGE, run=run_id, key=key, after=_after(after_step), most=limit)
     return [
         {"step": step, "value": value, "not_finite": not_finite, "time": time, "histogram": _json(histogram)}
@@ -156,7 +156,7 @@ def values(run_id: int, keys: Collection[str]) -> Iterator[tuple[str, int, float
 
 
 def first_values(run_ids: Iterable[int], key: str, step: int) -> list[float]:
-    """The first finite value at `step` or behind it, for each run that has one."""
+    """The first finite value at `step` or later, for each run that has one."""
     return [value for (value,) in _rows(sql.FIRST_VALUES, runs=list(run_ids), key=key, after=step - 1)]
 
 
@@ -169,7 +169,7 @@ def times(places: Mapping[int, tuple[str, int]]) -> dict[int, datetime]:
 
 
 def highest(run_id: int, key: str, after_step: int) -> float | None:
-    """The highest finite value behind the step."""
+    """The highest finite value after the step."""
     [(found,)] = _rows(sql.HIGHEST, run=run_id, key=key, after=after_step)
     return None if found is None else float(found)
 

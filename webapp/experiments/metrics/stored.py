@@ -1,7 +1,7 @@
 """Levels as the database has them.
 
-Rows of one level follow one another without a gap from the first point on, and a row of the next level stands for `FANOUT` of them.
-What a writer takes away is the end of every level.
+Rows of one level follow one another without a gap from the first point on, and a row of the next level stands for `FANOUT` of them. A
+writer removes only the end of a level.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ ORDER BY wanted.place, found.last_step
 
 @dataclass
 class Covered:
-    """How far the levels of one metric reach: of each level that it has, the number of rows and the last step."""
+    """How far the levels of one metric reach: for each level, the number of rows and the last step."""
 
     rows: dict[int, int] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)

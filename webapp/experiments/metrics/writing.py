@@ -102,7 +102,7 @@ MOST = 90  # values of a stretch: its row stays below the 2 kB from which on Pos
 
 @dataclass
 class Packable:
-    """Finite values of one key by step, as they came."""
+    """Finite values of one key by step, in the order in which they came."""
 
     steps: list[int] = field(default_factory=list)
     numbers: list[float] = field(default_factory=list)
@@ -110,7 +110,8 @@ class Packable:
 
 
 def steps(run_id: int, told: Iterable[StepMetrics]) -> None:
-    """What a training process sends. No two entries may have the same step: Postgres refuses to update a row twice in one statement."""
+    """Stores the points of a training process. No two entries may have the same step: Postgres refuses to update a row twice in one
+    statement."""
     by_step = sorted(told, key=lambda each: each.step)
     if not by_step:
         return
@@ -146,7 +147,7 @@ def _upsert(run_id: int, by_step: Iterable[StepMetrics], keys: set[str]) -> None
 
 
 def logged(run_id: int, told: Sequence[LoggedPoint]) -> None:
-    """What a program elsewhere sends: by its clock, the newest of each step stays."""
+    """Stores the points of a program elsewhere: by its clock, the newest of each step stays."""
     newest: dict[tuple[str, int], LoggedPoint] = {}
     for point in told:
         place = (point.key, point.step)
@@ -183,7 +184,7 @@ def _insert_logged(run_id: int, rows: Sequence[LoggedPoint]) -> None:
 
 
 def _pack(run_id: int, series: Mapping[str, Packable]) -> set[str]:
-    """Stores the keys of which all steps lie behind all that is stored. The others are left, and returned."""
+    """Packs the keys all of whose steps come after all stored ones. Returns the other keys."""
     if not series:
         return set()
     keys, left = list(series), set[str]()

@@ -1,4 +1,4 @@
-"""What a run leaves behind, over the API: artifacts, models, judges."""
+"""The outputs of a run, over the API: artifacts, models, judges."""
 
 from typing import Any
 

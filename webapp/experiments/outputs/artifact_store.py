@@ -1,4 +1,4 @@
-"""What a run finds in the artifact store and leaves there, if the installation has one."""
+"""The files of a run in the artifact store, if the installation has one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from .starting_points import CHECKPOINT
 
 
 def sources(run: Run) -> list[ModelSource]:
-    """All that its process loads: models by role, and judges with local weights."""
+    """All sources that its process loads: models by role, and judges with local weights."""
     models = list(queries.models_by_role(run).values())
     models += [
         version.endpoint.registered_model
@@ -33,7 +33,7 @@ def sources(run: Run) -> list[ModelSource]:
 
 
 def make_ready(run: Run, beat: Callable[[], None]) -> None:
-    """Copies what the run needs and this server alone has. `beat` is called now and then.
+    """Copies the files that the run needs and that only this server has. `beat` is called now and then.
 
     Raises StoreAway, OSError, and Problem if a folder is gone.
     """
@@ -99,7 +99,7 @@ def checkpoints(run: Run) -> tuple[str, ...]:
 
 
 def upload(run_id: int, asked: Upload) -> Links:
-    """Where the process may send the files of an artifact: below its own run, nowhere else. Raises StoreAway."""
+    """Addresses to which the process may send the files of an artifact: below its own run, nowhere else. Raises StoreAway."""
     return artifact_store.links("PUT", artifacts.place(Artifact(run_id=run_id, path=asked.path)), asked.files)
 
 
@@ -118,7 +118,7 @@ def artifact(run: Run, path: str) -> Links | None:
 
 
 def prune(run_id: int) -> None:
-    """Checkpoints that gave way to newer ones leave the store, first from the rows. Raises StoreAway; then it is done again."""
+    """Removes checkpoints that newer ones replaced from the store, first from the rows. Raises StoreAway; then it is called again."""
     run = Run.objects.filter(id=run_id).first()
     if run is None:
         return
@@ -134,6 +134,6 @@ def prune(run_id: int) -> None:
 
 
 def remove(run_id: int) -> None:
-    """All that a deleted run had there. Raises StoreAway."""
+    """Removes all files of a deleted run. Raises StoreAway."""
     if artifact_store.used():
         artifact_store.remove(f"runs/{run_id}")

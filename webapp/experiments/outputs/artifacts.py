@@ -1,4 +1,4 @@
-"""What a run has trained, as rows of the registry; and what is still in its folder."""
+"""The trained models of a run, as rows of the registry; and the files that are still in its folder."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -24,7 +24,7 @@ def folder(run_id: int) -> Path:
 
 
 def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
-    """Every model among the artifacts gets a row of the registry, or renews the one it has. Under the lock of the run."""
+    """Gives every model among the artifacts a row of the registry, or renews the existing one. The caller holds the lock of the run."""
     told = {row.data.path: row for row in rows if row.data.model is not None}
     if not told:
         return
@@ -67,12 +67,12 @@ def user_of(run: Run) -> str:
 
 
 def is_there(artifact: Artifact) -> bool:
-    """Whether the files are still there: of the checkpoints only the newest are kept. Of the artifact store the row is believed."""
+    """Whether the files still exist: only the newest checkpoints are kept. For the artifact store, the row is trusted."""
     return bool(artifact.files) or (folder(artifact.run_id) / artifact.path).exists()
 
 
 def place(artifact: Artifact) -> str:
-    """In the artifact store."""
+    """The place of the artifact in the artifact store."""
     return f"runs/{artifact.run_id}/{artifact.path}"
 
 
@@ -91,7 +91,7 @@ def here(artifact: Artifact) -> Path:
 def download(artifact: Artifact) -> Download:
     """The artifact's files: a folder as a tar, a file as it is. Raises Gone, also for a path that leads out of the run.
 
-    What lies in the store is read there while it is sent, block by block.
+    Files in the store are read from there while they are sent, block by block.
     """
     root = folder(artifact.run_id).resolve()
     path = root / artifact.path

@@ -1,4 +1,4 @@
-"""Exports of kept checkpoints: a job of the cluster writes the model, the registry takes it in."""
+"""Exports of kept checkpoints: a job of the cluster writes the model, and it is registered."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ def _models(job: WeightsJob) -> dict[str, ModelSource]:
 
 
 def _items(job: WeightsJob, after: int) -> Items:
-    """The examples of the run: stages are made with them."""
+    """The examples of the run: the job needs them to make the stages."""
     if after:
         return
     version, position = _run(job).data.pk, -1

@@ -21,7 +21,7 @@ def checkpoints(run: Run) -> list[Artifact]:
 
 
 def checkpoint(run: Run, step: int) -> Artifact:
-    """Raises Conflict if the run keeps none of that step, with those it keeps."""
+    """The checkpoint of this step. Raises Conflict if the run does not keep it; the message names those it keeps."""
     kept = checkpoints(run)
     found = next((row for row in kept if row.step == step), None)
     if found is None:

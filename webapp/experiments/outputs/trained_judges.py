@@ -1,5 +1,5 @@
-"""A model that a run has trained to judge, or to write rubrics, becomes a judge version like any other: its endpoint, and a
-judge with the very question and the very reader that the run trained it with."""
+"""Turns a model that a run has trained to judge, or to write rubrics, into a judge version: with its endpoint, and with the prompt and the
+reader with which it was trained."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -26,8 +26,8 @@ MOST_NAMES = 100  # tried, before somebody must give one
 
 @transaction.atomic
 def use(membership: Membership, model: RegisteredModel, name: str = "") -> JudgeVersion:
-    """The first version of a judge whose answers `model` gives, with weights on this installation; without a `name` it has the
-    model's. Asked twice, it is the version that there is.
+    """The first version of a judge whose answers `model` gives, with weights on this installation; without a `name` it has the model's.
+    Asked twice, it returns the existing version.
 
     Raises Conflict if the model is none of a run that trains judges, or its files are gone, Invalid at `name`.
     """
@@ -75,7 +75,7 @@ def _asked_as(run: Run, role: str) -> dict[str, Any] | None:
 
 
 def _endpoint(membership: Membership, model: RegisteredModel) -> Endpoint:
-    """The oldest that answers with the model, else a new one."""
+    """The oldest endpoint that answers with the model, else a new one."""
     mine = Endpoint.objects.filter(workspace=membership.workspace, registered_model=model, archived_at=None)
     if found := mine.order_by("id").first():
         return found

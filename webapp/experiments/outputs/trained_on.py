@@ -1,6 +1,6 @@
-"""What models have seen: the versions of datasets that the runs they come from have trained on.
+"""The training data of models: the versions of datasets on which the runs that made them have trained.
 
-A held-out result of a new run, or an evaluation, is too good if the model it begins with was trained on its prompts.
+A held-out result of a new run, or an evaluation, is too good if its first model was trained on its prompts.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ GENERATIONS = 20  # of models that begin with one another; two queries each
 
 
 def versions(workspace_id: int, models: Iterable[int], runs: Iterable[int] = ()) -> list[DatasetVersion]:
-    """What these models, those they begin with, and these runs have trained on, the newest first."""
+    """The versions on which these models, the models from which they come, and these runs have trained, newest first."""
     found, seen = set[int](), set[int]()
     of_runs = Run.objects.filter(pk__in=set(runs), experiment__workspace=workspace_id)
     wanted = set(models)
@@ -51,7 +51,7 @@ def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[s
 
 
 def _named(workspace_id: int, recipe: str, raw: dict[str, Any]) -> set[int]:
-    """The models that a config names: all of them if it is right, else the one it begins with."""
+    """The models that a config names: all of them if it is valid, else the one with which it begins."""
     try:
         names = {slot.name for slot in RECIPES[recipe].filled(resolve(recipe, raw)) if slot.kind == "model"}
     except ConfigInvalid:

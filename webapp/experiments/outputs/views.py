@@ -16,7 +16,7 @@ from . import trained_judges
 @member(access.WRITER)
 @require_POST
 def model_as_judge(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """One click from a trained judge or rubric writer to a version of a judge; a second one leads to the same."""
+    """Makes a version of a judge from a trained judge or rubric writer, in one click; a second click leads to the same version."""
     membership = require(request)
     model = model_write(membership, model_id)
     try:

@@ -1,4 +1,4 @@
-"""What people say of the responses and reasons of a run, over the API."""
+"""People's grades and matches of the responses and reasons of a run, over the API."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from .schemas import GradedList, PeopleOut, ReasonsMatchedIn, ReasonsOut
 
 @router.get("/runs/{run_id}/reasons", response=ReasonsOut, summary="How far its matcher of reasons agrees with people")
 def run_reasons(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """And the judgement that waits to be matched, without what the matcher found."""
+    """The matchers' agreement with people, and the judgement that waits to be matched, without the matcher's result."""
     return serializers.reasons(run_of(request, run_id))
 
 
 @router.post("/runs/{run_id}/reasons", response={201: ReasonsOut}, summary="Match the reasons of a judgement")
 def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn) -> Status[dict[str, Any]]:
-    """409 if somebody has matched it meanwhile. The answer has the next one."""
+    """409 if somebody has matched it meanwhile. The response has the next one."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     pairs = [f"{human}-{model}" for human, model in payload.matches]

@@ -1,7 +1,7 @@
-"""A share of the responses that a judge grades goes to people, and how far they agree with it.
+"""Sends a share of the responses that a judge grades to people, and measures how far they agree with it.
 
-What is drawn is written down with the response itself; a worker makes the tasks later. So nothing is lost if a worker
-dies, a response that is delivered twice is drawn once, and what is still waiting when a run ends is asked all the same.
+The draw is stored together with the response; a worker makes the tasks later. So nothing is lost if a worker dies, a response that is sent
+twice is drawn once, and responses that still wait when a run ends are asked about too.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class LeftOut(Exception):
 
 
 def share(run: Run) -> float:
-    """0 for recipes that know nothing of it."""
+    """The share that goes to people; 0 for recipes without it."""
     found = run.config.get("people")
     return float(found.get("share", 0.0)) if isinstance(found, dict) else 0.0
 
@@ -67,7 +67,7 @@ def unfit(workspace_id: int, name: str) -> str:
 
 
 def draw(run: Run, rows: Iterable[RolloutRow]) -> None:
-    """Writes down which of the judged responses people grade. Part of the transaction that stores them."""
+    """Stores which of the judged responses people grade, in the transaction that stores them."""
     wanted, seed = share(run), run.config.get("seed")
     if not wanted:
         return
@@ -97,7 +97,7 @@ def _judged(record: RolloutRecord) -> dict[str, bool]:
 
 
 def ask_waiting() -> None:
-    """Queues again the runs whose drawn responses nobody turns into tasks: their message or their worker got lost."""
+    """Queues again the runs whose drawn responses nobody turns into tasks, because their message or their worker was lost."""
     waiting = GradedResponse.objects.filter(silent("created_at", LOST_AFTER), state=State.WAITING)
     for run_id in waiting.values_list("run_id", flat=True).distinct():
         enqueue("workers.runs.ask_people", run_id)
@@ -116,7 +116,7 @@ def ask(run_id: int) -> None:
 
 @transaction.atomic
 def _ask(run_id: int) -> int:
-    """How many were waiting, a batch at most."""
+    """Makes tasks of up to a batch of waiting responses; returns their number."""
     # the lock on the rows: a second worker waits here, and then finds them asked
     rows = list(
         GradedResponse.objects.select_for_update().filter(run_id=run_id, state=State.WAITING).order_by("id")[:BATCH]
@@ -136,14 +136,14 @@ def _ask(run_id: int) -> int:
 
 
 def _membership(run: Run) -> Membership | None:
-    """In whose name people are asked: who launched the run, or an owner of the workspace if they have left."""
+    """The member in whose name people are asked: the person who launched the run, or an owner of the workspace if they have left."""
     members = Membership.objects.filter(workspace_id=run.experiment.workspace_id)
     launched = members.filter(user_id=run.created_by_id).first() if run.created_by_id else None
     return launched or members.filter(role=Role.OWNER).order_by("id").first()
 
 
 def _records(run: Run, rows: list[GradedResponse]) -> dict[int, Example]:
-    """What people see, by id of the row; rows without a record say why."""
+    """The records that people see, by id of the row; rows without a record say why."""
     steps = {row.step for row in rows}
     stored = Rollout.objects.filter(run=run, step__in=steps).values_list("step", "phase", "group", "index", "content")
     wanted = {_place(row) for row in rows}
@@ -192,11 +192,11 @@ def _record(run: Run, row: GradedResponse, rollout: RolloutRecord, example: Exam
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """Judge against people. `decided` counts criteria of `responses` on which more people say one thing than the other;
-    `low` and `high` are None without any.
+    """Judge against people. `decided` counts criteria of `responses` on which more people say one thing than the other; `low` and `high`
+    are None without any.
 
-    The 95% interval (Wilson) counts responses, not criteria: what people say of one response hangs together, so that the
-    interval is rather too wide than too narrow.
+    The 95% interval (Wilson) counts responses, not criteria: people's grades of one response depend on each other, so the interval is
+    rather too wide than too narrow.
     """
 
     share: float
@@ -217,7 +217,7 @@ class JudgeAgreement:
 
 
 def agreement(run: Run) -> JudgeAgreement | None:
-    """As far as people have answered; None if none are asked. Two queries, however many responses."""
+    """The agreement as far as people have answered; None if none are asked. Two queries for any number of responses."""
     wanted = share(run)
     if not wanted:
         return None
@@ -267,7 +267,7 @@ class GradedCriterion:
 
 @dataclass(frozen=True)
 class DrawnResponse:
-    """A response that was drawn, with what was said of its criteria so far; none if people are not asked."""
+    """A drawn response with people's grades of its criteria so far; none if people are not asked."""
 
     row: GradedResponse
     example: str
@@ -299,7 +299,7 @@ def _case(row: GradedResponse, votes: Mapping[str, Sequence[bool]]) -> DrawnResp
 
 
 def _votes(judged: Mapping[int, Mapping[str, bool]]) -> dict[int, dict[str, list[bool]]]:
-    """Task -> criterion -> what people said of it; who could not tell has no vote."""
+    """Task -> criterion -> people's votes; people who could not tell have no vote."""
     found: dict[int, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     answers = Answer.objects.filter(current=True, assignment__task_id__in=list(judged))
     for task, content in answers.values_list("assignment__task_id", "content"):

@@ -24,7 +24,7 @@ Pairs = Collection[tuple[int, int]]
 
 @dataclass(frozen=True)
 class MatchTask:
-    """One that waits for somebody: two lists of reasons and what they are about. `found` is the matcher's."""
+    """A judgement that waits for a person: two lists of reasons and what they are about. `found` is the matcher's result."""
 
     place: Place
     question: str
@@ -54,7 +54,7 @@ class MatcherAgreement:
 
 
 def matches_reasons(run: Run) -> bool:
-    """Whether its reward has a part that matches reasons."""
+    """Whether the run's reward has a part that matches reasons."""
     return run.recipe == "judge"
 
 
@@ -96,9 +96,9 @@ def waiting(run: Run) -> MatchTask | None:
 
 
 def save(membership: Membership, run: Run, address: str, matches: Iterable[str]) -> None:
-    """Somebody's matches of a judgement, each `human-model`; none at all says that no two reasons say the same.
+    """Stores a person's matches of a judgement, each `human-model`; an empty list means that no two reasons say the same.
 
-    Raises Invalid for what is no such judgement or pair, Conflict if another was faster.
+    Raises Invalid for an unknown judgement or pair, Conflict if another person was faster.
     """
     judgement = _judgement(run, _place(address))
     if judgement is None:
@@ -130,7 +130,7 @@ def _places(rows: Any) -> list[Place]:
 
 
 def _drawn(run: Run, place: Place) -> str:
-    """An order that has nothing to do with what the judgements say."""
+    """A key for a random order that does not depend on the content of the judgements."""
     return hashlib.sha256(f"{run.pk} {place}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How far people agree with the judge of a run, and the page on which a reviewer matches reasons."""
+"""Pages on which people's agreement with the judge of a run is shown, and on which a reviewer matches reasons."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
