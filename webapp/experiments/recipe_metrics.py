@@ -80,8 +80,8 @@ def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
 class RunResult:
     """The recipe's headline metric before and after training; None if there is no value yet.
 
-    `metric` is None if the recipe is unknown to this version. `interval` is the 95% one of `last` and `n` how many cases
-    that rests on, if they are told.
+    `metric` is None if the recipe is unknown to this version. `interval` is the 95% interval of `last`, and `n` the number of cases behind
+    it, if they are known.
     """
 
     metric: Metric | None
@@ -96,14 +96,14 @@ class RunResult:
 
     @property
     def better(self) -> bool | None:
-        """Whether the gain is one; None if nothing changed, or if the metric has no better side."""
+        """Whether the gain is an improvement; None if nothing changed, or if the metric has no better side."""
         if self.metric is None or not self.metric.better or not self.gain:
             return None
         return (self.gain > 0) == (self.metric.better == "higher")
 
 
 def result(run: Run) -> RunResult:
-    """From the run's summary: no query."""
+    """The result from the run's summary, without a query."""
     recipe = recipe_of(run.recipe)
     keys = (recipe.headline, *recipe.otherwise) if recipe else ()
     key = next((key for key in keys if key in run.summary), next(iter(keys), ""))

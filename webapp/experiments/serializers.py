@@ -54,7 +54,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
 
 
 def under_way(row: Run, now: datetime) -> timedelta:
-    """For how long it has run, all its attempts together; what it waited in the line does not count."""
+    """How long it has run, all its attempts together; the time in the line does not count."""
     running = now - row.begun_at if row.begun_at is not None else timedelta()
     return row.under_way + max(running, timedelta())
 
@@ -72,7 +72,7 @@ def outputs(row: Run) -> list[dict[str, Any]]:
 
 
 def progress(row: Run) -> dict[str, Any]:
-    """`fraction` is of the whole run; `phase_done` of `phase_total` is what it does right now."""
+    """`fraction` is of the whole run; `phase_done` of `phase_total` is its present phase."""
     if row.state == Run.State.FINISHED:
         fraction = 1.0
     else:

@@ -48,7 +48,7 @@ class ChainNode:
 
 
 def looks(step: ChainStep) -> str:
-    """The state of runs whose look a step without a run has."""
+    """The state of a run as which a step without a run is drawn."""
     alike = {State.WAITING: "queued", State.REFUSED: "failed", State.CANCELLED: "cancelled"}
     return alike.get(State(step.state), "stopped")
 

@@ -49,7 +49,7 @@ class NewestPoint:
 
 @dataclass(frozen=True)
 class PointSummary:
-    """Count, lowest, highest and other numbers of a key."""
+    """The last, the lowest and the highest value of a key, and its last step."""
 
     key: str
     last: float

@@ -1,4 +1,4 @@
-"""What a form offers: versions of datasets, models, experiments; and which of them it begins with."""
+"""The choices of a form: versions of datasets, models, experiments; and the first value of each."""
 
 from django.db.models import QuerySet
 
@@ -15,13 +15,13 @@ MOST_TRIED = 50  # datasets looked at for one that fits
 
 
 def versions(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
-    """What is offered, and `keep`: by name, newest first."""
+    """The versions to choose from, and `keep`: by name, newest first."""
     return queries.offered(workspace_id, keep).order_by("dataset__name", "-number")
 
 
 def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
-    """`demo` is the newest version of the dataset of this name, `7` of dataset 7, `7:2` its version 2; else None. Who names
-    an archived one gets it."""
+    """`demo` is the newest version of the dataset of this name, `7` of dataset 7, `7:2` its version 2; else None. An archived dataset can
+    be named too."""
     rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
     rows = rows.order_by("dataset__name", "-number")
     dataset, _, number = text.partition(":")
@@ -38,10 +38,10 @@ def newest_version(workspace_id: int) -> DatasetVersion | None:
 
 
 def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
-    """The newest version of the newest dataset that the recipe can train on: as the recipe is by itself, else with some
-    choice of the person's; of the newest dataset if none is known to.
+    """The newest version of the newest dataset that the recipe can train on: with its defaults, else with some
+    other config. The newest version of the newest dataset if no version is known to fit.
 
-    Large versions that nobody has counted yet are not waited for.
+    Large versions that are not counted yet are skipped.
     """
     newest = queries.offered(workspace_id)
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])

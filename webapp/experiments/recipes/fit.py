@@ -22,7 +22,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Fit:
-    """`needs` in the order of the recipe; of those that share an `either` one is enough."""
+    """`needs` in the order of the recipe; of those that share an `either`, one is enough."""
 
     recipe: Recipe
     needs: tuple[Counted, ...]
@@ -38,7 +38,7 @@ class Fit:
 
     @property
     def held_out(self) -> bool:
-        """Whether an evaluation would find something to measure."""
+        """Whether an evaluation would have examples."""
         return all(each.heldout or self._elsewhere(each, "heldout") for each in self.needs)
 
     @property
@@ -56,7 +56,7 @@ class Fit:
 
 
 def fit(recipe: Recipe, counts: Counts, config: RecipeConfig | None = None) -> Fit:
-    """How `counts`, those of a version, meet the needs of the recipe, or of a very config of it."""
+    """How `counts`, those of a version, meet the needs of the recipe, or of one config of it."""
     train, heldout = counts["train"], counts["heldout"]
     needs = config.needs(recipe.needs) if config else recipe.needs
     return Fit(recipe, tuple(_counted(need, train, heldout) for need in needs))
@@ -68,7 +68,7 @@ def _counted(need: DataNeed, train: dict[str, int], heldout: dict[str, int]) -> 
 
 
 def problems(found: Fit, version: DatasetVersion, heldout_wanted: int) -> Iterator[FieldProblem]:
-    """What keeps the recipe from training on the version, each at its field."""
+    """Problems that keep the recipe from training on the version, each at its field."""
     for each in found.missing:
         alternatives = [
             other.need.words for other in found.needs if each.need.either and other.need.either == each.need.either

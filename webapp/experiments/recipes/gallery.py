@@ -64,5 +64,5 @@ def cards(workspace_id: int, version: DatasetVersion | None) -> list[RecipeCard]
 
 
 def datasets(workspace_id: int, chosen: DatasetVersion | None) -> QuerySet[DatasetVersion]:
-    """What the gallery offers to train on, by name, newest first."""
+    """The versions that the gallery offers, by name, newest first."""
     return choices.versions(workspace_id, chosen)[: choices.MOST_OFFERED]

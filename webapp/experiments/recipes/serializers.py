@@ -6,7 +6,7 @@ from .gallery import RecipeCard
 
 
 def card(found: RecipeCard) -> dict[str, Any]:
-    """A recipe and what a version holds for it."""
+    """A recipe, and what a version has for it."""
     needs = [
         {
             "count": each.need.count,

@@ -13,7 +13,7 @@ from . import choices, gallery
 
 
 def gallery_page(request: HttpRequest, dataset: str) -> HttpResponseBase:
-    """What a run can do, with what the chosen version holds for it."""
+    """The gallery, with what the chosen version has for each recipe."""
     workspace_id = require(request).workspace_id
     version = choices.named_version(workspace_id, dataset) or choices.newest_version(workspace_id)
     context = {

@@ -1,8 +1,8 @@
 """The worker's side of the questions of a run: one worker at a time asks one judge for one run.
 
-Questions that wait together are one wave of calls; waves overlap, over the same connections and within the same share of the
-endpoint, which other work asks as well. What is stored, or on its way, is not called again. Verdicts are stored as they
-come, and what they took is noted with them, so a worker that is killed loses what was in flight and nothing else.
+Questions that wait together are one wave of calls. Waves overlap, over the same connections and within the same share of the endpoint,
+which other work uses as well. A call that is stored, or on its way, is not made again. Verdicts are stored as they come, together with
+their cost, so a killed worker loses only the calls in flight.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ BROKEN = "an error happened on the server while it was asked; the server's log h
 
 
 def answer(judge_id: int) -> None:
-    """Answers the questions of a judge until there are none. Who comes second goes away: the first looks once more."""
+    """Answers the questions of a judge until there are none. A second worker ends at once; the first checks again at the end."""
     while True:
         with locks.alone(locks.Work.RUN_QUESTIONS, judge_id) as ours:
             if not ours:
@@ -105,7 +105,7 @@ def _all_away(row: RunJudge, why: str) -> None:
 
 
 def _remedy(problem: str) -> str:
-    """What a person can do about it."""
+    """What a person can do about the problem."""
     if "budget" in problem:
         return "Raise its budget on the run's page, and the run continues."
     return "The run asks again until the judge answers; the page of its endpoint says more."
@@ -113,7 +113,7 @@ def _remedy(problem: str) -> str:
 
 @dataclass
 class Wave:
-    """Questions that are asked together. `open` are the verdicts that each still waits for, `made` the calls it paid for."""
+    """Questions that are asked together. `open` are the verdicts for which each still waits, `made` the calls it paid for."""
 
     rows: list[RunQuestion]
     open: dict[int, set[str]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Wave:
 
 
 class Desk:
-    """Asks one judge for one run. What touches the database runs on the worker's thread, the rest in the event loop."""
+    """Asks one judge for one run. Database code runs on the worker's thread, the rest in the event loop."""
 
     def __init__(self, row: RunJudge, target: Target) -> None:
         self.row, self.target = row, target
@@ -204,7 +204,7 @@ class Desk:
         )
 
     def _missing(self, wave: Wave) -> list[Call]:
-        """The calls of a wave that have no verdict, each once; the first question that has one pays for it."""
+        """The calls of a wave without a verdict, each once; the first question with such a call pays for it."""
         found: dict[str, Call] = {}
         unusable: Counter[str] = Counter()
         for row in wave.rows:
@@ -235,7 +235,7 @@ class Desk:
             )
 
     def _keep(self, wave: Wave, outcomes: list[Outcome]) -> None:
-        """Verdicts, what they took and whose they are, at once: nothing is paid for and forgotten."""
+        """Stores verdicts, their cost and their questions in one transaction: nothing is paid for and forgotten."""
         settled = {each.call.key for each in outcomes if _lasts(each)}
         for each in outcomes:
             if each.reply is not None:
@@ -260,7 +260,7 @@ class Desk:
             self._done(finished, wave)
 
     def _note(self, outcomes: Iterable[Outcome]) -> None:
-        """What the calls took, retries included, as the budget has charged it."""
+        """Notes the cost of the calls, retries included, as the budget was charged."""
         spent = (self.budget.spent_tokens, self.budget.spent_money)
         tokens, money = spent[0] - self._noted[0], spent[1] - self._noted[1]
         answered = sum(each.reply is not None for each in outcomes)
@@ -285,7 +285,7 @@ class Desk:
         RunQuestion.objects.bulk_update(rows, ["state", "content", "problem", "calls", "made"])
 
     def _finish(self, wave: Wave, counts: Counts) -> None:
-        """What is open now is answered by another wave, or could not be asked."""
+        """Verdicts that are still open now come from another wave, or could not be asked for."""
         left = [row for row in wave.rows if row.state == RunQuestion.State.QUEUED]
         keys = {key for row in left for key in wave.open[row.pk]}
         stored = verdict_queries.stored_keys(self.version, keys)
@@ -307,5 +307,5 @@ class Desk:
 
 
 def _lasts(outcome: Outcome) -> bool:
-    """Whether asking again would not change it."""
+    """Whether another call would give the same outcome."""
     return outcome.state != "failed" or (outcome.trouble is not None and outcome.trouble.code in ABOUT_THE_CALL)

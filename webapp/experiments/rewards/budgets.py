@@ -1,4 +1,4 @@
-"""What judges may use in a run: looked at, and raised while it waits."""
+"""Budgets of judges in a run: read, and raised while the run waits."""
 
 from decimal import Decimal
 from typing import Any
@@ -34,7 +34,7 @@ def judges(run: Run) -> list[RunJudge]:
 
 
 def shown(run: Run) -> list[RunJudge]:
-    """The same, and those that were not asked yet: rows that are not stored, of which nothing can be changed."""
+    """The same, and the judges that were not asked yet: as unsaved rows, which cannot be changed."""
     asked = judges(run)
     known = {row.version_id for row in asked}
     others = [version for version in grants.versions(run).values() if version.pk not in known]
@@ -43,7 +43,7 @@ def shown(run: Run) -> list[RunJudge]:
 
 @transaction.atomic
 def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any = KEEP) -> RunJudge:
-    """New limits on what the judge may use in the whole run; a run that waits for them continues.
+    """Sets new limits on the judge's use in the whole run; a run that waits for them continues.
 
     Raises Invalid at `budget_tokens` or `budget_money` if that much is used already.
     """

@@ -34,7 +34,7 @@ MAX_CRITERIA = 200
 MAX_REASONS = 20
 MAX_STEPS = 2000  # the newest; what is older is found by its number
 MAX_SEARCHED = 20_000
-"""Rollouts, the newest and whole steps, that are searched if no step is named. A named step is always searched whole."""
+"""Rollouts to search if no step is named: the newest ones, in whole steps. A named step is always searched whole."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def rollouts(
     cursor: str | None = None,
     limit: int = 20,
 ) -> FoundRollouts:
-    """One page, by default in the order of the step asked for, else the newest step first. What has no reward, or not the
-    part that is sorted by, comes last.
+    """One page, by default in the order of the step asked for, else the newest step first. Rollouts without a reward, or without the part
+    by which the page is sorted, come last.
 
     Raises Invalid at `cursor` if it belongs to another order, and at `sort` if it needs a part that is not named.
     """
@@ -111,7 +111,7 @@ def _check(wanted: RolloutQuery, order: str) -> None:
 
 
 def _searched(run: Run, wanted: RolloutQuery, order: str) -> tuple[QuerySet[Rollout], int | None]:
-    """The rollouts of the step and phase, and where the search stops if the run has more than it looks at."""
+    """The rollouts of the step and phase, and where the search stops if the run has more than the limit."""
     rows = Rollout.objects.filter(run=run)
     if wanted.phase:
         rows = rows.filter(phase=wanted.phase)
@@ -132,7 +132,7 @@ def _part(name: str) -> Any:
 
 
 def _annotated(rows: QuerySet[Rollout], wanted: RolloutQuery, order: str) -> QuerySet[Rollout]:
-    """With what they are sorted and filtered by; a missing value is sorted behind all others."""
+    """The rollouts with the values by which they are sorted and filtered; a missing value is sorted after all others."""
     missing = Value(float("-inf") if order.startswith("-") else float("inf"))
     rows = rows.annotate(score=Coalesce(F("reward"), missing, output_field=FloatField()))
     if wanted.part:
@@ -145,11 +145,11 @@ def _annotated(rows: QuerySet[Rollout], wanted: RolloutQuery, order: str) -> Que
 
 
 def distance(first: str, second: str, measure: Measure) -> Any:
-    """How far two parts of a rollout lie apart; null if one of them has no value.
+    """The distance between two parts of a rollout; null if one of them has no value.
 
-    `value`: |a - b|. `rank`: |r_a - r_b|, of the places from 0 to 1 that the response has in its group by either part,
-    equal values sharing their mean place; so parts of any scale compare. r_a - r_b is the mean of
-    (sign(a - a') - sign(b - b')) / 2 over the other responses of the group that have both parts.
+    `value`: |a - b|. `rank`: |r_a - r_b|, of the places from 0 to 1 that the response has in its group by either part, equal values sharing
+    their mean place; so parts of any scale compare. r_a - r_b is the mean of (sign(a - a') - sign(b - b')) / 2 over the other responses of
+    the group that have both parts.
     """
     if measure == "value":
         return Func(_part(first) - _part(second), function="ABS", output_field=FloatField())
@@ -228,12 +228,11 @@ def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
 
 
 def facets(run: Run, step: int | None = None) -> dict[str, Any]:
-    """What can be filtered by: `{"steps": [{"step", "phase", "count"}], "criteria": [{"text", "met", "unmet",
-    "missing"}], "parts": [{"name", "kind", "weight", "shadow", "judge", "low", "high", "valued", "missing"}],
-    "expression", "excluded": [{"reason", "count"}]}`.
+    """The values of the filters: `{"steps": [{"step", "phase", "count"}], "criteria": [{"text", "met", "unmet", "missing"}], "parts":
+    [{"name", "kind", "weight", "shadow", "judge", "low", "high", "valued", "missing"}], "expression", "excluded": [{"reason", "count"}]}`.
 
-    All but `steps` is of `step`, or of the newest step; criteria most often met come first. `weight` and `expression`
-    are those of the run's config, null and empty if it has none.
+    All but `steps` is of `step`, or of the newest step; criteria most often met come first. `weight` and `expression` are those of the
+    run's config, null and empty if it has none.
     """
     places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
     steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]

@@ -1,4 +1,4 @@
-"""What runs have sampled in their evaluations, for evaluations to score and compare."""
+"""The responses that runs have sampled in their evaluations, for evaluations to score and compare."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def responses(workspace_id: int, run_id: int, step: int | None) -> Iterator[Resp
 
 
 def trained(workspace_id: int, run_id: int, step: int | None) -> Iterator[Response]:
-    """Sampled to learn from after the evaluation before this one and up to it; the newest, and those first."""
+    """Responses that were sampled to learn from, after the previous evaluation and up to this one; the newest first."""
     at = _step(workspace_id, run_id, step)
     mine = Rollout.objects.filter(run_id=run_id, run__experiment__workspace_id=workspace_id)
     before = mine.filter(phase=EVAL, step__lt=at).aggregate(newest=Max("step"))["newest"]
@@ -56,7 +56,7 @@ def _response(found: RolloutRecord) -> Response:
 
 
 def _step(workspace_id: int, run_id: int, step: int | None) -> int:
-    """The newest with an evaluation if none is named."""
+    """The step, or the newest with an evaluation if none is named."""
     rows = Rollout.objects.filter(run_id=run_id, phase=EVAL, run__experiment__workspace_id=workspace_id)
     return step if step is not None else rows.aggregate(newest=Max("step"))["newest"] or 0
 
@@ -68,7 +68,7 @@ def _records(workspace_id: int, run_id: int, step: int) -> Iterator[RolloutRecor
 
 
 def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | None]:
-    """rho of each response against the model that the run began with. Raises NotMeasured without the step's checkpoint."""
+    """rho of each response against the model with which the run began. Raises NotMeasured without the step's checkpoint."""
     at = _step(workspace_id, run_id, step)
     records = list(_records(workspace_id, run_id, at))
     run = queries.runs(workspace_id).select_related("model", "dataset_version").get(pk=run_id)

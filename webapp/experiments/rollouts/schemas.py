@@ -9,7 +9,7 @@ from .queries import Measure, RolloutQuery, Verdict
 
 
 class RolloutDatasetIn(Schema):
-    """Which of the sampled responses, and where they go: a dataset that is there gets a version."""
+    """The choice of the sampled responses, and where they go: an existing dataset gets a version."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"name": "best of 8", "best": 1, "least": 0.5, "first": 20}}
@@ -69,7 +69,7 @@ class FilteredResponse(Schema):
 
 
 class FilterOut(Schema):
-    """One filter, in the order in which they work: `came` to it, `stayed`, and cases of those that did not."""
+    """One filter, in the order in which the filters work: how many `came` to it, how many `stayed`, and cases of those that did not."""
 
     key: str
     title: str
@@ -87,7 +87,7 @@ class RolloutPreviewOut(Schema):
 
 
 class RolloutDatasetOut(Schema):
-    """Follow the import at `GET imports/{import_id}`; its `version` is what was made."""
+    """Follow the import at `GET imports/{import_id}`; its `version` is the result."""
 
     import_id: int
     dataset: str

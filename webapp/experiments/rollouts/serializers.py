@@ -9,12 +9,12 @@ from .datasets import Preview
 
 
 def rollout(row: Rollout) -> dict[str, Any]:
-    """The trainer's RolloutRecord with the place it has in the run."""
+    """The trainer's RolloutRecord with its place in the run."""
     return {"id": row.id, "step": row.step, **row.content}
 
 
 def rollout_preview(found: Preview, cases: dict[str, int], after: int) -> dict[str, Any]:
-    """`cases`: how many of each step are told; `after`: so many before them are not."""
+    """`cases`: how many of each step are returned; `after`: how many before them are left out."""
     steps = [
         {
             "key": step.key,

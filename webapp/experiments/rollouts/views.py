@@ -21,7 +21,7 @@ from .datasets import SWITCHED, Preview
 
 CASES = 20
 BEGINS = {"no_reward", "repeated", "cut"}
-"""Filters that a new form has switched on."""
+"""Filters that are on in a new form."""
 TITLES = {
     "no_example": "Prompts that the dataset does not have",
     "no_reward": "Without a reward",
@@ -57,15 +57,15 @@ FIELDS = {
     "protocol": ("protocol_part",),
     "not_best": ("best",),
 }
-"""What the filters ask for, by the names of the inputs."""
+"""The values of the filters, by the names of the inputs."""
 _PLACED = {"first", "last", "steps", "name", *(field for fields in FIELDS.values() for field in fields)}
-"""Fields beside which the page shows what is wrong with them."""
+"""Fields beside which the page shows their problems."""
 
 
 @dataclass(frozen=True)
 class FilterRow:
-    """A filter as the page draws it. `step` is None if it is off, asks for nothing, or nothing was counted. `problem` is what is wrong
-    with what it asks for."""
+    """A filter as the page draws it. `step` is None if it is off, has no value, or nothing was counted. `problem` is what is wrong with its
+    value."""
 
     key: str
     on: bool
@@ -90,7 +90,7 @@ class FilterRow:
 
 @dataclass
 class Form:
-    """What stands in the inputs, and what the filters would do. `problems` by field."""
+    """The values of the inputs, and what the filters would do. `problems` by field."""
 
     given: Mapping[str, str]
     on: list[str]
@@ -100,11 +100,11 @@ class Form:
 
     @property
     def elsewhere(self) -> list[str]:
-        """Problems of what has no input of its own on the page."""
+        """Problems of values that have no input on the page."""
         return [f"{path}: {why}" for path, why in self.problems.items() if path not in _PLACED]
 
     def problem_of(self, key: str) -> str:
-        """What is wrong with what a filter asks for; empty if nothing is."""
+        """The problem of a filter's value; empty if there is none."""
         return "; ".join(self.problems[field] for field in FIELDS.get(key, ()) if field in self.problems)
 
 
@@ -112,8 +112,8 @@ class Form:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """GET counts and makes nothing; POST makes the dataset, and the import's page says how far it is. A POST with `count` only leads to
-    the page that counts by what the form says."""
+    """GET counts and makes nothing; POST makes the dataset, and the import's page shows the progress. A POST with `count` only redirects to
+    the page with the counts for the form."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not datasets.asked_the_data(run):

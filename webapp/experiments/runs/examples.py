@@ -1,4 +1,4 @@
-"""What runs have to do with an example: told on its page."""
+"""The facts of an example that runs add to its page."""
 
 from collections.abc import Iterator
 

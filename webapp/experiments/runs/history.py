@@ -1,4 +1,4 @@
-"""What happened to a run, and by whom: its entries of the audit log, in words."""
+"""The history of a run, with the people: its entries of the audit log, in words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Event:
-    """`state` is empty if it stayed; `lasted_s` is how long it then stayed in that state, None of the last one of a run that is
-    over. `who` is empty if the server did it by itself, and if the account was `erased`."""
+    """`state` is empty if it did not change. `lasted_s` is how long the run then stayed in that state; None for the last state of a run
+    that is over. `who` is empty if the server did it by itself, or if the account was `erased`."""
 
     at: datetime
     action: str
@@ -64,7 +64,7 @@ class Event:
 
 
 def events(run: Run, cursor: str | None = None, limit: int = ON_A_PAGE) -> tuple[list[Event], str | None]:
-    """Newest first, and the cursor of those before them, None if there are none."""
+    """The events, newest first, and the cursor of those before them, None if there are none."""
     found: Page[AuditEntry] = page(_entries(run).select_related("actor", "seal"), cursor, limit)
     until = _after(run, found.items[0]) if found.items else None
     return list(_in_words(run, found.items, until)), found.next
@@ -76,7 +76,7 @@ def _entries(run: Run) -> QuerySet[AuditEntry]:
 
 
 def _after(run: Run, newest: AuditEntry) -> datetime | None:
-    """Until when the state lasted that a page begins with; None of a run that is over."""
+    """Until when the state lasted with which a page begins; None for a run that is over."""
     later = _entries(run).filter(id__gt=newest.pk, action__in=STATES).order_by("id").first()
     if later is not None:
         return later.created_at
@@ -104,7 +104,7 @@ def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -
 
 
 def _state(entry: AuditEntry) -> str:
-    """The one that the run came to; empty if it stayed."""
+    """The state to which the run came; empty if it did not change."""
     state = STATES.get(entry.action, "")
     # until people could pause runs, one was called so whose process waited for something
     return Run.State.BLOCKED if state == Run.State.PAUSED and "step" not in entry.detail else state
@@ -117,7 +117,7 @@ def _named(state: str, attempt: int | None) -> str:
 
 
 def _why(entry: AuditEntry) -> str:
-    """What the entry says beside the state: a reason, the new name, the tags."""
+    """The other content of the entry: a reason, the new name, the tags."""
     detail = entry.detail
     if "tags" in detail:
         return ", ".join(detail["tags"]) or "no tags"

@@ -1,4 +1,4 @@
-"""Whether the results of runs compare: the same measure, on the same held-out data, taken in the same way."""
+"""Whether the results of runs can be compared: the same measure, on the same held-out data, taken in the same way."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from ..models import Run
 from . import configs
 
 SPARED = ("evaluation.every",)
-"""How often is measured changes nothing in what."""
+"""Settings that do not change the measure, such as how often it is taken."""
 EXAMPLES = "evaluation.max_examples"
 Way = dict[str, str]
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
-    """For each run in which way its result was measured otherwise than that of most runs, of as many the first's; empty
-    if it compares. Runs without a result compare with any."""
+    """For each run, how its result was measured otherwise than that of most runs (of the first, if as many differ); empty if it compares.
+    Runs without a result compare with any."""
     ways = [_way(run) for run in runs]
     common = Counter(tuple(sorted(way.items())) for way in ways if way).most_common(1)
     if not common:
@@ -31,7 +31,7 @@ def unlike(runs: Sequence[Run]) -> list[str]:
 
 
 def _way(run: Run) -> Way:
-    """What the result rests on, in words by what they are about; empty without a result."""
+    """The conditions of the result, in words by their subject; empty without a result."""
     recipe, result = recipe_metrics.recipe_of(run.recipe), recipe_metrics.result(run)
     if recipe is None or result.metric is None or result.last is None:
         return {}

@@ -1,4 +1,4 @@
-"""Rows of runs as lists show them, with one query for the small curves of all of them, and what home shows of them."""
+"""Rows of runs as lists show them, with one query for the small curves of all, and the runs on the home page."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ class ListedRun:
 
 
 def rows_of(runs: list[Run], curves: bool = True) -> list[ListedRun]:
-    """One query for the curves, however many rows."""
+    """The rows, with one query for the curves of any number of them."""
     recipes = {run.id: recipe_metrics.recipe_of(run.recipe) for run in runs}
     pulses = {run_id: recipe.pulse for run_id, recipe in recipes.items() if recipe and recipe.pulse}
     sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()}) if curves else {}

@@ -1,4 +1,4 @@
-"""What the run pages show beyond the row itself: the config against its defaults, the lineage, the last words."""
+"""The parts of the run pages beyond the row itself: the config against its defaults, the lineage, the last lines of the log."""
 
 import json
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def config_rows(run: Run) -> list[ConfigRow]:
 
 
 def last_lines(run: Run) -> list[LogLine]:
-    """The end of the log, oldest first: what a failed run said before it died."""
+    """The end of the log, oldest first: the last lines of a failed run."""
     return list(LogLine.objects.filter(run=run).order_by("-id")[:LAST_LINES])[::-1]
 
 
@@ -83,14 +83,14 @@ def lineage(run: Run) -> dict[str, Any]:
 
 
 def _artifacts(run: Run) -> dict[str, Any]:
-    """What is still in the run's folder, and how many of its checkpoints gave way to newer ones."""
+    """The files that are still in the run's folder, and how many of its checkpoints newer ones replaced."""
     rows = list(Artifact.objects.filter(run=run).select_related("registered").order_by("-step", "role")[:200])
     there = [row for row in rows if artifacts.is_there(row)]
     return {"artifacts": there, "gone": len(rows) - len(there)}
 
 
 def curl(run: Run) -> str:
-    """Launches the same run through the API; the token stays in the caller's environment."""
+    """A command that launches the same run through the API; the token stays in the caller's environment."""
     version = run.data
     body = {
         "recipe": run.recipe,
@@ -110,7 +110,7 @@ def curl(run: Run) -> str:
 
 
 def stats(run: Run) -> list[Stat]:
-    """The numbers beside the headline on top of a run's page; one that not every run measures only if it is there."""
+    """The numbers beside the headline at the top of a run's page; a number that not every run measures only if it exists."""
     recipe = recipe_metrics.recipe_of(run.recipe)
     found = [Stat(metric, run.summary.get(metric.key)) for metric in recipe.top] if recipe else []
     return [

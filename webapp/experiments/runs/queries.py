@@ -69,7 +69,7 @@ def top_keys(rows: list[Run]) -> list[str]:
 
 
 def with_outputs(rows: RunQuerySet) -> RunQuerySet:
-    """With the models that each run has left in the registry: one query more, however many runs."""
+    """The runs with the models that each has left in the registry: one more query, for any number of runs."""
     kept = Artifact.objects.filter(registered__isnull=False).select_related("registered").order_by("id")
     return rows.prefetch_related(Prefetch("artifacts", kept, to_attr="outputs_kept"))
 

@@ -65,7 +65,7 @@ class HistoryOut(Schema):
 
 
 class LineRunOut(Schema):
-    """A run, or a job that needs weights, such as one of an evaluation or a judge. Of another workspace's only its kind is told."""
+    """A run, or a job that needs weights, such as one of an evaluation or a judge. For another workspace only its kind is given."""
 
     kind: Literal["run", "job"]
     id: int | None = Field(description="Of the run; null of a job, and of another workspace's run")

@@ -112,7 +112,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
 @never_cache
 @require_GET
 def trained(request: HttpRequest) -> HttpResponseBase:
-    """A fragment for the pages of a version: the runs that it has trained, and the models that they left behind."""
+    """A fragment for the pages of a version: the runs that it has trained, and the models that they left."""
     workspace_id = require(request).workspace_id
     version = choices.named_version(workspace_id, request.GET.get("dataset", ""))
     if version is None:

@@ -1,4 +1,4 @@
-"""Sweeps by the API: launch, watch, stop, continue, add trials. Reading needs the role reviewer, changing anything researcher."""
+"""Sweeps over the API: launch, watch, stop, continue, add trials. Reading needs the role reviewer, changing anything researcher."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -37,7 +37,7 @@ def sweeps(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -
 
 @router.post("/sweeps", response={201: s.SweepStandingOut}, summary="Launch a sweep")
 def launch(request: HttpRequest, payload: s.SweepIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
-    """422 with every field that is wrong; nothing is launched then. Workers launch the trials, some at a time."""
+    """422 with every wrong field; then nothing is launched. Workers launch the trials, some at a time."""
     membership = access.may_write(require(request))
     sweep = services.launch(membership, _wish(membership, payload), idempotency_key)
     return Status(201, _standing(membership, sweep.pk))
@@ -77,7 +77,7 @@ def contour_of(request: HttpRequest, sweep_id: SweepId, x: str = "", y: str = ""
 
 @router.post("/sweeps/{sweep_id}/trials", response=s.SweepStandingOut, summary="Add trials")
 def add_trials(request: HttpRequest, sweep_id: SweepId, payload: s.SweepTrialsIn) -> dict[str, Any]:
-    """Also to a sweep that is over. 409 for a grid, which is whole."""
+    """Works for a sweep that is over, too. 409 for a grid, which is complete."""
     membership = require(request)
     services.add(membership, access.sweep_write(membership, sweep_id), payload.trials)
     return _standing(membership, sweep_id)
@@ -93,7 +93,7 @@ def stop(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
 
 @router.post("/sweeps/{sweep_id}/resume", response=s.SweepStandingOut, summary="Continue a stopped sweep")
 def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
-    """Launches the trials that are left; runs that were stopped stay so, and each can be resumed by itself."""
+    """Launches the trials that are left. Stopped runs stay stopped; each can be resumed by itself."""
     membership = require(request)
     services.resume(membership, access.sweep_write(membership, sweep_id))
     return _standing(membership, sweep_id)

@@ -1,4 +1,4 @@
-"""What must hold before a sweep is written: every value at its key, every combination of a grid, the metric, the numbers."""
+"""Checks before a sweep is written: every value at its key, every combination of a grid, the metric, the numbers."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ SCALES = ("linear", "log")
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for, unchecked. `axes`: {"path", "values"} or {"path", "low", "high", "scale", "points"} each."""
+    """The request, unchecked. `axes`: {"path", "values"} or {"path", "low", "high", "scale", "points"} each."""
 
     recipe: str
     config: Mapping[str, Any]
@@ -62,7 +62,7 @@ class Checked:
 
 
 def check(membership: Membership, wish: Wish) -> Checked:
-    """Writes nothing."""
+    """Checks the request. Writes nothing."""
     found = Checked()
     if wish.recipe not in RECIPES:
         found.say("recipe", f"one of {', '.join(RECIPES)}")
@@ -183,7 +183,7 @@ def _range(found: Checked, at: str, raw: Mapping[str, Any], key: Input, method: 
 
 
 def _try_values(membership: Membership, found: Checked, wish: Wish) -> bool:
-    """Whether the config refuses some value that an axis has, the others left as they are. Each is told at its axis."""
+    """Whether the config refuses a value of an axis, with the other keys unchanged. Each problem is at its axis."""
     plan = found.plan
     assert plan is not None  # noqa: S101
     before = len(found.problems)
@@ -202,7 +202,7 @@ def refused(
     dataset: checks.DatasetChoice,
     values: Mapping[str, space.Value],
 ) -> str:
-    """Why no run can have the config with these values; empty: it can."""
+    """Why no run can have the config with these values; empty if it can."""
     try:
         checks.plan(membership, recipe, space.laid(config, values), dataset, None)
     except ConfigInvalid as error:
@@ -233,7 +233,7 @@ def _check_size(found: Checked, wish: Wish) -> None:
 
 
 def _of_grid(found: Checked, recipe: str) -> Iterator[str]:
-    """The first combination that the config refuses, where each of its values alone would do."""
+    """The first combination that the config refuses although it takes each of the values alone."""
     assert found.plan is not None  # noqa: S101
     for values in space.grid(found.axes):
         try:
@@ -245,7 +245,7 @@ def _of_grid(found: Checked, recipe: str) -> Iterator[str]:
 
 
 def sweep_fields(found: Checked, wish: Wish) -> dict[str, Any]:
-    """The columns of a sweep that has no problems, but for who asks and where its runs go."""
+    """The columns of a sweep without problems, except who asks and where its runs go."""
     assert found.plan is not None  # noqa: S101
     return {
         "recipe": wish.recipe,

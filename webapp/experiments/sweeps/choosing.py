@@ -1,6 +1,6 @@
-"""Which configuration comes next: pure functions of what a sweep asks for and of what its trials had told by then.
+"""Chooses the next configuration: pure functions of the sweep's request and of what its trials had reported by then.
 
-A method is a function of `TrialAsked`. What it answers must follow from that alone, so that every choice can be made again from the rows.
+A method is a function of `TrialAsked`. Its result must depend on that alone, so that every choice can be made again from the rows.
 """
 
 import random
@@ -43,7 +43,7 @@ def grid(asked: TrialAsked) -> Values | None:
 
 
 def at_random(asked: TrialAsked) -> Values | None:
-    """One that was not there; None: there are no others."""
+    """A random configuration that was not tried yet; None: there is none."""
     taken = {space.digest(each.values) for each in asked.known}
     for attempt in range(AGAIN):
         found = space.drawn(asked.axes, asked.seed, asked.number, attempt)
@@ -53,7 +53,7 @@ def at_random(asked: TrialAsked) -> Values | None:
 
 
 def by_what_has_worked(asked: TrialAsked) -> Values | None:
-    """TPE; one that is there already is none, and one at random takes its place."""
+    """A configuration by TPE; if it was tried already, a random one instead."""
     found = tpe.suggested(asked)
     if found is None or space.digest(found) in {space.digest(each.values) for each in asked.known}:
         return at_random(asked)
@@ -87,8 +87,8 @@ def chosen(method: str, asked: TrialAsked) -> Values | None:
 
 
 def goes_on(value: float, others: Sequence[float], factor: int, higher: bool) -> bool:
-    """Asynchronous successive halving (Li et al., 2020): whether a trial that comes to a rung with `value` is among the best
-    1/`factor` of all that have come to it, itself included. Among fewer than `factor` only the best continues."""
+    """Asynchronous successive halving (Li et al., 2020): whether a trial that reaches a rung with `value` is among the best 1/`factor` of
+    all that have reached it, itself included. Among fewer than `factor` only the best continues."""
     ranked = sorted([*others, value], reverse=higher)
     last = ranked[max(len(ranked) // factor, 1) - 1]
     return value >= last if higher else value <= last

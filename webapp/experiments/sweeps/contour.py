@@ -1,4 +1,4 @@
-"""The metric of a sweep over two of its keys: the places that were tried, and what lies between them."""
+"""The metric of a sweep over two of its keys: the places that were tried, and interpolated values between them."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class ContourSide:
     named: tuple[float, ...] = ()  # the values of a list
 
     def share(self, number: float) -> float:
-        """How far a value lies from `low` to `high`, from 0 to 1."""
+        """The position of a value between `low` and `high`, from 0 to 1."""
         low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, number))
         return (here - low) / (high - low)
 
@@ -39,7 +39,7 @@ class ContourSide:
 
 @dataclass(frozen=True)
 class ContourPlace:
-    """Two values that were tried together, and the mean over the trials that did."""
+    """Two values that were tried together, and the mean over the trials that tried them."""
 
     x: float
     y: float

@@ -61,7 +61,7 @@ class ContourPicture:
 
     @property
     def below(self) -> int:
-        """Where the words of the lower axis stand."""
+        """The height of the words below the lower axis."""
         return self.bottom + 18
 
     @property

@@ -1,4 +1,4 @@
-"""Parallel coordinates of a sweep: an upright line for each key and one for the metric, a line across for each trial."""
+"""Parallel coordinates of a sweep: a vertical line for each key and one for the metric, a line across for each trial."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Upright:
 
     @property
     def beside(self) -> float:
-        """Where the words of its ticks begin."""
+        """The horizontal position of the words of its ticks."""
         return self.x + 6
 
 
@@ -50,7 +50,7 @@ class ParallelPicture:
 
 
 def parallel(standing: SweepStanding, metric: str) -> ParallelPicture | None:
-    """None if fewer than two trials have a value for every seed."""
+    """The picture; None if fewer than two trials have a value for every seed."""
     whole = [row for row in standing.ranked if row.complete]
     if len(whole) < 2:
         return None

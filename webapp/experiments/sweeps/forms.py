@@ -1,4 +1,4 @@
-"""The form that sweeps from a run: which keys, between what, how the next one is chosen, what decides."""
+"""The form that makes a sweep from a run: the keys and their values, how the next trial is chosen, the metric that decides."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ MOST_TEXT = 2000
 
 @dataclass
 class AxisRow:
-    """A key that changes, as it is typed: "1e-4, 3e-4", or a range, "1e-5 to 1e-3"."""
+    """A key that changes, as typed: "1e-4, 3e-4", or a range, "1e-5 to 1e-3"."""
 
     place: int
     path: str = ""
@@ -46,7 +46,7 @@ class AxisRow:
 
     @property
     def hint(self) -> str:
-        """What may be typed."""
+        """What the person may type."""
         if self.key is None:
             return "Values with commas between, or a range: 1e-5 to 1e-3"
         if self.key.kind in ("int", "float"):
@@ -88,7 +88,7 @@ class SweepForm:
 
     @classmethod
     def posted(cls, membership: Membership, run: Run, post: Mapping[str, str]) -> "SweepForm":
-        """What was typed, changed by the button that was pressed: a key more or less."""
+        """The form as typed, changed by the pressed button: one key more or less."""
         form = cls(membership, run)
         form.key = post.get("key", "")[:64] or form.key
         form.given = {name: post.get(name, usual)[:200] for name, usual in (NUMBERS | WORDS).items()}
@@ -130,7 +130,7 @@ class SweepForm:
 
     @cached_property
     def sections(self) -> list[tuple[str, list[str]]]:
-        """The paths that are offered, by the section that they stand in."""
+        """The paths to choose from, by their section."""
         found: dict[str, list[str]] = {}
         for path in self.keys:
             section, dot, _ = path.partition(".")
@@ -139,7 +139,7 @@ class SweepForm:
 
     @property
     def metrics(self) -> list[Metric]:
-        """What may decide: metrics of which one side is better."""
+        """The metrics that can decide: those with a better side."""
         return [each for each in self.recipe.metrics if each.better and not each.is_pattern]
 
     @property
@@ -170,7 +170,7 @@ class SweepForm:
 
     @property
     def trials(self) -> int | None:
-        """How many trials there will be; None: not to be told yet."""
+        """How many trials there will be; None: not known yet."""
         if self.checked is None or self.problems:
             return None
         return self.checked.trials
@@ -211,7 +211,7 @@ class SweepForm:
         )
 
     def check(self, *, whole_form: bool = False) -> bool:
-        """Fills `problems`. Before anybody launches, rows that are not filled in yet are no problem."""
+        """Fills `problems`. Before the launch, rows that are not filled in yet are not a problem."""
         rows = [row for row in self.rows if whole_form or (row.path and row.text.strip())]
         if not rows:
             return False

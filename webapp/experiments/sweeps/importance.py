@@ -1,4 +1,4 @@
-"""How much each key of a sweep alone tells of the values of its trials: a one-way analysis of variance over groups of its values."""
+"""How much of the values of its trials each key of a sweep explains alone: a one-way analysis of variance over groups of its values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ GROUPS = 4  # of a range: so many groups of equally many trials
 
 @dataclass(frozen=True)
 class KeyWeight:
-    """`share` of the variance between trials that goes with the key's groups, corrected for their number (epsilon squared, Kelley 1935);
-    `p` of the F test that the groups do not differ. None: `undefined` says why."""
+    """`share` of the variance between trials that the key's groups explain, corrected for their number (epsilon squared, Kelley 1935); `p`
+    of the F test that the groups do not differ. None: `undefined` says why."""
 
     path: str
     share: float | None = None
@@ -24,7 +24,7 @@ class KeyWeight:
 
 
 def weights(axes: Sequence[SweepAxis], trials: Sequence[tuple[space.Values, float]]) -> list[KeyWeight]:
-    """`trials`: values and mean of each that has one for every seed. What weighs most stands first."""
+    """`trials`: values and mean of each that has a value for every seed. The key with the largest share comes first."""
     found = [_weight(axis, [(values[axis.path], mean) for values, mean in trials]) for axis in axes]
     return sorted(found, key=lambda each: -1.0 if each.share is None else each.share, reverse=True)
 

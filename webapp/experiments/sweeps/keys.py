@@ -15,7 +15,7 @@ NONE = "none"
 
 
 def of(recipe: str, config: Mapping[str, Any]) -> dict[str, Input]:
-    """By path, in the order of the form: those that have an effect beside the rest of the config. The seed is an axis of its own."""
+    """The keys by path, in the order of the form: those that have an effect with the rest of the config. The seed is a separate axis."""
     tree = Tree(schema_of(RECIPES[recipe].schema))
     return {each.path: each for each in _inputs(tree.draw(dict(config), {})) if each.path != SEED}
 
@@ -29,7 +29,7 @@ def _inputs(group: FormGroup) -> Iterator[Input]:
 
 
 def read(key: Input, text: str) -> Value:
-    """A value as people type it; what it cannot be stays text, which the config then refuses at its field."""
+    """The value of typed text. Text that is not such a value stays text, which the config then refuses at its field."""
     text = text.strip()
     if key.nullable and text.lower() == NONE:
         return None
@@ -42,7 +42,7 @@ def read(key: Input, text: str) -> Value:
 
 
 def worded(value: Value) -> str:
-    """As `read` takes it, and as tables show it."""
+    """The value in the form that `read` takes and tables show."""
     if value is None:
         return NONE
     if isinstance(value, bool):

@@ -1,13 +1,13 @@
-"""A sweep, its trials and which run is which seed of a trial: all that is needed to choose again what has been chosen."""
+"""A sweep, its trials, and the run of each seed of a trial: all that is needed to repeat its choices."""
 
 from django.db import models
 
 
 class Sweep(models.Model):
-    """A search for a good configuration: which keys change, how the next one is chosen, and what decides.
+    """A search for a good configuration: which keys change, how the next one is chosen, and which metric decides.
 
-    `config` is complete; each trial lays its values over it. `axes` is `space.SweepAxis` as JSON. `clock` counts what trials have told, so
-    that the rows say what was known when a trial was chosen. States move under the lock of the row only.
+    `config` is complete; each trial lays its values over it. `axes` is `space.SweepAxis` as JSON. `clock` counts the reports of trials, so
+    that the rows tell what was known when a trial was chosen. States change only under the lock of the row.
     """
 
     class State(models.TextChoices):
@@ -80,9 +80,9 @@ class Sweep(models.Model):
 class SweepTrial(models.Model):
     """One configuration. It is written together with its runs, so a trial that is there has been launched.
 
-    `asked` is the clock of the sweep when it was chosen. `told` is what it came to when it was first over, and never changes:
-    {"at", "state", "value"}, `at` the clock behind it. `state` and what the table shows follow the runs, also if one is resumed.
-    `rungs` has what was decided at each: {"at", "step", "value", "goes_on"}.
+    `asked` is the clock of the sweep when it was chosen. `told` is its outcome when it was first over, and never changes: {"at", "state",
+    "value"}, `at` the clock after it. `state` and what the table shows follow the runs, also if one is resumed. `rungs` has the decision at
+    each: {"at", "step", "value", "goes_on"}.
     """
 
     class State(models.TextChoices):
@@ -114,7 +114,7 @@ class SweepTrial(models.Model):
 
 
 class SweepRun(models.Model):
-    """Which seed of which trial a run is. A run that is deleted takes it along, and the trial misses a value."""
+    """The seed and the trial of a run. It is deleted with its run, and the trial then lacks a value."""
 
     trial = models.ForeignKey(SweepTrial, on_delete=models.CASCADE, related_name="runs")
     run = models.OneToOneField("experiments.Run", on_delete=models.CASCADE, related_name="swept")

@@ -1,4 +1,4 @@
-"""What a sweep has shown so far: its trials with their means over seeds, and the best of them."""
+"""The results of a sweep so far: its trials with their means over seeds, and the best of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class SweepStanding:
 
     @property
     def states(self) -> list[tuple[str, int]]:
-        """How many trials are in each state, those states that have some."""
+        """How many trials are in each state, for states with trials."""
         words = dict(State.choices) | {State.LOST: "with seeds missing"}
         counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in words.items()}
         return [(label, n) for label, n in counts.items() if n]
@@ -73,7 +73,7 @@ class SweepStanding:
 
     @property
     def ranked(self) -> list[TrialRow]:
-        """Best first; what has no value over all seeds comes behind, in the order of the trials."""
+        """The trials, best first; those without a value for all seeds come last, in their order."""
         sign = -1 if self.sweep.higher else 1
         whole = [row for row in self.rows if row.complete]
         rest = [row for row in self.rows if not row.complete]
@@ -81,7 +81,7 @@ class SweepStanding:
 
 
 def standing(sweep: Sweep) -> SweepStanding:
-    """Three queries, however many trials."""
+    """The state of the sweep, in three queries for any number of trials."""
     axes = [SweepAxis.of(raw) for raw in sweep.axes]
     runs = runs_of(sweep)
     values = last_values(sweep, [each.run for found in runs.values() for each in found])
@@ -92,7 +92,7 @@ def standing(sweep: Sweep) -> SweepStanding:
 
 
 def runs_of(sweep: Sweep) -> dict[int, list[SweepRun]]:
-    """By trial, in the order of the seeds."""
+    """The runs by trial, in the order of the seeds."""
     found: dict[int, list[SweepRun]] = {}
     rows = SweepRun.objects.filter(trial__sweep=sweep).select_related("run").defer("run__config", "run__summary")
     for row in rows.order_by("trial_id", "seed"):
@@ -101,7 +101,7 @@ def runs_of(sweep: Sweep) -> dict[int, list[SweepRun]]:
 
 
 def last_values(sweep: Sweep, runs: Iterable[Run]) -> dict[int, float]:
-    """The metric's last value of the runs that have finished, by run; those that have none are left out."""
+    """The metric's last value of the finished runs, by run; runs without a value are left out."""
     finished = [run.pk for run in runs if run.state == Run.State.FINISHED]
     column = RunColumn.objects.filter(
         workspace_id=sweep.workspace_id, source=RunColumn.Source.METRIC, path=sweep.metric

@@ -1,7 +1,7 @@
-"""What workers do for a sweep: see what its trials have come to, stop the weak ones, launch the next ones.
+"""The workers' part of a sweep: they read the results of its trials, stop the weak ones, launch the next ones.
 
-A round may come twice, at once, or not at all. It holds the row of the sweep, and writes a trial together with its runs, so a killed
-worker leaves a whole trial or none, and the next round finds what is missing.
+A round may come twice, at once, or not at all. It locks the row of the sweep, and writes a trial together with its runs. So a killed worker
+leaves a whole trial or none, and the next round finds what is missing.
 """
 
 import logging
@@ -36,13 +36,13 @@ Runs = Mapping[int, Sequence[SweepRun]]
 
 @when_over
 def notice(run: Run) -> None:
-    """A run of a sweep is over: its sweep continues."""
+    """Continues the sweep of a run that is over."""
     if row := SweepRun.objects.filter(run=run).select_related("trial").first():
         enqueue(ADVANCE, row.trial.sweep_id)
 
 
 def watch() -> None:
-    """For every sweep that is not over: looks at its rungs, and finds what a lost worker left behind."""
+    """For every sweep that is not over: decides at its rungs, and does what a lost worker left undone."""
     under_way = Sweep.objects.filter(state__in=(Sweep.State.RUNNING, Sweep.State.STOPPING))
     for sweep_id in list(under_way.order_by("pk").values_list("pk", flat=True)):
         try:
@@ -52,7 +52,7 @@ def watch() -> None:
 
 
 def advance(sweep_id: int) -> None:
-    """Brings a sweep to where it stands, one trial a transaction."""
+    """Brings a sweep up to date, one trial a transaction."""
     launched = False
     while _round(sweep_id):
         launched = True
@@ -62,7 +62,7 @@ def advance(sweep_id: int) -> None:
 
 
 def _round(sweep_id: int) -> bool:
-    """Whether it launched a trial, so that there may be room for another."""
+    """Does one round. True if it launched a trial: there may be room for another."""
     with transaction.atomic():
         sweep = Sweep.objects.select_for_update().filter(pk=sweep_id).first()
         if sweep is None:
@@ -83,7 +83,7 @@ def _round(sweep_id: int) -> bool:
 
 
 def settle(sweep: Sweep, trials: Sequence[SweepTrial], runs: Runs) -> None:
-    """Writes what has changed of the trials, in their order: decisions at rungs, and what they came to. Under the lock."""
+    """Writes the changes of the trials, in their order: decisions at rungs, and outcomes. The caller holds the lock."""
     values = reading.last_values(sweep, [each.run for found in runs.values() for each in found])
     clock = sweep.clock
     for trial in trials:
@@ -116,13 +116,13 @@ def _came_to(sweep: Sweep, trial: SweepTrial, runs: Sequence[SweepRun], values: 
 
 
 def stopped_at(trial: SweepTrial) -> datetime | None:
-    """When it was decided to stop it early; None: it was not."""
+    """When it was decided to stop the trial early; None if it was not."""
     last: dict[str, Any] = trial.rungs[-1] if trial.rungs else {"goes_on": True}
     return None if last["goes_on"] else parse_datetime(last["time"])
 
 
 def _look_at_rungs(sweep: Sweep, trial: SweepTrial, trials: Sequence[SweepTrial], runs: Sequence[SweepRun]) -> None:
-    """Decides at each rung that all its seeds have come to."""
+    """Decides at each rung that all its seeds have reached."""
     steps = int(trial.values.get("steps", sweep.config["steps"]))
     done = {each["step"] for each in trial.rungs}
     for step in choosing.rungs(sweep.first_rung, sweep.factor, steps):
@@ -140,7 +140,7 @@ def _look_at_rungs(sweep: Sweep, trial: SweepTrial, trials: Sequence[SweepTrial]
 
 
 def asked(sweep: Sweep, number: int, clock: int, trials: Sequence[SweepTrial]) -> choosing.TrialAsked:
-    """What was known at `clock`, when trial `number` was chosen: the rows say it however much later they are read."""
+    """What was known at `clock`, when trial `number` was chosen: the rows give the same answer at any later time."""
     known = [_known(trial, clock) for trial in trials if trial.number < number]
     return choosing.TrialAsked([SweepAxis.of(raw) for raw in sweep.axes], sweep.seed, number, sweep.higher, known)
 

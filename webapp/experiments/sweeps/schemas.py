@@ -41,8 +41,8 @@ class SweepAxisIn(Schema):
 
 
 class SweepIn(Schema):
-    """Either `recipe` with `config` and `dataset`, or `run`: then all of them, the experiment too, are that run's if they are
-    left out, and `config` is laid over its own."""
+    """Either `recipe` with `config` and `dataset`, or `run`: then absent fields, also the experiment, are those of the run, and `config` is
+    laid over its own."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": WISH})
 

@@ -1,4 +1,4 @@
-"""Writes sweeps: launched, stopped, resumed, made longer. What their trials do comes from `rounds`, in the workers."""
+"""Writes sweeps: launched, stopped, resumed, made longer. `rounds`, in the workers, decides about their trials."""
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
@@ -78,7 +78,7 @@ def stop(membership: Membership, sweep: Sweep) -> Sweep:
 
 
 def resume(membership: Membership, sweep: Sweep) -> Sweep:
-    """Goes on with the trials that are not there yet. Raises Conflict if it is under way, or nothing is left."""
+    """Continues with the trials that are left. Raises Conflict if it is under way, or nothing is left."""
     with transaction.atomic():
         row = Sweep.objects.select_for_update().get(pk=sweep.pk)
         if row.state not in (State.STOPPED, State.FAILED):
@@ -93,7 +93,7 @@ def resume(membership: Membership, sweep: Sweep) -> Sweep:
 
 
 def add(membership: Membership, sweep: Sweep, trials: int) -> Sweep:
-    """So many trials more, also for one that is over. Raises ConfigInvalid at `trials`, Conflict for a grid, which is whole."""
+    """Adds so many trials, also to a sweep that is over. Raises ConfigInvalid at `trials`, Conflict for a grid, which is complete."""
     with transaction.atomic():
         row = Sweep.objects.select_for_update().get(pk=sweep.pk)
         if row.method == Sweep.Chooses.GRID:
@@ -121,7 +121,7 @@ def _why_not(row: Sweep, trials: int) -> str:
 
 
 def move(row: Sweep, state: State, reason: str = "") -> None:
-    """Under the lock of the row."""
+    """Changes the state. The caller holds the lock of the row."""
     row.state, row.state_reason = state, reason
     row.ended_at = timezone.now() if row.is_over else None
     row.save(update_fields=["state", "state_reason", "ended_at"])

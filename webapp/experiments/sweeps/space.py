@@ -1,4 +1,4 @@
-"""Which keys of a config a sweep changes, and between what: no database, no Django.
+"""The search space of a sweep: the keys of a config that change, and their values. No database, no Django.
 
 All draws come from a seed and a number, so they are the same on any machine and after any interruption.
 """
@@ -23,7 +23,7 @@ MOST_COUNTED = 1_000_000_000
 class SweepAxis:
     """A key of the config and its values: those of `values`, or all numbers from `low` to `high`.
 
-    `points`: how many of a range stand in a grid, its ends among them. `whole`: the key takes whole numbers only.
+    `points`: how many values of a range are in a grid, with its ends. `whole`: the key takes whole numbers only.
     """
 
     path: str
@@ -40,7 +40,7 @@ class SweepAxis:
 
     @property
     def size(self) -> int | None:
-        """How many values it has; None: as many as one likes."""
+        """The number of values; None: a range without a fixed number."""
         if not self.is_range:
             return len(self.values)
         assert self.low is not None and self.high is not None  # noqa: S101
@@ -56,7 +56,7 @@ class SweepAxis:
         return self.rounded(found)
 
     def rounded(self, number: float) -> Value:
-        """As it will stand in the config, never beyond the ends."""
+        """The value as it will be in the config, never beyond the ends."""
         assert self.low is not None and self.high is not None  # noqa: S101
         near = min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
         return min(max(round(near), math.ceil(self.low)), math.floor(self.high)) if self.whole else near
@@ -83,7 +83,7 @@ class SweepAxis:
 
 
 def laid(config: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
-    """The config with the values at their places; sections that are switched off stay what they are."""
+    """The config with the values at their places; sections that are off stay off."""
     out = dict(config)
     for path, value in values.items():
         head, _, rest = path.partition(".")
@@ -108,7 +108,7 @@ def digest(values: Mapping[str, Value]) -> str:
 
 
 def size(axes: Sequence[SweepAxis], grid: bool = False) -> int | None:
-    """How many configurations there are, in the grid or at all; None: more than anybody counts."""
+    """The number of configurations, in the grid or at all; None: more than can be counted."""
     found = 1
     for axis in axes:
         here = len(axis.in_grid()) if grid else axis.size
@@ -135,6 +135,6 @@ def every(axes: Sequence[SweepAxis]) -> Iterator[Values]:
 
 
 def drawn(axes: Sequence[SweepAxis], seed: int, *place: int) -> Values:
-    """A configuration at random; which one is decided by the seed and the place."""
+    """A random configuration, which depends on the seed and the number alone."""
     draw = random.Random(":".join(map(str, (seed, *place))))  # noqa: S311 nobody must not guess it
     return {axis.path: axis.drawn(draw) for axis in axes}

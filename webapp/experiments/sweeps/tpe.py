@@ -27,7 +27,7 @@ def there() -> bool:
 
 
 def suggested(asked: TrialAsked) -> Values | None:
-    """None if nothing is known to learn from yet. Raises ImportError if Optuna is missing."""
+    """The suggestion; None if there are no results to learn from yet. Raises ImportError if Optuna is missing."""
     optuna: Any = import_module(PACKAGE)
     if sum(each.state in ("finished", "pruned") for each in asked.known) < AT_FIRST:
         return None

@@ -1,4 +1,4 @@
-"""Pages of sweeps: the list, the form that sweeps from a run, how a sweep stands, and its buttons."""
+"""Pages of sweeps: the list, the form that makes a sweep from a run, the state of a sweep, and its buttons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +98,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
 
 
 def _surface(request: HttpRequest, higher: bool, found: reading.SweepStanding) -> dict[str, Any] | None:
-    """The contour over the two keys that are asked for, else the first two; None if the sweep has no two keys of numbers."""
+    """The contour over the two keys in the request, else the first two; None if the sweep has no two keys of numbers."""
     sides = contour.sides(found.axes)
     if len(sides) < 2 or not found.rows:
         return None

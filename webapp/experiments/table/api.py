@@ -94,8 +94,8 @@ def complete(
 
 @router.post("/runs/table/actions", response={201: s.RunChangeOut}, summary="Change many runs at once")
 def act(request: HttpRequest, payload: s.RunsActionIn) -> Status[dict[str, Any]]:
-    """Up to 1,000. Only runs that are over are archived. `stop` cannot be undone: resume them. `pause` is for those that wait or run,
-    `resume` for those that are paused; `refused` says of each that could not, why."""
+    """Up to 1,000. Only runs that are over are archived. `stop` cannot be undone: resume them. `pause` is for runs that wait or run,
+    `resume` for paused ones; `refused` gives the reason for each run that could not be changed."""
     membership = runs.may_write(require(request))
     ids = chosen(membership, payload.runs, payload.q)
     if payload.action == "stop":
@@ -133,7 +133,7 @@ def _change(row: RunChange) -> dict[str, Any]:
 
 @router.post("/runs/table/changes/{int:change_id}/undo", response=s.RunChangeOut, summary="Take a change back")
 def undo(request: HttpRequest, change_id: Id) -> dict[str, Any]:
-    """What it has changed and nothing else. 409 if it was undone already."""
+    """Undoes what it has changed and nothing else. 409 if it was undone already."""
     membership = require(request)
     return _change(services.undo(membership, access.change_write(membership, change_id)))
 
@@ -195,7 +195,7 @@ def labels(request: HttpRequest, run_id: Id) -> dict[str, Any]:
 
 @router.patch("/runs/{int:run_id}/labels", response=s.RunLabelsOut, summary="Change tags, notes and group of a run")
 def write_labels(request: HttpRequest, run_id: Id, payload: s.RunLabelsIn) -> dict[str, Any]:
-    """What is not named stays as it is."""
+    """Absent labels stay as they are."""
     membership = require(request)
     run = runs.run_write(membership, run_id)
     if payload.tags is not None:

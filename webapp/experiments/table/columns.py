@@ -1,7 +1,7 @@
-"""What names of columns mean, in queries, orders and the list of shown columns alike.
+"""The meaning of column names, in queries, orders and the list of shown columns.
 
 `config.optim.lr` is a path of the config; `eval/score` a metric's last value, `max(eval/score)` its highest, `min(...)` its lowest,
-`best(...)` whichever of the two the recipe calls better; `state`, `took` and the like are facts that every run has.
+`best(...)` the one of the two that the recipe calls better; `state`, `took` and the like are facts that every run has.
 """
 
 import re
@@ -46,7 +46,7 @@ MAX_SHOWN = 40
 
 
 class UnknownColumn(LookupError):
-    """`message` names what is near."""
+    """`message` names similar ones."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class UnknownColumn(LookupError):
 
 @dataclass(frozen=True)
 class Column:
-    """`pk` is the row of `RunColumn` whose values it shows, None for a fact that stands on the run itself."""
+    """`pk` is the row of `RunColumn` whose values it shows, None for a fact of the run itself."""
 
     name: str
     label: str
@@ -71,12 +71,12 @@ class Column:
 
     @property
     def of_values(self) -> bool:
-        """Whether its cells show a value of the config or of a metric, as it stands."""
+        """Whether its cells show a value of the config or of a metric, unchanged."""
         return self.source != Source.RUN
 
     @property
     def is_text(self) -> bool:
-        """Whether its cells stand to the left."""
+        """Whether its cells are aligned to the left."""
         return self.source == Source.RUN and self.name not in (*STORED_FACTS, "step")
 
 
@@ -92,7 +92,7 @@ class _NamedColumn:
 
 @cache
 def declared_metrics() -> Mapping[str, Metric]:
-    """What the recipes say of a key: the first that knows it."""
+    """The metrics that recipes declare, by key: the first recipe that knows the key counts."""
     found: dict[str, Metric] = {}
     for recipe in RECIPES.values():
         for metric in recipe.metrics:
@@ -101,7 +101,7 @@ def declared_metrics() -> Mapping[str, Metric]:
 
 
 def resolve(workspace_id: int, names: Iterable[str]) -> dict[str, Column | UnknownColumn]:
-    """Every name with its column, or with why there is none. At most two queries, however many names."""
+    """Every name with its column, or with the reason why there is none. At most two queries for any number of names."""
     wanted = {name: _named(name) for name in dict.fromkeys(names)}
     paths = {each.path for each in wanted.values() if isinstance(each, _NamedColumn) and not _on_the_run(each)}
     rows = RunColumn.objects.filter(workspace_id=workspace_id, path__in=paths) if paths else []
@@ -129,7 +129,7 @@ def _column(name: str, named: _NamedColumn, pk: int | None) -> Column:
 
 
 def label(name: str) -> str:
-    """The words of a column's head: a fact's own, of other columns what stands in a query."""
+    """The words of a column's head: a fact's own; for other columns the name as in a query."""
     return FACTS.get(name) or PICTURES.get(name) or name.removeprefix(CONFIG)
 
 
@@ -167,7 +167,7 @@ def _near(name: str, known: list[str]) -> str:
 
 
 def names_of(workspace_id: int) -> list[str]:
-    """Every name that can stand in a query or a head, in the order of a list: facts, config, metrics."""
+    """Every name that can be in a query or a head, in the order of a list: facts, config, metrics."""
     rows = RunColumn.objects.filter(workspace_id=workspace_id).exclude(source=Source.RUN).order_by("source", "path")
     found = [CONFIG + row.path if row.source == Source.CONFIG else row.path for row in rows]
     return [*FACTS, *found]

@@ -1,4 +1,4 @@
-"""Many runs beside each other, in the API."""
+"""Many runs side by side, over the API."""
 
 import json
 from typing import Annotated, Any
@@ -106,8 +106,8 @@ def compare(
         int | None, Query(ge=1, lt=2**63, description="A run: others are compared with its seeds")
     ] = None,
 ) -> HttpResponse:
-    """Where configs differ, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one experiment
-    that differ by their seed alone are a family. 422 if there are more: none is left out."""
+    """The differences of the configs, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one
+    experiment that differ by their seed alone are a family. 422 if there are more: none is left out."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
     found = comparing.compared(membership.workspace_id, runs, None if named is None else split(named))
@@ -122,13 +122,13 @@ def curves(
     q: Text = None,
     points: Annotated[int, Query(ge=2, le=comparing.MOST_POINTS)] = comparing.MOST_POINTS,
 ) -> HttpResponse:
-    """Fewer points a run the more runs there are: 50,000 in all."""
+    """The more runs, the fewer points for each: 50,000 in all."""
     runs = chosen(runs_access.may_read(require(request)), ids, q)
     return written(told_curves(key, comparing.curves(runs, key, points)))
 
 
 def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
-    """As `RunsComparedOut` has it; `baseline` is the id of a run."""
+    """The comparison as `RunsComparedOut`; `baseline` is the id of a run."""
     base = next((i for i, each in enumerate(found.families) if baseline in _ids(found, each)), None)
     return {
         "runs": _runs(found),
@@ -146,7 +146,7 @@ def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
 
 
 def told_curves(key: str, found: Curves) -> dict[str, Any]:
-    """As `ComparedCurves` has it."""
+    """The curves as `ComparedCurves`."""
     drawn = [
         {
             "run": pk,
@@ -159,12 +159,12 @@ def told_curves(key: str, found: Curves) -> dict[str, Any]:
 
 
 def written(body: dict[str, Any]) -> HttpResponse:
-    """Without spaces, and without going through the schema, which took as long as all else for a thousand runs: a test compares them."""
+    """JSON without spaces, and not validated by the schema, which took as long as all else for a thousand runs: a test compares them."""
     return HttpResponse(json.dumps(body, separators=(",", ":"), ensure_ascii=False), content_type="application/json")
 
 
 def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
-    """In the order asked for. Raises Invalid at `ids` or `q`, Http404 if one is not the workspace's."""
+    """The runs in the order of the request. Raises Invalid at `ids` or `q`, Http404 if one is not the workspace's."""
     if query is not None:
         try:
             wanted = list(
@@ -223,5 +223,5 @@ def _final(estimate: Estimate) -> dict[str, Any]:
 
 
 def _short(value: float | None) -> float | None:
-    """Five digits: what a chart and a table can show, at a third of the bytes."""
+    """Five digits: enough for a chart and a table, at a third of the bytes."""
     return None if value is None else float(f"{value:.5g}")

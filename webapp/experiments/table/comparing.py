@@ -1,4 +1,4 @@
-"""Up to a thousand runs beside each other: where their configs differ, what they came to, and curves, folded by seed."""
+"""Up to a thousand runs side by side: the differences of their configs, their last values, and curves, folded by seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
 
 @dataclass(frozen=True)
 class Family:
-    """Runs that differ by their seed alone, by their places among the compared ones."""
+    """Runs that differ by their seed alone, as indices of the compared runs."""
 
     label: str
     places: list[int]
@@ -53,7 +53,7 @@ class Family:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """All by the places of `runs`. Of a config path `values` are the different ones, `held` which of them each run has."""
+    """All by the indices of `runs`. For a config path, `values` are the different ones, and `held` says which of them each run has."""
 
     runs: list[Run]
     seeds: list[float | None]
@@ -70,8 +70,8 @@ def compared(
     keys: Sequence[str] | None = None,
     shown: Callable[[Any], Any] = lambda value: value,
 ) -> RunComparison:
-    """`runs` are the workspace's, with their names. `keys`: at most `MOST_KEYS`; None: what recipes show on top, then the others.
-    `shown` makes of a value of a config what is told of it. Six queries, for any number of runs."""
+    """`runs` are the workspace's, with their names. `keys`: at most `MOST_KEYS`; None: what recipes show on top, then the others. `shown`
+    converts a value of a config to its public form. Six queries, for any number of runs."""
     ids = [run.pk for run in runs]
     place = {run_id: i for i, run_id in enumerate(ids)}
     known = dict(_rows(KEYS, workspace=workspace_id, runs=ids))
@@ -103,7 +103,7 @@ def _rows(statement: str, **given: Any) -> list[tuple[Any, ...]]:
 
 
 def _first(runs: Sequence[Run], keys: list[str]) -> list[str]:
-    """Headlines and stats of the recipes before all else."""
+    """The keys with headlines and stats of the recipes first."""
     recipes = [recipe_metrics.recipe_of(name) for name in dict.fromkeys(run.recipe for run in runs)]
     top = [metric.key for recipe in recipes if recipe for metric in recipe.top]
     return list(dict.fromkeys([*(key for key in top if key in keys), *keys]))
@@ -121,7 +121,7 @@ def _differing(path: str, values: list[Any], shown: Callable[[Any], Any]) -> dic
 
 
 def _families(runs: Sequence[Run], config: list[dict[str, Any]]) -> list[Family]:
-    """Named by what differs between them, or by the name of their run if it is alone."""
+    """The families, named by their differences, or by the name of their run if a family has only one."""
     found: dict[tuple[int, str], list[int]] = {}
     for i, run in enumerate(runs):
         found.setdefault((run.experiment_id, run.family or str(run.pk)), []).append(i)

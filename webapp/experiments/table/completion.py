@@ -1,4 +1,4 @@
-"""What can come next in a query: names of fields and columns, then values that runs of the workspace have."""
+"""Completions of a query: names of fields and columns, then values that runs of the workspace have."""
 
 import re
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ HINTS = {
 
 @dataclass(frozen=True)
 class Suggestion:
-    """`text` replaces what stands between `start` and `end`."""
+    """`text` replaces the characters between `start` and `end`."""
 
     text: str
     hint: str
@@ -55,7 +55,7 @@ class Suggestion:
 
 
 def suggestions(membership: Membership, query: str, at: int) -> list[Suggestion]:
-    """For a cursor behind `at` characters. At most three queries."""
+    """Suggestions for a cursor after `at` characters. At most three queries."""
     before = query[:at]
     found = LAST.search(before)
     if not found:
@@ -70,7 +70,7 @@ def suggestions(membership: Membership, query: str, at: int) -> list[Suggestion]
 
 
 def _names(membership: Membership, typed: str) -> list[tuple[str, str, str]]:
-    """(name, the sign that most often follows, what it is): those that begin so, then those that have it inside."""
+    """(name, the sign that most often follows, its kind): names that begin with the typed text, then names that contain it."""
     known = [
         (name, "" if name in ("age", "created", "started", "ended", "step") else ":", HINTS.get(name, ""))
         for name in FIELDS
@@ -93,7 +93,7 @@ def _names(membership: Membership, typed: str) -> list[tuple[str, str, str]]:
 
 
 def _values(membership: Membership, name: str, typed: str) -> list[str]:
-    """Values that begin or continue so, of fields that have few."""
+    """Values that begin with the typed text, for fields with few values."""
     workspace = membership.workspace_id
     if name == "state":
         found = [*Run.State.values, "active", "over"]

@@ -42,7 +42,8 @@ class _Reader:
 
 
 def condition(membership: Membership, text: str) -> Q:
-    """What a run must be to be found by `text`. Archived runs are left out unless the query speaks of them. Raises QueryProblem."""
+    """The condition that a run must meet to be found by `text`. Archived runs are left out unless the query names them. Raises
+    QueryProblem."""
     terms = parse(text)
     asked = [term.field.text for term in terms if term.field and term.field.text not in FIELDS]
     reader = _Reader(membership, columns.resolve(membership.workspace_id, asked))
@@ -73,7 +74,7 @@ def _term(reader: _Reader, term: Term) -> Q:
 
 
 def _words(reader: _Reader, text: str) -> Q:
-    """In the names that a row shows. The few rows of other tables are found first, so that runs need no join."""
+    """Searches the names that a row shows. The few rows of other tables are found first, so that runs need no join."""
     named = Experiment.objects.filter(workspace_id=reader.membership.workspace_id, name__icontains=text)
     found = Q(name__icontains=text) | Q(group__icontains=text) | Q(experiment__in=named.values("pk"))
     found |= Q(model__in=_models(reader, text)) | Q(dataset_version__in=_versions(reader, text))
@@ -101,7 +102,7 @@ def _versions(reader: _Reader, text: str) -> list[int]:
 
 
 def _plain(term: Term, *more: str) -> None:
-    """Raises QueryProblem if the operator says nothing of such a field."""
+    """Checks the operator. Raises QueryProblem if the field does not have it."""
     if term.operator not in (*PLAIN, *more):
         assert term.field is not None  # noqa: S101
         signs = " ".join((*PLAIN, *more))
@@ -172,7 +173,7 @@ def _by(reader: _Reader, term: Term) -> Q:
 
 
 def _run(reader: _Reader, term: Term) -> Q:
-    """By the ids that addresses have."""
+    """A condition by the ids of runs, as addresses have them."""
     _plain(term)
     for value in term.values:
         if whole(value.text) is None:
@@ -181,7 +182,7 @@ def _run(reader: _Reader, term: Term) -> Q:
 
 
 def _sweep(reader: _Reader, term: Term) -> Q:
-    """By the id that a sweep's address has."""
+    """A condition by the id of a sweep, as its address has it."""
     _plain(term)
     for value in term.values:
         if whole(value.text) is None:
@@ -213,7 +214,7 @@ def _moment(column: str) -> Callable[[_Reader, Term], Q]:
 
 
 def _age(reader: _Reader, term: Term) -> Q:
-    """How long ago it was made: what is younger was made later."""
+    """A condition by the age of a run: a younger one was made later."""
     _plain(term, "<", "<=", ">", ">=")
     turned = {"<": "gt", "<=": "gte", ">": "lt", ">=": "lte"}
     if term.operator not in turned:
@@ -223,7 +224,7 @@ def _age(reader: _Reader, term: Term) -> Q:
 
 
 def _span(value: Piece) -> tuple[datetime, datetime]:
-    """A day, or one moment. Raises QueryProblem."""
+    """The start and end of a day, or one moment twice. Raises QueryProblem."""
     try:
         if day := parse_date(value.text):
             start = timezone.make_aware(datetime.combine(day, time.min))
@@ -310,5 +311,5 @@ FIELDS: dict[str, Callable[[_Reader, Term], Q]] = {
 
 
 def explained(problem: QueryProblem, text: str) -> Sequence[str]:
-    """The query in three parts, the one at fault in the middle."""
+    """The query in three parts, the wrong one in the middle."""
     return text[: problem.start], text[problem.start : problem.end], text[problem.end :]

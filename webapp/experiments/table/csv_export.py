@@ -1,4 +1,4 @@
-"""Runs as CSV, page by page: memory stays flat, and a spreadsheet takes no cell for a formula."""
+"""Runs as CSV, page by page: memory stays flat, and a spreadsheet runs no cell as a formula."""
 
 import csv
 import io
@@ -18,8 +18,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = None) -> Iterator[str]:
-    """A head and a line for each run: those of the query in its order, or those of `ids`. What is wrong is raised before the first
-    line: QueryProblem, Invalid."""
+    """A head and a line for each run: those of the query in its order, or those of `ids`. Errors are raised before the first line:
+    QueryProblem, Invalid."""
     first = queries.page(membership, layout, None, 1)  # refuses what cannot be read
     shown = tuple(column for column in first.columns if column.name != "curve")
     heads = ["run", "experiment", "name", "tags", *(column.name for column in shown)]
@@ -76,5 +76,5 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Words that a spreadsheet would compute are set apart; numbers stay numbers."""
+    """Escapes words that a spreadsheet would compute; numbers stay numbers."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

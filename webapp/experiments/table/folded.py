@@ -37,7 +37,7 @@ class FoldedCell:
 
 @dataclass(frozen=True)
 class FoldedRow:
-    """`newest` stands for what all share. `seeds` as their config has them, sorted."""
+    """`newest` has the values that all its runs share. `seeds` as in their configs, sorted."""
 
     newest: queries.RunRow
     ids: tuple[int, ...]
@@ -53,7 +53,7 @@ class FoldedRow:
 def page(
     membership: Membership, layout: queries.Layout, cursor: str | None = None, limit: int = queries.PAGE
 ) -> queries.TablePage[FoldedRow]:
-    """As `queries.page`; the order goes by the mean. A column without numbers has no mean: it orders by the newest run."""
+    """A page like `queries.page`; the order uses the mean. A column without numbers has no mean: it orders by the newest run."""
     order, shown, unknown = queries.resolved(membership, layout)
     if order.column.pk is None:
         order = RowOrder(columns.CREATED, order.down)
@@ -80,7 +80,7 @@ def _stretches(found: "QuerySet[Any]", order: RowOrder) -> Iterator[Callable[[],
 def _rows(
     membership: Membership, found: "QuerySet[Any]", newest: Sequence[int], shown: Sequence[Column]
 ) -> list[FoldedRow]:
-    """`newest`: a run of each row. Its brothers and sisters are those that the query finds as well."""
+    """The rows. `newest`: a run of each row. The other runs of a row are those that the query finds as well."""
     of = found.filter(pk__in=newest).values("experiment_id", "kin")
     wanted = {(row["experiment_id"], row["kin"]) for row in of}
     kin = found.filter(experiment__in={each for each, _ in wanted}, kin__in={each for _, each in wanted})

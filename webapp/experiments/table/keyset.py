@@ -1,7 +1,7 @@
-"""Pages of the table in any order: a page costs the same wherever it is, and runs that are made meanwhile shift nothing.
+"""Pages of the table in any order: every page takes the same time, and new runs do not shift the pages.
 
-Runs without a value in the column come last, whichever way it is sorted; among equals the newest come first, or last if it is
-sorted upward. An order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
+Runs without a value in the column come last, in either direction; among equals the newest come first, or last if it is sorted upward. An
+order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
 """
 
 import json
@@ -35,7 +35,7 @@ ON_RUNS: dict[str, Any] = {
 }
 MAY_BE_MISSING = ("started", "ended", "by", "model", "dataset")
 PEEK = 200
-"""Rows of an order that are looked at one by one before the database is asked for those of a query."""
+"""Rows of an order that are checked one by one before the database is asked for those of a query."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def walk(
 def _first(stretch: KeysetStretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
     """The first `wanted` of these rows of a stretch.
 
-    Most of an order's first rows are found by a loose query, and the database cannot know that: it guesses how many runs have such a
-    value from all columns together, and then reads every run to sort those that it finds. So a few rows are looked at first.
+    A broad query finds most of the first rows of an order, and the database cannot know that: it guesses how many runs have such a value
+    from all columns together, and then reads every run to sort those that it finds. So a few rows are looked at first.
     """
     sign = "-" if stretch.down else ""
     ordered = rows.order_by(*dict.fromkeys((f"{sign}{stretch.key}", f"{sign}{stretch.at}")))
@@ -161,7 +161,7 @@ def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
 
 
 def _fits(order: RowOrder, place: int, key: Any) -> bool:
-    """Whether a key may stand in this stretch: what has been typed by hand must not reach the database as another type."""
+    """Whether a key can be in this stretch: a cursor that was typed by hand must not reach the database with another type."""
     name = order.column.name
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool) and abs(key) < 1e308
     if order.column.source != Source.RUN or name in STORED_FACTS:

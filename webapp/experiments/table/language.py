@@ -16,7 +16,7 @@ MAX_TERMS = 30
 
 
 class QueryProblem(ValueError):
-    """What is wrong, and between which characters of the query."""
+    """The problem, and the characters of the query between which it is."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(message)
