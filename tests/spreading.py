@@ -47,6 +47,27 @@ class Spreading(LoadFileScheduling):
         super().__init__(*told)
         self.workqueue = Queue()
 
+    def remove_node(self, node: Any) -> str | None:
+        """The test that was running as the worker died. What was not run yet goes to the others; neither what was, nor that test: it would end each of them.
+
+        xdist's own hands all units on, also those that have been run: a worker that got one waited for more, for ever.
+        """
+        left = [
+            (file, [test for test, done in unit.items() if not done])
+            for file, unit in self.assigned_work.pop(node).items()
+        ]
+        died = next((tests.pop(0) for _, tests in left if tests), None)
+        self.workqueue.update({file: dict.fromkeys(tests, False) for file, tests in left if tests})
+        for other in self.assigned_work if died else ():
+            self._reschedule(other)
+        return died
+
+    def _reschedule(self, node: Any) -> None:
+        """A worker keeps its last test until it knows the next: one with a single test needs another unit, or its end."""
+        super()._reschedule(node)
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
+
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return nodeid if file in APART else "sources" if file in TOGETHER else file

@@ -1,7 +1,10 @@
 """Parallel workers begin with the files that take longest."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+from tests.patience import SECONDS
 from tests.spreading import APART, LONGEST, TOGETHER, Queue
 
 ROOT = Path(__file__).parents[2]
@@ -16,3 +19,37 @@ def test_the_longest_files_are_taken_first_and_the_others_in_their_order():
 
 def test_the_files_are_there():
     assert all((ROOT / file).exists() for file in APART.union(LONGEST, TOGETHER))
+
+
+def test_a_worker_that_dies_takes_only_its_own_test_with_it(tmp_path: Path) -> None:
+    """As where a test runs for more than ten minutes. The others end, and the run does."""
+    (tmp_path / "conftest.py").write_text(
+        "from tests.spreading import Spreading\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return Spreading(config, log)\n"
+    )
+    for number in range(8):
+        (tmp_path / f"test_{number}.py").write_text("def test_it(): pass\n")
+    (tmp_path / "test_last.py").write_text("import os\ndef test_it(): os._exit(3)\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "1",
+        "--dist",
+        "loadfile",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:django",
+    ]
+    run = subprocess.run(
+        [*command, "-c", "/dev/null", f"--rootdir={tmp_path}", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert "1 failed, 8 passed" in run.stdout, run.stdout + run.stderr
