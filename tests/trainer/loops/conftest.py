@@ -1,5 +1,6 @@
 """Parts of a run on the tiny model."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from trainer.config import PolicyConfig, resolve
 from trainer.contracts import Example, RunEvent
 
-from ..running import job_of
+from ..running import job_of, run
 from .numbers import row
 
 SMALL: dict[str, Any] = {
@@ -36,6 +37,18 @@ def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:
         if event.data.kind == "metrics":
             found |= {(event.step, key): value for key, value in event.data.values.items()}
     return {place: value for place, value in found.items() if not place[1].startswith("perf/")}
+
+
+def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: int) -> tuple[Path, Path]:
+    """A whole run, and a copy of it which was killed after step `after` and has gone on from there."""
+    whole, broken = folder / "whole", folder / "broken"
+    assert run(config, data, model, whole)
+    shutil.copytree(whole, broken)
+    for step in range(after + 1, config.steps + 1):
+        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
+    (broken / "events.jsonl").unlink()
+    assert run(config, data, model, broken, resume=True)
+    return whole, broken
 
 
 def sampled(session: Any) -> list[Any]:

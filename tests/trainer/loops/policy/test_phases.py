@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.running import run
 from trainer.config import ConfigInvalid
 from trainer.loops.policy.collecting import Collected
 from trainer.loops.session.errors import StopRequested
 from trainer.loops.session.session import StepTell
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
-from ..conftest import SMALL, events_of, metrics_of, small_config
+from ..conftest import SMALL, events_of, gone_on, metrics_of, small_config
 
 SET = {"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}
 TOGGLE = {"begins": "step", "step": 2, "lengths": "toggle", "every": 2, "quantile": 0.5, "solved": 0.5}
@@ -70,13 +69,7 @@ def test_a_search_takes_the_warmest_temperature_that_costs_no_score(
 
 def test_a_resumed_run_repeats_phases_and_their_searches(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     config = small_config(phases=[SET, SEARCH])
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run(config, examples_file, tiny_dir, whole)
-    run(config, examples_file, tiny_dir, broken)
-    for step in (3, 4):
-        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
-    (broken / "events.jsonl").unlink()
-    assert run(config, examples_file, tiny_dir, broken, resume=True)
+    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
     again, expected = metrics_of(broken), metrics_of(whole)
     assert (3, "phase/number") in again
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}
@@ -170,13 +163,7 @@ def test_a_budget_is_taken_once_and_not_enforced_where_the_prompt_is_hardly_solv
 
 def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     config = small_config(phases=[TOGGLE | {"step": 1, "correct": 0.0, "solved": 0.0, "every": 3}], steps=4)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run(config, examples_file, tiny_dir, whole)
-    run(config, examples_file, tiny_dir, broken)
-    for step in (3, 4):
-        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
-    (broken / "events.jsonl").unlink()
-    assert run(config, examples_file, tiny_dir, broken, resume=True)
+    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
     again, expected = metrics_of(broken), metrics_of(whole)
     assert expected[1, "toggle/limited"] > 0
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}

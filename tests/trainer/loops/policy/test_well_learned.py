@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from tests.trainer.running import run
 from trainer.config import ConfigInvalid
 from trainer.curriculum import PassCounts
 from trainer.loops.policy.reports import learned, update_metrics
 from trainer.loops.policy.update import Learned, Updater
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
-from ..conftest import metrics_of, sampled, small_config
+from ..conftest import gone_on, metrics_of, sampled, small_config
 
 ANY = {"tau": 0.0, "eta": 1e9, "alpha": 0.75}
 ADVANTAGES = torch.tensor([1.0, -1.0, 0.5, -0.5, 1.0, -1.0, 0.5, -0.5])
@@ -81,13 +80,7 @@ def test_what_was_known_of_a_prompt_before_decides_together_with_its_group() -> 
 
 def test_a_resumed_run_weighs_as_the_whole_one(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     weighing = config(pass_rates={"threshold": 0.1}, steps=6)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert run(weighing, examples_file, tiny_dir, whole)
-    assert run(weighing, examples_file, tiny_dir, broken)
-    for step in (4, 5, 6):
-        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
-    (broken / "events.jsonl").unlink()
-    assert run(weighing, examples_file, tiny_dir, broken, resume=True)
+    whole, broken = gone_on(weighing, examples_file, tiny_dir, tmp_path, after=3)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 4}
     assert max(value for (_, key), value in expected.items() if key == "policy/well_learned") > 0

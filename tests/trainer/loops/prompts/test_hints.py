@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.running import run
 from trainer.config import ConfigInvalid
 from trainer.contracts import Example
 from trainer.loops.prompts.data import prepare_prompts
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 
-from ..conftest import events_of, metrics_of, small_config
+from ..conftest import events_of, gone_on, metrics_of, small_config
 
 REASONING = "First name the number, then say whether it is even."
 HINT = {"p0": 0.5, "gamma": 0.5, "unknown": 0.0, "without": "plain"}
@@ -55,13 +54,7 @@ def test_the_hint_is_sampled_with_and_not_trained_on(reasoned: list[Example], ti
 def test_a_resumed_run_repeats_its_hints(
     reasoned: list[Example], examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config, whole, broken = hinted(), tmp_path / "whole", tmp_path / "broken"
-    assert run(config, examples_file, tiny_dir, whole)
-    assert run(config, examples_file, tiny_dir, broken)
-    for step in (3, 4):
-        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
-    (broken / "events.jsonl").unlink()
-    assert run(config, examples_file, tiny_dir, broken, resume=True)
+    whole, broken = gone_on(hinted(), examples_file, tiny_dir, tmp_path, after=2)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 3}
     assert 0 < expected[1, "hint/share"] <= 0.55

@@ -11,7 +11,7 @@ from trainer import checkpoints
 from trainer.config import ConfigInvalid
 from trainer.contracts import Example
 
-from ..conftest import events_of, metrics_of, small_config
+from ..conftest import events_of, gone_on, metrics_of, small_config
 
 MODERATE = {"prompts": "some", "rate_above": 0.2, "rate_up_to": 0.8}
 HARD = {"prompts": "some", "rate_above": 0.0, "rate_up_to": 0.2, "tags": ["logic"]}
@@ -49,13 +49,7 @@ def staged(**changes: Any) -> Any:
 def test_each_stage_draws_from_its_pool_and_a_resumed_run_repeats_it(
     rated: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert run(staged(), rated, tiny_dir, whole)
-    assert run(staged(), rated, tiny_dir, broken)
-    for step in (4, 5, 6):
-        (broken / "checkpoints" / f"step-{step:06d}" / "state.json").unlink()
-    (broken / "events.jsonl").unlink()
-    assert run(staged(), rated, tiny_dir, broken, resume=True)
+    whole, broken = gone_on(staged(), rated, tiny_dir, tmp_path, after=3)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 4}
     keys: dict[int, set[str]] = {}
