@@ -28,17 +28,14 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
+from benchmarks.recipe_steps import take_steps
 from benchmarks.trainer_side import DEVICE, grpo_config
 from benchmarks.turns import TurnWaiting, Update, alternate
-from trainer.config import RECIPES, resolve
+from trainer.config import resolve
 from trainer.contracts import Example
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.products import computes_bfloat16
 from trainer.loops.prompts.data import read_examples
-from trainer.loops.registry import make_stage
-from trainer.loops.session.session import Session, StepTell
-from trainer.loops.session.stage import StageJob
-from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.pair_judgements import read_pair_judgement
 from trainer.rewards.rationale import hybrid, match, precision_of, rationale_consistency
 from trainer.rewards.reason_matching import Lists, Matcher, WordsMatcher
@@ -155,21 +152,8 @@ def reward(texts: Sequence[str], labels: Sequence[int], reasons: Sequence[Sequen
 
 
 def train_ours(options: argparse.Namespace, turns: TurnWaiting) -> None:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        patch("trainer.inference.local.stop_token_ids", return_value=frozenset()),
-    ):
-        data = Path(folder) / "examples.jsonl"
-        data.write_text("".join(example.canonical() + "\n" for example in _examples()))
-        monitor = RunMonitor(Spool(Path(folder) / "run" / "events.jsonl"))
-        job = StageJob(RECIPES["judge"], _config(options), data, {"base": options.model}, Path(folder) / "run", monitor)
-        stage = make_stage(job)
-        session = Session(job, stage)
-        stage.open(0)
-        for number in range(1, options.steps + 2):
-            turns.begin()
-            stage.step(number, StepTell(session, number))
-            turns.end()
+    with patch("trainer.inference.local.stop_token_ids", return_value=frozenset()):
+        take_steps("judge", _config(options), options.model, _examples(), options.steps + 1, turns)
 
 
 def train_trl(options: argparse.Namespace, turns: TurnWaiting) -> None:

@@ -23,17 +23,14 @@ import torch
 
 from benchmarks.machine import away, describe
 from benchmarks.preference_sets import SETS, take
+from benchmarks.recipe_steps import take_steps
 from benchmarks.trainer_side import DEVICE
 from benchmarks.turns import TurnWaiting, Update, alternate
-from trainer.config import RECIPES, resolve
+from trainer.config import resolve
 from trainer.contracts import Example
 from trainer.contracts.pairs import labelled_pairs
 from trainer.inference.models import load_model, load_scalar, load_tokenizer, prepare_smollm2
 from trainer.loops.prompts.data import read_examples
-from trainer.loops.registry import make_stage
-from trainer.loops.session.session import Session, StepTell
-from trainer.loops.session.stage import StageJob
-from trainer.monitors import RunMonitor, Spool
 
 DEMO = Path(__file__).parents[1] / "demo" / "preferences.jsonl"
 NAMES = ("sft", "reward_model", "dpo")
@@ -102,18 +99,7 @@ def update_ours(name: str, options: argparse.Namespace, turns: TurnWaiting) -> N
             **more,
         },
     )
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "examples.jsonl"
-        data.write_text("".join(example.canonical() + "\n" for example in _examples(options)))
-        monitor = RunMonitor(Spool(Path(folder) / "run" / "events.jsonl"))
-        job = StageJob(RECIPES[name], config, data, {"base": options.model}, Path(folder) / "run", monitor)
-        stage = make_stage(job)
-        session = Session(job, stage)
-        stage.open(0)
-        for number in range(1, options.steps + 2):
-            turns.begin()
-            stage.step(number, StepTell(session, number))
-            turns.end()
+    take_steps(name, config, options.model, _examples(options), options.steps + 1, turns)
 
 
 def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> None:

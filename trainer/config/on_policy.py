@@ -10,7 +10,7 @@ from .fields import Section, knob
 from .holdings import Holdings, Sampling
 from .objectives import policy as policy_objective
 from .objectives.policy import Grpo, Objective
-from .recipe import Amount, RecipeConfig, whole_number
+from .recipe import Amount, DataNeed, RecipeConfig, Slot, whole_number
 from .rewards.bounds import ROUNDING
 from .rewards.parts import Composition
 from .sections import phases
@@ -100,6 +100,17 @@ class PolicyOptim(Optim):
 class PolicyEvaluation(Evaluation):
     samples: int = knob(1, "Responses per held-out prompt; more than one needs a temperature above 0", ge=1, le=1000)
     temperature: float = knob(0.0, "0 decodes greedily", ge=0, le=5)
+
+
+RUBRIC_NEEDS = (
+    DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
+    DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
+)
+REWARD_SLOTS = (
+    Slot("judge", "rewards.*.judge", "judge"),
+    Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
+)
+"""What a recipe needs, and which judges and models it names, if its field `rewards` is `parts_knob()`."""
 
 
 class OnPolicyConfig(RecipeConfig):

@@ -16,6 +16,16 @@ from .telemetry import METHODS
 UNTRACED = ("/static/", "/healthz", "/readyz", "/metrics")
 
 
+class ViewGuard:
+    """A middleware whose only work is its `process_view`."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+
 class RequestIdMiddleware:
     """Sets `request.id`, the id people quote from an error; the same id is in the log and in `X-Request-Id`."""
 

@@ -6,7 +6,9 @@ row of the first, and a key that comes back with another request is refused inst
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from uuid import uuid4
 
 from django.db.models import Model, QuerySet
 
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from webapp.accounts.models import User
 
 Row = TypeVar("Row", bound=Model)
+Made = TypeVar("Made")
+
+
+class WithKey(Protocol):
+    key: str
 
 
 class Key(NamedTuple):
@@ -43,6 +50,15 @@ def key(text: str | None, *asked: object) -> Key | None:
     if not text:
         return None
     return Key(text, hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest())
+
+
+def sent(form: WithKey, make: Callable[[], Made]) -> Made:
+    """What `make` gives with the key of the form; with a new key if the browser went back to a form that has been sent, and changed it."""
+    try:
+        return make()
+    except KeyReused:
+        form.key = uuid4().hex
+        return make()
 
 
 def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:

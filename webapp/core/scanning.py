@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
+from .middleware import ViewGuard
 from .problems import told
 from .views import problem
 
@@ -71,15 +72,9 @@ def _answer(line: socket.socket) -> str:
     return found.rstrip(b"\0\n").decode(errors="replace")
 
 
-class ScanMiddleware:
+class ScanMiddleware(ViewGuard):
     """Refuses a request whose file the scanner does not let pass. Behind those that know who asks and send strangers away; who comes
     without a session and with a token that is none sends 5.5 MB at most (`bodies`)."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: object, kwargs: object

@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from webapp.accounts.models import Membership
+from webapp.core.middleware import ViewGuard
 from webapp.core.problems import told
 
 from . import second_factor
@@ -16,17 +17,11 @@ WHY = "This workspace asks for a second factor. Set one up first."
 OPEN = {"profile", "sessions_used", "theme", "sign_out", "workspaces", "switch_workspace", "version"}
 
 
-class SecondFactorMiddleware:
+class SecondFactorMiddleware(ViewGuard):
     """Behind `WorkspaceMiddleware`, whose `request.membership` it judges. Tokens are no sessions and are not asked.
 
     The pages of the installation belong to no workspace: they are closed as soon as one of the person's asks.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: object, kwargs: object

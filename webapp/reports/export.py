@@ -3,16 +3,15 @@
 import re
 from base64 import b64encode
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from webapp.accounts.models import Membership
+from webapp.core import exported
 from webapp.experiments.access import runs_read
 from webapp.experiments.table import comparing
 
@@ -21,7 +20,6 @@ from .language import ReportWords
 from .models import ReportPageVersion
 from .showing import ShownBlock
 
-STYLE = Path(settings.BASE_DIR) / "webapp" / "static" / "css" / "report-file.css"
 MOST_KEYS = 12  # lines that the legend names
 MOST_CHARTS = 60
 """Charts in one file: each asks for the curves of up to a thousand runs."""
@@ -29,7 +27,7 @@ MOST_CHARTS = 60
 
 def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
     """As this reader sees it now."""
-    style = STYLE.read_text()
+    style = exported.style("report-file.css")
     digest = b64encode(sha256(f"\n{style}".encode()).digest()).decode()
     context = {
         "report": version.report,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..recipe import Metric, with_ends
+from ..recipe import Metric
 from . import policy, ratios, writer
-from .common import COMMON
+from .common import COMMON, share_of_pairs
 from .phases import PHASES
 
 SPLIT = ("reward/", "policy/", "rollout/")
@@ -38,32 +38,16 @@ _ACCURACY = (
     "read, a tie and a judgement without a decision are not right. 0.5 is what a coin would reach."
 )
 OUTCOME = (
-    *with_ends(
-        Metric(
-            "eval/accuracy",
-            "Held-out accuracy by written rubrics",
-            _ACCURACY,
-            "outcome",
-            better="higher",
-            count="eval/pairs",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
+    *share_of_pairs(
+        "eval/accuracy",
+        "Held-out accuracy by written rubrics",
+        _ACCURACY,
     ),
-    *with_ends(
-        Metric(
-            "eval/voting",
-            "Held-out accuracy by voting",
-            "Share of held-out pairs for which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
-            "by it. Each pair is decided in both orders and counts once. Half of the votes, or no vote at all, is not right.",
-            "outcome",
-            better="higher",
-            count="eval/pairs",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
+    *share_of_pairs(
+        "eval/voting",
+        "Held-out accuracy by voting",
+        "Share of held-out pairs for which more than half of the votes are right. A vote is a sampled rubric with a sampled judgement "
+        "by it. Each pair is decided in both orders and counts once. Half of the votes, or no vote at all, is not right.",
     ),
     Metric(
         "eval/votes",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..recipe import Metric
+from ..recipe import Metric, with_ends
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,9 @@ COMMON = (
         better="lower",
     ),
 )
+
+
+def share_of_pairs(key: str, title: str, help: str) -> tuple[Metric, ...]:
+    """A share of the held-out pairs that tells how good the result is, with its 95% interval."""
+    found = Metric(key, title, help, "outcome", better="higher", count="eval/pairs", share=True, optional=True)
+    return with_ends(found, "95%.")

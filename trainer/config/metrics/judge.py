@@ -4,22 +4,15 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ..recipe import Metric, Trace, with_ends
+from .common import share_of_pairs
 
 _PAIRS = "Each held-out pair is judged in both orders; the pair counts once, with the mean of the two."
 OUTCOME = (
-    *with_ends(
-        Metric(
-            "eval/accuracy",
-            "Held-out accuracy",
-            "Share of verdicts that agree with the human label; the band is its 95% interval over pairs. "
-            f"{_PAIRS} A verdict that cannot be read is not right. A coin would reach 0.5.",
-            "outcome",
-            better="higher",
-            count="eval/pairs",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
+    *share_of_pairs(
+        "eval/accuracy",
+        "Held-out accuracy",
+        "Share of verdicts that agree with the human label; the band is its 95% interval over pairs. "
+        f"{_PAIRS} A verdict that cannot be read is not right. A coin would reach 0.5.",
     ),
     *with_ends(
         Metric(

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ..recipe import Metric, with_ends
+from .common import share_of_pairs
 
 _RANKS = (
     "Share of written rubrics under which the answer that people preferred scores above the other; with `reward.by` 'choice', share of rubrics with "
@@ -11,19 +12,20 @@ _RANKS = (
 )
 
 
+def _agreement(
+    key: str, title: str, help: str, better: Literal["higher", "lower"], count: str = ""
+) -> tuple[Metric, ...]:
+    """A share of criteria, in the picture that compares written rubrics with those of people."""
+    chart = "Held-out agreement with people's rubrics"
+    found = Metric(key, title, help, "outcome", chart=chart, better=better, count=count, share=True, optional=True)
+    return with_ends(found, "95%.")
+
+
 OUTCOME = (
-    *with_ends(
-        Metric(
-            "eval/preference_accuracy",
-            "Held-out preference accuracy",
-            f"{_RANKS} The band is its 95% interval over pairs. 0.5 is what a coin would reach.",
-            "outcome",
-            better="higher",
-            count="eval/pairs",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
+    *share_of_pairs(
+        "eval/preference_accuracy",
+        "Held-out preference accuracy",
+        f"{_RANKS} The band is its 95% interval over pairs. 0.5 is what a coin would reach.",
     ),
     *with_ends(
         Metric(
@@ -38,49 +40,17 @@ OUTCOME = (
         ),
         "95%.",
     ),
-    *with_ends(
-        Metric(
-            "eval/rubric_f1",
-            "structural F1",
-            "Held-out rubrics beside those that people wrote. Recall: share of people's criteria that the written rubric has too. Hallucination: share "
-            "of written criteria that people did not write. F1: the harmonic mean of recall and 1 - hallucination, 0 for a rubric that cannot be read. "
-            "Items match by `reward.matcher`, many to many.",
-            "outcome",
-            chart="Held-out agreement with people's rubrics",
-            better="higher",
-            count="eval/human_rubrics",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
+    *_agreement(
+        "eval/rubric_f1",
+        "structural F1",
+        "Held-out rubrics beside those that people wrote. Recall: share of people's criteria that the written rubric has too. Hallucination: share "
+        "of written criteria that people did not write. F1: the harmonic mean of recall and 1 - hallucination, 0 for a rubric that cannot be read. "
+        "Items match by `reward.matcher`, many to many.",
+        better="higher",
+        count="eval/human_rubrics",
     ),
-    *with_ends(
-        Metric(
-            "eval/rubric_recall",
-            "recall",
-            "",
-            "outcome",
-            chart="Held-out agreement with people's rubrics",
-            better="higher",
-            count="eval/human_rubrics",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
-    ),
-    *with_ends(
-        Metric(
-            "eval/rubric_hallucination",
-            "hallucination",
-            "",
-            "outcome",
-            chart="Held-out agreement with people's rubrics",
-            better="lower",
-            share=True,
-            optional=True,
-        ),
-        "95%.",
-    ),
+    *_agreement("eval/rubric_recall", "recall", "", better="higher", count="eval/human_rubrics"),
+    *_agreement("eval/rubric_hallucination", "hallucination", "", better="lower"),
     Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
     Metric("eval/pairs", "pairs", "What the held-out numbers rest on.", "data", chart="Held-out cases", optional=True),
     Metric("eval/scored_pairs", "pairs with both scores", "", "data", chart="Held-out cases", optional=True),

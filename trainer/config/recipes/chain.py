@@ -15,10 +15,10 @@ from ..holdings import Holdings
 from ..metrics import policy
 from ..metrics.supervised import FITTING
 from ..objectives.policy import Distillation, Grpo, Objective
-from ..on_policy import PolicyEvaluation, PolicyOptim, Rollout
+from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, PolicyEvaluation, PolicyOptim, Rollout
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts
-from ..rewards.parts import MOST_PARTS, AnyPart, RewardPart, RubricPart
+from ..rewards.parts import AnyPart, RewardPart, expression_knob, parts_knob
 from ..sections.phases import Line, never_entered
 from ..sections.sampler import Sampler
 from .distill import OUTCOME as GAPS
@@ -119,18 +119,8 @@ class ChainConfig(RecipeConfig):
     data: Data = Data()
     rollout: Rollout = Rollout()
     sampler: Sampler = Sampler()
-    rewards: list[AnyPart] = knob(
-        [RubricPart()],
-        "Parts of the reward: they are added up, or combined by the expression",
-        min_length=1,
-        max_length=MOST_PARTS,
-    )
-    reward_expression: str = knob(
-        "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
-        max_length=1000,
-        beside="rewards",
-    )
+    rewards: list[AnyPart] = parts_knob()
+    reward_expression: str = expression_knob()
     objective: Objective = Grpo()
     imitation: Imitation = Imitation()
     distillation: DistilSteps = DistilSteps()
@@ -332,15 +322,8 @@ RECIPE = Recipe(
     summary="One run of several stages: reinforce, imitate the best of the policy's own answers, reinforce again; or learn one "
     "domain after the other and distil both policies into one.",
     schema=ChainConfig,
-    needs=(
-        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
-    ),
-    slots=(
-        Slot("base", "model.name"),
-        Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
-    ),
+    needs=RUBRIC_NEEDS,
+    slots=(Slot("base", "model.name"), *REWARD_SLOTS),
     brief=("{objective.name}",),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
     headline="eval/rubric_score",

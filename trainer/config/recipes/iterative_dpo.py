@@ -9,10 +9,10 @@ from ..holdings import Holdings
 from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
-from ..on_policy import Rollout
+from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, Rollout
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts as rewards
-from ..rewards.parts import AnyPart, JudgePart, RewardPart, RubricPart
+from ..rewards.parts import AnyPart, JudgePart, RewardPart, expression_knob, parts_knob
 from ..sections import phases
 from ..sections.common import Evaluation
 from ..sections.phase_kinds import UNCERTAIN_ROUNDS, RoundPhase, first_of_round
@@ -58,18 +58,10 @@ class IterativeDpoConfig(RecipeConfig):
     data: Data = Data()
     rollout: RoundRollout = RoundRollout()
     sampler: Sampler = Sampler()
-    rewards: list[AnyPart] = knob(
-        [RubricPart()],
-        "What labels the pairs: a reward for each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, against `sample`)",
-        min_length=1,
-        max_length=20,
+    rewards: list[AnyPart] = parts_knob(
+        "What labels the pairs: a reward for each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, against `sample`)"
     )
-    reward_expression: str = knob(
-        "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
-        max_length=1000,
-        beside="rewards",
-    )
+    reward_expression: str = expression_knob()
     pairs: SampledPairs = SampledPairs()
     batch_size: int = knob(16, "Pairs per step", unit="pairs", ge=1, le=65536)
     loss: PairTerms = PairTerms()
@@ -391,15 +383,8 @@ RECIPE = Recipe(
     summary="The policy answers, a judge or a reward decides which of two answers is better, and the policy learns from that, round after round, on its "
     "own answers.",
     schema=IterativeDpoConfig,
-    needs=(
-        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
-    ),
-    slots=(
-        Slot("base", "model.name"),
-        Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
-    ),
+    needs=RUBRIC_NEEDS,
+    slots=(Slot("base", "model.name"), *REWARD_SLOTS),
     brief=("beta {loss.beta}", "{round_steps} steps a round"),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
     headline="eval/score",

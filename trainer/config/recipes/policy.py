@@ -7,10 +7,10 @@ from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..metrics import policy as policy_metrics
 from ..objectives import policy as policy_objective
-from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData
+from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, OnPolicyConfig, PolicyEvaluation, PromptData
 from ..recipe import DataNeed, Output, Recipe, Slot
 from ..rewards import parts as rewards
-from ..rewards.parts import MOST_PARTS, AnyPart, Composition, RubricPart
+from ..rewards.parts import AnyPart, Composition, expression_knob, parts_knob
 from ..sections.closing import Closing
 from ..sections.hint import Hint
 from ..sections.scaffold import Scaffold
@@ -56,18 +56,8 @@ class PolicyConfig(OnPolicyConfig):
     data: Data = Data()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     hint: Hint | None = knob(None, "Show the beginning of the reference reasoning while sampling (AHRL)")
-    rewards: list[AnyPart] = knob(
-        [RubricPart()],
-        "Parts of the reward: they are added up, or combined by the expression",
-        min_length=1,
-        max_length=MOST_PARTS,
-    )
-    reward_expression: str = knob(
-        "",
-        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
-        max_length=1000,
-        beside="rewards",
-    )
+    rewards: list[AnyPart] = parts_knob()
+    reward_expression: str = expression_knob()
     people: People = People()
     evaluation: ClosingEvaluation = ClosingEvaluation()
 
@@ -165,15 +155,11 @@ RECIPE = Recipe(
     title="Policy from rubrics",
     summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
     schema=PolicyConfig,
-    needs=(
-        DataNeed("verified", "prompts whose every criterion has a verifier", either="rubric"),
-        DataNeed("unjudged", "prompts with a criterion for a judge", either="rubric"),
-    ),
+    needs=RUBRIC_NEEDS,
     slots=(
         Slot("base", "model.name"),
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
-        Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
+        *REWARD_SLOTS,
     ),
     brief=("{objective.name}",),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),

@@ -257,6 +257,21 @@ def _with_kind(raw: Any) -> Any:
 AnyPart = Annotated[ChosenPart, Field(discriminator="kind"), BeforeValidator(_with_kind)]
 
 
+def parts_knob(help: str = "Parts of the reward: they are added up, or combined by the expression") -> Any:
+    """The field `rewards` of a recipe."""
+    return knob([RubricPart()], help, min_length=1, max_length=MOST_PARTS)
+
+
+def expression_knob() -> Any:
+    """The field `reward_expression` of a recipe whose field `rewards` is `parts_knob()`."""
+    return knob(
+        "",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: the sum of the parts, each times its weight",
+        max_length=1000,
+        beside="rewards",
+    )
+
+
 @dataclass(frozen=True)
 class Composition:
     """The reward of a response: all parts that are measured, and how they are put together. An empty `expression` stands for the weighted

@@ -19,8 +19,8 @@ from ..learner.reference import Reference
 from ..pairs.pair_reports import pair_metrics, pair_records
 from ..pairs.preferences import Pair, PairSets, prepare_pairs
 from ..prompts.data import read_examples
-from ..session.stage import ModelOutput, StageJob, State, Tell
-from ..supervised.fitting import Fitted, Fitter, Loss
+from ..session.stage import ModelOutput, StageJob, Tell
+from ..supervised.fitting import Fitted, FittedStage, Fitter, Loss
 from .sft import end_tokens
 
 AnsweredPair = Pair[Sequence_]
@@ -109,8 +109,10 @@ class PairLoss:
         return weights
 
 
-class DpoStage:
+class DpoStage(FittedStage):
     """One step is a batch of pairs and one update. The reference is measured before the first step."""
+
+    _learner: Learner
 
     def __init__(self, job: StageJob, sets: PairSets[Sequence_], learner: Learner) -> None:
         self._job, self._sets, self._learner = job, sets, learner
@@ -152,21 +154,11 @@ class DpoStage:
         tell.rollouts(pair_records(pairs[:_SHOWN], ordered[:_SHOWN], "eval"))
         return self._fitter.evaluated(reward_metrics(pairs, ordered))
 
-    def state(self) -> State:
-        return State({"order": self._fitter.state()}, self._learner.state_tensors())
-
-    def restore(self, step: int, state: State) -> None:
-        self._fitter.restore(state.values["order"])
-        self._learner.load_state_tensors(state.tensors)
-
     def outputs(self) -> Iterator[ModelOutput]:
         base = self._job.models["base"]
         yield ModelOutput(
             "policy", "policy", partial(write_model, config=self._config, base=base, trained=self._learner)
         )
-
-    def close(self) -> None:
-        self._learner.close()
 
     def _measure_reference(self, tell: Tell) -> None:
         if self._reference.known:

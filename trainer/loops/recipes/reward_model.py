@@ -20,8 +20,8 @@ from ..learner.scalar import Scorer
 from ..pairs.pair_reports import baselines, calibration_metrics, pair_metrics, pair_records
 from ..pairs.preferences import Pair, PairSets, prepare_pairs
 from ..prompts.data import read_examples
-from ..session.stage import ModelOutput, StageJob, State, Tell
-from ..supervised.fitting import Fitter, Loss
+from ..session.stage import ModelOutput, StageJob, Tell
+from ..supervised.fitting import FittedStage, Fitter, Loss
 
 Text = tuple[int, ...]
 ScoredPair = Pair[Text]
@@ -31,8 +31,10 @@ _CENTRED_ON = 500
 """The number of training pairs, the first in the dataset's order, whose mean score is the zero of the exported model."""
 
 
-class RewardModelStage:
+class RewardModelStage(FittedStage):
     """One step is a batch of pairs and one update with the Bradley-Terry loss of their votes."""
+
+    _learner: Scorer
 
     def __init__(self, job: StageJob, sets: PairSets[Text], scorer: Scorer) -> None:
         self._job, self._sets, self._learner = job, sets, scorer
@@ -76,18 +78,8 @@ class RewardModelStage:
         spread = {"eval/reward_mean": float(every.mean()), "eval/reward_std": float(every.std(correction=0))}
         return self._fitter.evaluated(pair_metrics(pairs, margins) | values | spread | self._baselines)
 
-    def state(self) -> State:
-        return State({"order": self._fitter.state()}, self._learner.state_tensors())
-
-    def restore(self, step: int, state: State) -> None:
-        self._fitter.restore(state.values["order"])
-        self._learner.load_state_tensors(state.tensors)
-
     def outputs(self) -> Iterator[ModelOutput]:
         yield ModelOutput("reward_model", "reward_model", self._write, head="scalar")
-
-    def close(self) -> None:
-        self._learner.close()
 
     def _loss(self, micro: Sequence[ScoredPair], batch: Sequence[ScoredPair]) -> Loss:
         """Every pair counts in the order of its votes, weighted by their shares: the mean loss over the votes."""

@@ -21,7 +21,7 @@ from trainer.inference.prefix import Pack, pack_units
 from ..learner.trained import Trained
 from ..session.errors import RunFailed, StopRequested
 from ..session.phases import PhaseWatch
-from ..session.stage import Tell, learning_rate
+from ..session.stage import State, Tell, learning_rate
 
 
 class Keyed(Protocol):
@@ -207,3 +207,20 @@ class Fitter(Generic[Item]):
             f"{what} is not a finite number at step {number}, so the weights were not touched. The examples are in "
             f"{path.name}. Lower {lr} (now {self._config.optim.lr:g}) or {clip} and run again."
         )
+
+
+class FittedStage:
+    """A stage whose whole state is the order of its items and what its model has learned."""
+
+    _fitter: Fitter[Any]
+    _learner: Any
+
+    def state(self) -> State:
+        return State({"order": self._fitter.state()}, self._learner.state_tensors())
+
+    def restore(self, step: int, state: State) -> None:
+        self._fitter.restore(state.values["order"])
+        self._learner.load_state_tensors(state.tensors)
+
+    def close(self) -> None:
+        self._learner.close()

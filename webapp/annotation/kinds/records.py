@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from trainer import contracts
 from trainer.contracts import Criterion
 from trainer.contracts.base import Record
 
@@ -61,21 +62,11 @@ class Settings(Record):
     keys: dict[str, Annotated[str, Field(max_length=20)]] = Field(default_factory=dict)  # {action: key}
 
 
-class Reason(Record):
+class Reason(contracts.Reason):
     """One atomic reason; a span counts characters (code points) of the response's text."""
 
     text: str = Field(min_length=1, max_length=2000)
     response: Side | None = None
-    start: int | None = Field(default=None, ge=0)
-    end: int | None = Field(default=None, ge=0)
-
-    @model_validator(mode="after")
-    def _span_is_whole(self) -> Self:
-        if (self.start is None) != (self.end is None):
-            raise ValueError("a span needs both start and end")
-        if self.start is not None and (self.response is None or self.end is None or self.end <= self.start):
-            raise ValueError("a span needs a response and start < end")
-        return self
 
 
 class Answered(Record):

@@ -3,18 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
+
+from webapp.core import exported
 
 from .. import queries, serializers
 from ..models import Evaluation
 from ..recipes import RECIPES
 from . import numbers
-
-STYLE = Path(settings.BASE_DIR) / "webapp" / "static" / "css" / "report.css"
 
 
 def as_json(row: Evaluation) -> StreamingHttpResponse:
@@ -40,7 +38,7 @@ def as_html(row: Evaluation) -> HttpResponse:
             "evaluation": row,
             "recipe": RECIPES.get(row.recipe),
             "results": row.results,
-            "style": STYLE.read_text(),
+            "style": exported.style("report.css"),
             "config": json.dumps(row.config, indent=2, ensure_ascii=False),
             "cases": row.cases.count(),
         },

@@ -9,6 +9,7 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -266,8 +267,7 @@ class RecipeWork:
         return found
 
     def _ask(self, row: JudgeVersion, inputs: Sequence[JudgeInput], phase: str, draw: int) -> None:
-        budget = self._budget()
-        try:
+        with self._spending() as budget:
             judges.ask(
                 row,
                 inputs,
@@ -276,12 +276,6 @@ class RecipeWork:
                 tell=lambda done, total, words: self._note(phase, done, total, words, budget),
                 draw=draw,
             )
-        except judges.Halted as halted:
-            if not str(halted):
-                raise Stopped from halted
-            raise
-        finally:
-            self._settle(budget)
 
     def _by_job(self, row: JudgeVersion, inputs: Sequence[JudgeInput], phase: str, draw: int) -> None:
         """Returns once there is nothing left to ask. Raises ClusterWaiting, Stopped and Halted."""
@@ -329,8 +323,8 @@ class RecipeWork:
         if writer.endpoint is None:
             raise TypeError("the writer is not an endpoint")
         rows = Endpoint.objects.filter(workspace_id=self.evaluation.workspace_id)
-        endpoint, budget = rows.get(pk=writer.endpoint), self._budget()
-        try:
+        endpoint = rows.get(pk=writer.endpoint)
+        with self._spending() as budget:
             return answering.of_endpoint(
                 endpoint,
                 examples,
@@ -339,6 +333,13 @@ class RecipeWork:
                 stop=self._stop,
                 tell=lambda done, total: self._note(f"asking {endpoint}", done, total, "", budget),
             )
+
+    @contextmanager
+    def _spending(self) -> Iterator[Budget | None]:
+        """The budget of a call of endpoints, settled after it. Raises Stopped if the call was halted without a reason."""
+        budget = self._budget()
+        try:
+            yield budget
         except judges.Halted as halted:
             if not str(halted):
                 raise Stopped from halted

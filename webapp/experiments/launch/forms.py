@@ -284,10 +284,7 @@ class RunForm:
         if not self.check():
             return None
         try:
-            return self._launch()
-        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
-            self.key = uuid4().hex
-            return self._launch()
+            return once.sent(self, self._launch)
         except ConfigInvalid as error:  # something else changed it between the check and the launch
             self.problems = {problem.path: problem.message for problem in error.problems}
         except Invalid as error:

@@ -224,10 +224,7 @@ class SweepForm:
         if not self.check(whole_form=True):
             return None
         try:
-            return self._launch()
-        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
-            self.key = uuid4().hex
-            return self._launch()
+            return once.sent(self, self._launch)
         except ConfigInvalid as error:  # something else changed between the check and the launch
             self._show(error.problems, self.rows)
         except Problem as error:

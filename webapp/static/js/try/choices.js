@@ -1,6 +1,7 @@
 // What a column can be: a model of the registry, or a kept checkpoint of the run, which a job makes a model of first.
 import { el } from "../annotate/dom.js";
 import { json } from "../http.js";
+import { pause } from "./pause.js";
 
 const OFTEN_MS = 1500;
 const OVER = ["finished", "failed", "stopped"];
@@ -72,13 +73,3 @@ export class Choices {
 }
 
 const option = (value, text) => el("option", { value: String(value) }, text);
-
-function pause(ms, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("aborted", "AbortError"));
-    });
-  });
-}

@@ -1,6 +1,7 @@
 // Who scores the answers, and what they say of one.
 import { el } from "../annotate/dom.js";
 import { json } from "../http.js";
+import { pause } from "./pause.js";
 
 const OFTEN_MS = 700;
 const OVER = ["finished", "failed"];
@@ -73,13 +74,3 @@ export function shown(found) {
 }
 
 const mark = (met, scale) => (scale === "rating" ? "·" : met === null ? "?" : met ? "✓" : "✗");
-
-function pause(ms, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("aborted", "AbortError"));
-    });
-  });
-}

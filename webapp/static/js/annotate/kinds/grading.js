@@ -3,14 +3,15 @@ import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
 import { cut, line } from "../text.js";
-import { clamp, excerpt, keyed, makeCurrent, pointsChip, scrollKeys, soleCard, VERDICTS } from "./parts.js";
+import { excerpt, keyed, makeCurrent, pointsChip, RowForm, scrollKeys, soleCard, VERDICTS } from "./parts.js";
 
 export default function mount(root, given) {
   return new Grading(root, given);
 }
 
-class Grading {
+class Grading extends RowForm {
   constructor(root, { view, draft, onChange, say }) {
+    super();
     Object.assign(this, { criteria: view.criteria, text: view.responses[0]?.text ?? "", onChange, say });
     this.note = draft?.note ?? "";
     const before = new Map((draft?.grades ?? []).map((grade) => [grade.criterion, grade]));
@@ -78,15 +79,8 @@ class Grading {
     this.say(`Criterion ${at + 1}: ${VERDICTS[verdict].words}. ${this.done()} of ${this.grades.length}.${next === -1 ? "" : ` Next: ${this.criteria[next].text}`}`);
   }
 
-  move(by) {
-    this.goTo(clamp(this.at + by, 0, this.criteria.length - 1));
-  }
-
   jump() {
-    const order = this.grades.map((_, index) => (this.at + 1 + index) % this.grades.length);
-    const open = order.find((index) => !this.grades[index].verdict);
-    if (open === undefined) this.say("Every criterion is graded.");
-    else this.goTo(open);
+    this.jumpTo((index) => !this.grades[index].verdict, "Every criterion is graded.");
   }
 
   goTo(index) {
@@ -130,22 +124,6 @@ class Grading {
   }
 
   // ---- the page ----
-
-  on(index, act) {
-    this.at = index;
-    act();
-  }
-
-  look(index) {
-    if (this.at === index) return;
-    this.at = index;
-    this.draw({ reveal: false });
-  }
-
-  changed() {
-    this.draw();
-    this.onChange();
-  }
 
   done() {
     return this.grades.filter((grade) => grade.verdict).length;

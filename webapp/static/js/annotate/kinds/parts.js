@@ -36,6 +36,37 @@ export function makeCurrent(rows, at, { reveal = true } = {}) {
   if (reveal) rows[at]?.scrollIntoView({ block: "nearest" });
 }
 
+/** A form of rows, of which the keys act on the one at `at`. A kind gives it `rows`, `onChange`, `draw()` and `goTo(index)`. */
+export class RowForm {
+  on(index, act) {
+    this.at = index;
+    act();
+  }
+
+  look(index) {
+    if (this.at === index) return;
+    this.at = index;
+    this.draw({ reveal: false });
+  }
+
+  move(by) {
+    this.goTo(clamp(this.at + by, 0, Math.max(0, this.rows.length - 1)));
+  }
+
+  /** To the next row that `isOpen(index)`, from the first again after the last one; says `none` where there is no such row. */
+  jumpTo(isOpen, none) {
+    const order = this.rows.map((_, index) => (this.at + 1 + index) % this.rows.length);
+    const open = order.find(isOpen);
+    if (open === undefined) this.say(none);
+    else this.goTo(open);
+  }
+
+  changed() {
+    this.draw();
+    this.onChange();
+  }
+}
+
 export const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
 export const VERDICTS = {

@@ -1,7 +1,7 @@
 // Rating one response on named scales. Nothing is filled in beforehand; "cannot assess" is an answer of its own.
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
-import { clamp, keyed, makeCurrent, scrollKeys, soleCard } from "./parts.js";
+import { clamp, keyed, makeCurrent, RowForm, scrollKeys, soleCard } from "./parts.js";
 
 const DIGITS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"];
 const minus = (value) => (value < 0 ? `\u2212${-value}` : String(value));
@@ -25,8 +25,9 @@ export default function mount(root, given) {
   return new Rating(root, given);
 }
 
-class Rating {
+class Rating extends RowForm {
   constructor(root, { view, settings, draft, onChange, say }) {
+    super();
     Object.assign(this, { scales: settings.scales ?? [], onChange, say });
     this.note = draft?.note ?? "";
     const known = new Set(this.scales.map(({ name }) => name));
@@ -47,10 +48,7 @@ class Rating {
   }
 
   row(scale, index) {
-    const rate = (value) => () => {
-      this.at = index;
-      this.rate(value);
-    };
+    const rate = (value) => () => this.on(index, () => this.rate(value));
     const labels = scale.labels ?? {};
     const shape = Object.keys(labels).length > 2 ? "list" : scale.high - scale.low >= 7 ? "dense" : "row";
     const steps = values(scale).map((value) => {
@@ -103,25 +101,14 @@ class Rating {
     this.say(`${scale.name}: ${told(scale, this.ratings.get(scale.name))}`);
   }
 
-  move(by) {
-    this.at = clamp(this.at + by, 0, Math.max(0, this.scales.length - 1));
+  goTo(index) {
+    this.at = index;
     this.draw();
     const scale = this.scales[this.at];
     if (scale) this.say(`${scale.name}: ${this.ratings.has(scale.name) ? told(scale, this.ratings.get(scale.name)) : "not rated"}`);
   }
 
   // ---- the page ----
-
-  look(index) {
-    if (this.at === index) return;
-    this.at = index;
-    this.draw({ reveal: false });
-  }
-
-  changed() {
-    this.draw();
-    this.onChange();
-  }
 
   draw({ reveal = true } = {}) {
     this.scales.forEach((scale, index) => {

@@ -2,7 +2,7 @@
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { TextPanel } from "../text.js";
-import { clamp, excerpt, keyed, makeCurrent, scrollKeys } from "./parts.js";
+import { excerpt, keyed, makeCurrent, RowForm, scrollKeys } from "./parts.js";
 
 const VERDICTS = {
   correct: { words: "Correct", shape: "check", tone: "good" },
@@ -17,8 +17,9 @@ export default function mount(root, given) {
   return new TraceSteps(root, given);
 }
 
-class TraceSteps {
+class TraceSteps extends RowForm {
   constructor(root, { view, draft, onChange, say }) {
+    super();
     Object.assign(this, { onChange, say, panels: [] });
     this.note = draft?.note ?? "";
     const before = new Map((draft?.steps ?? []).map((each) => [each.step, each]));
@@ -117,15 +118,8 @@ class TraceSteps {
     this.say(`The first error is at step ${this.steps[at].step}. Earlier steps without a verdict are correct.`);
   }
 
-  move(by) {
-    this.goTo(clamp(this.at + by, 0, this.steps.length - 1));
-  }
-
   jump() {
-    const order = this.steps.map((_, index) => (this.at + 1 + index) % this.steps.length);
-    const open = order.find((index) => !this.steps[index].verdict);
-    if (open === undefined) this.say("Every step has a verdict.");
-    else this.goTo(open);
+    this.jumpTo((index) => !this.steps[index].verdict, "Every step has a verdict.");
   }
 
   goTo(index) {
@@ -142,22 +136,6 @@ class TraceSteps {
   }
 
   // ---- the page ----
-
-  on(index, act) {
-    this.at = index;
-    act();
-  }
-
-  look(index) {
-    if (this.at === index) return;
-    this.at = index;
-    this.draw({ reveal: false });
-  }
-
-  changed() {
-    this.draw();
-    this.onChange();
-  }
 
   /** The number of the first step that is wrong, or null. */
   first() {

@@ -1,0 +1,102 @@
+"""Program code that stands in two places: six lines of code or more, the same to the letter. Each pair of files is gone or has its reason here.
+
+Comments, blank lines, imports and lines without a word do not count, and neither does white space.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+from .sources import ROOT
+
+LINES = 6
+FOLDERS = ("webapp", "workers", "trainer", "client", "scripts", "benchmarks")
+LEFT_OUT = ("/migrations/", "/vendor/")
+
+SIGNATURE = "a class repeats the signature that its protocol or base class declares"
+POLICY = "each app says in one file whom it lets read and write; another app may decide otherwise"
+API = "what the API answers or takes is written down apart from what the server holds, and changes by itself"
+CLIENT = "the client is a package of its own, which imports nothing of the server"
+ARGUED = {
+    ("trainer/inference/lent.py", "trainer/inference/local.py"): SIGNATURE,
+    ("trainer/inference/lent.py", "trainer/inference/vllm/sampler.py"): SIGNATURE,
+    ("trainer/inference/local.py", "trainer/inference/vllm/sampler.py"): SIGNATURE,
+    ("trainer/inference/vllm/sampler.py", "trainer/inference/vllm/v0_32.py"): SIGNATURE,
+    ("trainer/inference/vllm/v0_32.py", "trainer/inference/vllm/v0_32.py"): SIGNATURE,
+    ("trainer/loops/policy/update.py", "trainer/runners/ray_learner.py"): SIGNATURE,
+    ("trainer/loops/recipes/distill.py", "trainer/loops/recipes/policy.py"): SIGNATURE,
+    (
+        "webapp/weights/services.py",
+        "webapp/weights/services.py",
+    ): "two jobs with the same inputs, each with its own signature",
+    ("webapp/annotation/access.py", "webapp/datasets/access.py"): POLICY,
+    ("webapp/annotation/access.py", "webapp/judging/access.py"): POLICY,
+    ("webapp/datasets/access.py", "webapp/judging/access.py"): POLICY,
+    ("webapp/experiments/access.py", "webapp/reports/access.py"): POLICY,
+    ("webapp/inference/endpoints/api.py", "webapp/inference/endpoints/queries.py"): API,
+    ("webapp/inference/endpoints/api.py", "webapp/inference/endpoints/services.py"): API,
+    ("client/touchstone/types.py", "webapp/experiments/outputs/schemas.py"): CLIENT,
+    ("client/touchstone/types.py", "webapp/experiments/schemas.py"): CLIENT,
+    ("trainer/config/metrics/preferences.py", "trainer/config/recipes/iterative_dpo.py"): (
+        "declarations of two metrics, whose helps and titles differ"
+    ),
+    ("webapp/backups/models.py", "webapp/datasets/models.py"): (
+        "the states of two tables, which change with the migrations of each"
+    ),
+}
+
+
+def _code(path: Path) -> list[str]:
+    """Its lines that count."""
+    found, importing = [], False
+    for raw in path.read_text().split("\n"):
+        line = " ".join(raw.split())
+        if path.suffix == ".py":
+            if importing:
+                importing = not line.startswith(")")
+                continue
+            if re.match(r"(from \S+ )?import ", line):
+                importing = line.endswith("(")
+                continue
+        if re.search(r"\w", line) and not line.startswith(("#", "//")):
+            found.append(line)
+    return found
+
+
+def _files() -> Iterator[Path]:
+    for folder in FOLDERS:
+        for suffix in (".py", ".js", ".css"):
+            for path in sorted((ROOT / folder).rglob(f"*{suffix}")):
+                if not any(part in path.as_posix() for part in LEFT_OUT):
+                    yield path
+
+
+def repeats(sources: dict[str, list[str]]) -> dict[tuple[str, str], list[str]]:
+    """Pairs of files (or a file with itself) with the first common run of lines of each."""
+    places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for name, lines in sources.items():
+        for start in range(len(lines) - LINES + 1):
+            places[tuple(lines[start : start + LINES])].append((name, start))
+    found: dict[tuple[str, str], list[str]] = {}
+    for run, where in places.items():
+        for (one, first), (other, second) in combinations(where, 2):
+            if one != other or second - first >= LINES:
+                found.setdefault((min(one, other), max(one, other)), list(run))
+    return found
+
+
+def test_what_stands_in_two_places_has_a_reason() -> None:
+    found = repeats({str(path.relative_to(ROOT)): _code(path) for path in _files()})
+    new = {pair: run for pair, run in found.items() if pair not in ARGUED}
+    assert not new, "the same lines in two places: put them in one, or argue in ARGUED"
+    assert not ARGUED.keys() - found.keys(), "these no longer repeat each other: take them off ARGUED"
+
+
+def test_a_run_of_six_lines_is_found_and_one_of_five_is_not() -> None:
+    lines = [f"line {number}" for number in range(7)]
+    assert repeats({"a": lines, "b": ["other", *lines[:6]]}) == {("a", "b"): lines[:6]}
+    assert repeats({"a": lines, "b": ["other", *lines[:5], "end"]}) == {}
+    assert repeats({"a": [*lines, "between", *lines]}) == {("a", "a"): lines[:6]}
+    assert repeats({"a": ["same"] * 8}) == {}, "a run does not repeat itself where it overlaps itself"

@@ -1,0 +1,12 @@
+// Waiting between two questions to the server about what is under way.
+
+/** Resolves after `ms`; throws AbortError when `signal` says so. */
+export function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("aborted", "AbortError"));
+    });
+  });
+}
