@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused."""
+"""Permissions of evaluations: each function returns a row of the caller's workspace, or answers 404. A role that is too low is refused."""
 
 from django.http import Http404
 

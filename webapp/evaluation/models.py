@@ -42,8 +42,8 @@ class Recording(models.Model):
 class Evaluation(models.Model):
     """One recipe on one body of data. `config` is complete: it alone, with the data, runs the same again.
 
-    `results` fits `report.Report`. `benchmark` addresses what was frozen: recipe, data and settings without what was
-    tried on them; evaluations that share it stand in one leaderboard.
+    `results` fits `report.Report`. `benchmark` is the address of the fixed part: recipe, data and settings, without the compared judges or
+    models. Evaluations that share it are in one leaderboard.
     """
 
     class State(models.TextChoices):
@@ -102,7 +102,7 @@ class Evaluation(models.Model):
 
 
 class Case(models.Model):
-    """One thing that a number counts. `tags` say which numbers: the cases of a number are those that carry its tags."""
+    """One thing that a number counts. `tags` say which numbers: the cases of a number are those with its tags."""
 
     evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="cases", db_index=False)
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""What the addresses of evaluations are made of."""
+"""Parameters in the addresses of evaluations."""
 
 from typing import Annotated
 

@@ -27,12 +27,12 @@ def evaluations(workspace_id: int) -> QuerySet[Evaluation]:
 
 
 def listed(workspace_id: int) -> QuerySet[Evaluation]:
-    """For lists: of the results only the headline is read."""
+    """The evaluations for lists: of the results only the headline is read."""
     return evaluations(workspace_id).defer("recording__content", "results", "config")
 
 
 def filtered(workspace_id: int, *, state: str = "", recipe: str = "", words: str = "") -> QuerySet[Evaluation]:
-    """Unknown values match nothing rather than everything."""
+    """Filters the list. Unknown values match nothing rather than everything."""
     rows = listed(workspace_id)
     if state:
         rows = rows.filter(state=state)
@@ -48,7 +48,7 @@ def headlines(ids: Sequence[int]) -> dict[int, Any]:
 
 
 def facts(evaluation: Evaluation) -> dict[str, Any]:
-    """What programs hear of one that is over; the rest they ask for."""
+    """The facts about a finished evaluation that programs get unasked."""
     headline = (evaluation.results or {}).get("headline")
     return {
         "evaluation": evaluation.pk,

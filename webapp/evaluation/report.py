@@ -1,8 +1,7 @@
-"""What an evaluation found, in one shape for all recipes: the page, the HTML report and the JSON export draw it alike.
+"""The results of an evaluation, in one format for all recipes: the page, the HTML report and the JSON export draw it in the same way.
 
-A report is plain JSON. A cell shows a number with its n, its interval and the number of missing cases, and names the
-tags of the cases behind it: those that carry all of them, every case if there are none. A number that does not exist
-says why.
+A report is plain JSON. A cell has a number with its n, its interval and the number of missing cases, and the tags of the cases behind it:
+those with all of the tags, or every case if there are none. A number that does not exist says why.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +38,7 @@ def text(words: str, *tags: str, href: str = "") -> Cell:
 
 
 def compared(example: str) -> Cell:
-    """An example by its key, leading to what the models said of it side by side."""
+    """An example by its key, with a link to the models' responses side by side."""
     return {"kind": "text", "text": example, "tags": [], "compare": example}
 
 
@@ -81,9 +80,9 @@ class Scatter:
 
 @dataclass
 class Entry:
-    """A row of the leaderboard. `judge_version` or `model` says what was tried; `protocol` how it was asked: rows that were
-    asked otherwise stand on another board. `items` is the digest of what it was measured on, `item_count` how many.
-    `known` are further cells on the judge, which its licence shows, and its `place` among people."""
+    """A row of the leaderboard. `judge_version` or `model` says what was measured; `protocol` how it was asked: rows with another protocol
+    are on another board. `items` is the digest of the items on which it was measured, `item_count` how many. `known` are further cells on
+    the judge, which its licence shows, and its `place` among people."""
 
     name: str
     cell: Cell
@@ -96,17 +95,16 @@ class Entry:
 
 
 def measured_on(items: Iterable[object]) -> dict[str, Any]:
-    """The fields of an `Entry` that say what it was measured on: items that have equal names are equal, and one that comes
-    twice counts twice."""
+    """The fields of an `Entry` about its items: items with equal names are equal, and an item that comes twice counts twice."""
     names = sorted(map(str, items))
     return {"items": sha256("\n".join(names).encode()).hexdigest()[:16], "item_count": len(names)}
 
 
 @dataclass
 class Report:
-    """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not. `made`: the dataset
-    that was made on the way, {"dataset", "name", "version"}, with {"pass_rates"} where pass rates were measured on it, or {"problem"}; None if none was
-    asked for."""
+    """`headline`: {"label", "cell"}. `coverage` counts the examples behind the numbers, and those left out. `made`: the dataset that the
+    evaluation made, {"dataset", "name", "version"}, with {"pass_rates"} where pass rates were measured on it, or {"problem"}; None if none
+    was asked for."""
 
     headline: dict[str, Any]
     coverage: list[tuple[str, Cell]]

@@ -50,7 +50,7 @@ class EvaluationFull(EvaluationOut):
 
 
 class EvaluationLeaks(Schema):
-    """`leaks`: what the models were trained on of what they are tried on, held out or not; `near`: what is nearly the same."""
+    """`leaks`: evaluated prompts on which the models were trained, held out or not; `near`: those that are nearly the same."""
 
     leaks: list[LeakOut]
     near: list[NearOut]
@@ -207,9 +207,8 @@ class LicenceMeasure(Schema):
 
 
 class LicenceKnown(Schema):
-    """What one evaluation found. `human_range`: below, within or above what people reach among themselves; if it is
-    empty, `human_range_why` says why nobody knows. `waiting`: a worker works out from stored cases what an older evaluation
-    lacks; ask again in a minute."""
+    """The findings of one evaluation. `human_range`: below, within or above the agreement of people; if it is empty, `human_range_why` says
+    why it is unknown. `waiting`: a worker computes from stored cases what an older evaluation lacks; ask again in a minute."""
 
     evaluation: int
     name: str
@@ -223,7 +222,7 @@ class LicenceKnown(Schema):
 
 
 class LicenceOut(Schema):
-    """`known`: newest first, empty if nothing is; `measured_by`: the evaluation recipe that would find out, or empty."""
+    """`known`: newest first, empty if nothing is known; `measured_by`: the evaluation recipe that would measure it, or empty."""
 
     version: str
     kind: str

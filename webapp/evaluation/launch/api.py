@@ -60,7 +60,7 @@ def evaluations(
 def create(
     request: HttpRequest, payload: s.EvaluationIn, idempotency_key: IdempotencyKey = None
 ) -> Status[dict[str, Any]]:
-    """422 with every field that is wrong, before anything is queued."""
+    """422 with every wrong field, before anything is queued."""
     membership = access.may_write(require(request))
     row = services.create(
         membership,
@@ -93,7 +93,7 @@ def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameI
     summary="Let its jobs start before or after the others that wait",
 )
 def priority(request: HttpRequest, evaluation_id: EvaluationId, payload: s.EvaluationPriorityIn) -> dict[str, Any]:
-    """The priority counts among what the workspace has in the line. What is under way is not interrupted. 409 once it is over."""
+    """The priority orders the workspace's work in the line. Work under way is not interrupted. 409 once it is over."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     return serializers.evaluation(services.prioritise(membership, row, Priority[payload.priority.upper()]))
@@ -127,8 +127,7 @@ def cancel(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
 def rerun(
     request: HttpRequest, evaluation_id: EvaluationId, resample: bool = False, idempotency_key: IdempotencyKey = None
 ) -> Status[dict[str, Any]]:
-    """From its stored config. What a judge has answered before is not asked again, unless `resample` asks for new samples;
-    the earlier ones are kept."""
+    """Runs the stored config again. Judges' stored answers are used, unless `resample` asks for new samples; the earlier ones are kept."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     row = services.rerun(membership, row, idempotency_key, resample=resample)

@@ -1,4 +1,4 @@
-"""The form that starts an evaluation: the data beside the config, and the config as the recipe's schema draws it."""
+"""The form that starts an evaluation: the data besides the config, and the config as the recipe's schema draws it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 
 @dataclass
 class EvaluationForm:
-    """State of the form between two requests. `dataset`: "<dataset id>:<version number>"; `recording`: an id."""
+    """The state of the form between two requests. `dataset`: "<dataset id>:<version number>"; `recording`: an id."""
 
     membership: Membership
     recipe: Recipe
@@ -62,7 +62,7 @@ class EvaluationForm:
 
     @classmethod
     def of(cls, membership: Membership, evaluation: Evaluation) -> "EvaluationForm":
-        """Filled in as that evaluation was."""
+        """The form filled in with the values of that evaluation."""
         version = evaluation.dataset_version
         return cls(
             membership,
@@ -78,7 +78,7 @@ class EvaluationForm:
     def posted(
         cls, membership: Membership, recipe: str, post: Mapping[str, str], rerun_of: Evaluation | None = None
     ) -> "EvaluationForm":
-        """What was typed, changed by the button that was pressed: a list item more or less."""
+        """The form as typed, changed by the pressed button: one list item more or less."""
         form = cls(membership, RECIPES[recipe], rerun_of=rerun_of)
         form.name, form.key = post.get("name", ""), post.get("key", "")[:64] or form.key
         form.dataset, form.recording = post.get("dataset", ""), post.get("recording", "")
@@ -120,7 +120,7 @@ class EvaluationForm:
 
     @cached_property
     def leaking(self) -> dict[str, Any]:
-        """What the models that are named have seen of the dataset: {"leaks", "near"}."""
+        """What the models in the form have seen of the dataset: {"leaks", "near"}."""
         return leaking.told(self.membership.workspace_id, self.recipe, self.raw, self._version())
 
     @property

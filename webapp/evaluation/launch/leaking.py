@@ -1,4 +1,4 @@
-"""Whether what an evaluation tries its models on is what they were trained on: told before it starts, and with its result."""
+"""Whether models are evaluated on data on which they were trained: shown before the start, and with the result."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ NOTHING: dict[str, Any] = {"leaks": [], "near": []}
 
 
 def told(workspace_id: int, recipe: Recipe, config: dict[str, Any], version: DatasetVersion | None) -> dict[str, Any]:
-    """{"leaks", "near"} of the examples that are looked at, for a config that may not be checked yet."""
+    """{"leaks", "near"} of the evaluated examples, for a config that may not be checked yet."""
     if version is None:
         return NOTHING
     named = _named(recipe, config)
@@ -34,7 +34,7 @@ def told(workspace_id: int, recipe: Recipe, config: dict[str, Any], version: Dat
 
 
 def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
-    """The rows that the config names, by what they are: models, runs, endpoints, judges."""
+    """The rows that the config names, by kind: models, runs, endpoints, judges."""
     found: dict[str, set[int]] = {}
     for each in Tree(schema_of(recipe.schema)).draw(config, {}).every_input():
         if each.source and (number := whole(str(each.value or ""))) is not None:
@@ -43,7 +43,7 @@ def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
 
 
 def _behind(workspace_id: int, named: Mapping[str, Iterable[int]]) -> set[int]:
-    """The models of the registry that answer for endpoints and judges."""
+    """The models of the registry behind endpoints and judges."""
     endpoints = Endpoint.objects.filter(pk__in=named.get("endpoints", ()), workspace=workspace_id)
     judges = JudgeVersion.objects.filter(pk__in=named.get("judges", ()), judge__workspace=workspace_id)
     found = {*endpoints.values_list("registered_model", flat=True)}

@@ -1,4 +1,4 @@
-"""Whether what models will generate can become a version of a dataset."""
+"""Whether the responses that models will generate can become a version of a dataset."""
 
 from trainer.config.errors import FieldProblem
 from webapp.accounts.models import Membership
@@ -11,7 +11,7 @@ from ..recipes.base import RecipeConfig
 
 
 def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[FieldProblem]:
-    """Why no version could be made of what is generated, at the field that names the dataset."""
+    """Why no version could be made of the generated responses, at the field that names the dataset."""
     field = RECIPES[recipe].makes
     name = getattr(config, field) if field else ""
     if not name:

@@ -1,4 +1,4 @@
-"""All that people do to evaluations. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+"""Changes of evaluations by people. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ def create(
     key: once.Key | None = None,
     asked_at: datetime | None = None,
 ) -> Evaluation:
-    """A queued evaluation; the version it looks at is frozen with it. The same `key` makes one, however often it is sent.
+    """Makes a queued evaluation, and freezes the version that it reads. The same `key` makes only one.
 
     Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`, KeyReused.
     """
@@ -126,8 +126,8 @@ def plan(
 
 
 def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None, recording: Recording | None) -> str:
-    """The address of what stays the same while judges or models are compared: recipe, data, settings. Recorded scores are what
-    is compared."""
+    """The address of what stays the same while judges or models are compared: recipe, data, settings. Recorded scores belong to what is
+    compared."""
     pairs = None if RECIPES[recipe].recorded == "scores" else recording and recording.pairs_digest
     frozen = config.model_dump(mode="json", exclude={*config.tried, *config.spared})
     data = {"dataset": dataset and dataset.digest, "pairs": pairs}
@@ -136,7 +136,7 @@ def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None,
 
 
 def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
-    """Pauses, resumes (`queued`) or cancels. Asking for the state it is in changes nothing; Conflict if no way leads."""
+    """Pauses, resumes (`queued`) or cancels. Asking for its present state changes nothing; Conflict if that state cannot be reached."""
     if to not in MOVES:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
     with transaction.atomic():
@@ -164,7 +164,7 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
 
 
 def prioritise(membership: Membership, evaluation: Evaluation, priority: Priority) -> Evaluation:
-    """Where its jobs stand among what the workspace has in the line. The same twice changes nothing; Conflict once it is over."""
+    """Sets the priority of its jobs among the workspace's work in the line. The same again changes nothing; Conflict once it is over."""
     with transaction.atomic():
         open_rows = Evaluation.objects.filter(pk=evaluation.pk).exclude(state__in=OVER)
         if open_rows.exclude(priority=priority).update(priority=priority):
@@ -179,7 +179,7 @@ def prioritise(membership: Membership, evaluation: Evaluation, priority: Priorit
 
 @transaction.atomic
 def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluation:
-    """Raises Invalid at `name`."""
+    """Renames it. Raises Invalid at `name`."""
     evaluation.name = usable_name(name)
     evaluation.save(update_fields=["name"])
     audit.record(membership, membership.user, "evaluation.renamed", evaluation, name=evaluation.name)
@@ -198,9 +198,9 @@ def delete(membership: Membership, evaluation: Evaluation) -> None:
 def rerun(
     membership: Membership, evaluation: Evaluation, key: str | None = None, *, resample: bool = False
 ) -> Evaluation:
-    """The same again from its stored config. What judges have said is not asked again.
+    """Runs the stored config again. Judges' stored answers are used.
 
-    With `resample` it is: with samples that no evaluation of the same benchmark has used. The earlier ones are kept.
+    With `resample` judges are asked again: with samples that no evaluation of the same benchmark has used. The earlier ones are kept.
     Raises KeyReused if the key came with another request.
     """
     return create(
@@ -216,7 +216,7 @@ def rerun(
 
 
 def tell(evaluation: Evaluation) -> None:
-    """Open pages hear of a new state or progress; what it found they load themselves."""
+    """Tells open pages of a new state or progress; they load the results themselves."""
     message: dict[str, object] = {
         "type": "evaluation",
         "id": evaluation.pk,
@@ -232,5 +232,5 @@ def _title(recipe: str, dataset: DatasetVersion | None, recording: Recording | N
 
 
 def usable_name(text: str) -> str:
-    """Raises Invalid at `name`."""
+    """A name without extra spaces. Raises Invalid at `name`."""
     return one_line(text, MAX_NAME, "The name cannot be used.")

@@ -61,7 +61,7 @@ def evaluations(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def evaluation_new(request: HttpRequest) -> HttpResponseBase:
-    """Without a recipe the choice of recipes, with one its form."""
+    """Without a recipe, the choice of recipes; with one, its form."""
     membership = require(request)
     recipe = request.GET.get("recipe", "")
     if recipe not in RECIPES:
@@ -75,7 +75,7 @@ def evaluation_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def evaluation_again(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """The form filled in as that evaluation was; what is changed is marked."""
+    """The form filled in with the values of that evaluation; changes are marked."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     if row.recipe not in RECIPES:
@@ -102,7 +102,7 @@ def _submitted(request: HttpRequest, form: EvaluationForm) -> HttpResponse:
 @member(access.WRITER)
 @require_POST
 def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Exactly the same again, from the stored config; with `resample`, judges are asked again."""
+    """Runs the stored config again; with `resample`, judges are asked again."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     try:
@@ -117,7 +117,7 @@ def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
 @member(access.WRITER)
 @require_POST
 def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Pause, resume or cancel. A page that has aged finds it as it is now."""
+    """Pauses, resumes or cancels. An old page shows the present state."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     to, back = request.POST.get("to", ""), reverse("evaluation", args=[row.pk])

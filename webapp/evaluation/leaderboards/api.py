@@ -16,7 +16,7 @@ router = Router()
 
 @router.get("/leaderboards", response=s.BoardList, summary="Benchmarks that something was measured on")
 def leaderboards(request: HttpRequest) -> dict[str, Any]:
-    """The one measured last first. A benchmark is a recipe on data with settings; its rows compare."""
+    """The last measured benchmark first. A benchmark is a recipe on data with settings; its rows can be compared."""
     found = boards.boards(access.may_read(require(request)).workspace_id)
     return {"items": [serializers.board(each) for each in found], "next": None}
 

@@ -1,7 +1,7 @@
-"""Leaderboards: who did how well on the same data, with the same settings, asked in the same way.
+"""Leaderboards: judges and models in order of their scores on the same data, with the same settings, asked in the same way.
 
-A board is a benchmark (recipe, data, settings) and a protocol, such as in which orders judges were asked. What was measured on
-other items than most rows stands below them, without a place.
+A board is a benchmark (recipe, data, settings) and a protocol, such as the orders in which judges were asked. Rows that were measured on
+other items than most are listed below, without a place.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ SAME = 9  # decimals that two scores share to be equal
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One judge or model; of several measurements the newest stands. `place` None: without a number, or `unlike`, which
-    says why the number does not compare. `shared`: another row has the same place."""
+    """One judge or model; of several measurements the newest counts. `place` None: without a number, or `unlike`, which says why the number
+    cannot be compared. `shared`: another row has the same place."""
 
     name: str
     cell: dict[str, Any]
@@ -42,7 +42,7 @@ class RankedRow:
 
 @dataclass
 class Board:
-    """`settings` are what all rows share: the config without what was tried. `siblings`: the same benchmark by other
+    """`settings` are what all rows share: the config without the compared judges or models. `siblings`: the same benchmark with other
     protocols."""
 
     benchmark: str
@@ -73,13 +73,13 @@ class Board:
 
 
 def boards(workspace_id: int) -> list[Board]:
-    """Every benchmark with its rows, the one measured last first. One query."""
+    """Every benchmark with its rows, the last measured first. One query."""
     rows = queries.listed(workspace_id).defer(None).defer("recording__content", "results").filter(state=State.FINISHED)
     return _collected(rows.annotate(entries=F("results__entries")).order_by("-id")[:MAX_EVALUATIONS])
 
 
 def board(workspace_id: int, address: str) -> Board | None:
-    """The board of this address; by the benchmark alone the one that was measured last."""
+    """The board of this address; for the address of a benchmark alone, the board that was measured last."""
     benchmark, _, protocol = address.partition("-")
     rows = queries.evaluations(workspace_id).defer("recording__content", "results")
     rows = rows.filter(state=State.FINISHED, benchmark=benchmark).order_by("-id")
@@ -109,7 +109,7 @@ def _collected(evaluations: Any) -> list[Board]:
 
 
 def _placed(entries: list[Measured]) -> Iterator[RankedRow]:
-    """The best first, equal scores in one place; then what was measured on other items than most; then what has no number."""
+    """The best first, equal scores in one place; then rows that were measured on other items than most; then rows without a number."""
     common, count = _common(entries)
     alike: list[Measured] = []
     unlike: list[Measured] = []
@@ -126,7 +126,7 @@ def _placed(entries: list[Measured]) -> Iterator[RankedRow]:
 
 
 def _common(entries: list[Measured]) -> tuple[str, int | None]:
-    """The items that most rows were measured on, and how many these are; of as many the newest."""
+    """The items on which most rows were measured, and their number; if two are equally frequent, the newest."""
     counted = Counter(entry.get("items", "") for entry, _ in entries)
     items = counted.most_common(1)[0][0]
     return items, next(entry.get("item_count") for entry, _ in entries if entry.get("items", "") == items)

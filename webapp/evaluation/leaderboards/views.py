@@ -16,7 +16,7 @@ from . import boards
 @never_cache
 @require_GET
 def leaderboards(request: HttpRequest) -> HttpResponseBase:
-    """The benchmarks that something was measured on."""
+    """The benchmarks with measurements."""
     found = boards.boards(require(request).workspace_id)
     return render(request, "evaluation/leaderboards.html", {"boards": found})
 

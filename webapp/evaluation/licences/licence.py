@@ -1,8 +1,8 @@
 """What is known about a judge version on labels: the licence that it trains by.
 
-It is read from finished evaluations that asked this very version: judge audits (pairs), criterion audits (graded criteria) and,
-for judges that rate, reward benchmarks. Nobody is asked again. What an older evaluation did not work out, a worker works out from
-its stored cases and the labels of its dataset; what nobody measured is said to be unknown.
+It comes from finished evaluations that asked exactly this version: judge audits (pairs), criterion audits (graded criteria) and, for judges
+that rate, reward benchmarks. No judge is asked again. If an older evaluation lacks a number, a worker computes it from its stored cases and
+the labels of its dataset. A number that nobody measured is shown as unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,9 +44,9 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class LicenceEvidence:
-    """What one evaluation found. `measures` are (what, cell of a report) with n and interval; `place` is below, within or
-    above the range of people among themselves; if it is empty, `place_why` says why nobody knows. `data` names the
-    dataset version, `dataset` is what the API says of it. `waiting`: a worker is at work on what is missing."""
+    """The findings of one evaluation. `measures` are (what, cell of a report) with n and interval; `place` is below, within or above the
+    range of people among themselves; if it is empty, `place_why` says why it is unknown. `data` names the dataset version, `dataset` is its
+    form in the API. `waiting`: a worker computes what is missing."""
 
     evaluation: int
     name: str
@@ -94,7 +94,7 @@ class Licence:
 
 
 def licences(workspace_id: int, versions: Iterable[JudgeVersion]) -> dict[int, Licence]:
-    """By the version's id. One query for all that were not asked for just now."""
+    """The licences by the version's id. One query for all that were not asked for just now."""
     found = {row.pk: Licence(str(row), row.judge.kind) for row in versions}
     keys = {f"licence:{workspace_id}:{pk}": pk for pk in found}
     stored = {key: KNOWN.validate_json(text) for key, text in cache.get_many(keys).items()}
@@ -129,14 +129,14 @@ def _read(workspace_id: int, versions: list[int]) -> dict[int, list[LicenceEvide
 
 
 def _lacks(recipe: str, entry: Mapping[str, Any]) -> bool:
-    """Whether the evaluation is older than what a licence shows of it."""
+    """Whether the evaluation is too old to have all that a licence shows."""
     known = entry.get("known") or {}
     whole = "kappa" in known and ("place" in known or "place_why" in known)
     return entry.get("judge_version") is not None and not whole and RECIPES[recipe].known_again is not None
 
 
 def work_out(evaluation_id: int) -> None:
-    """Completes what the licences show of an older evaluation. A second time finds nothing to do."""
+    """Computes what the licences show of an older evaluation. A second call finds nothing to do."""
     rows = Evaluation.objects.filter(pk=evaluation_id, state=Evaluation.State.FINISHED, recipe__in=SOURCES)
     row = rows.select_related("dataset_version").first()
     again = RECIPES[row.recipe].known_again if row else None

@@ -1,4 +1,4 @@
-"""What a recipe is: a config, the data it needs, and a function that judges what is missing and scores the rest."""
+"""The base of a recipe: a config, the data it needs, and a function that asks for missing judgements and scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,26 +22,26 @@ class Stopped(Exception):
 
 
 class ClusterWaiting(Exception):
-    """The cluster is still at it: nothing is held meanwhile, and the recipe begins again in a while."""
+    """The cluster is still working: nothing is held meanwhile, and the recipe starts again later."""
 
 
 class NotMeasured(Exception):
-    """A measure could not be had; the message says why, and stands where the number would."""
+    """A measure could not be taken; the message says why, and is shown in place of the number."""
 
 
 class NothingToScore(ValueError):
-    """The data holds nothing that this recipe could score; the message says what it lacks."""
+    """The data has nothing that this recipe could score; the message says what is missing."""
 
 
 class Budget(Section):
-    """A hard stop: no call leaves once it is reached, and the evaluation pauses with what it has."""
+    """A hard limit: no call is made once it is reached, and the evaluation pauses with its results so far."""
 
     tokens: int | None = knob(None, "Tokens read and written, together", unit="tokens", ge=1)
     money: float | None = knob(None, "By the endpoints' price tables", gt=0)
 
 
 class RecipeConfig(Section):
-    """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
+    """Base of every recipe's config. `tried` names the fields with what is compared: the other fields define the benchmark."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
     draws: ClassVar[int] = 1  # that the recipe takes of one question itself
@@ -61,12 +61,12 @@ class RecipeConfig(Section):
         yield from ()
 
     def judge_problems(self, judges: Mapping[str, "JudgeFacts"]) -> Iterator[FieldProblem]:
-        """What the protocol forbids of the judge versions that are chosen, which stand under the path of their field."""
+        """Problems of the chosen judge versions with the protocol, at the path of their field."""
         yield from ()
 
 
 def listed_twice(field: str, versions: Sequence[int]) -> Iterator[FieldProblem]:
-    """A problem at each choice of a judge version that another before it made."""
+    """A problem at each choice of a judge version that is listed already."""
     for i, version in enumerate(versions):
         if version in versions[:i]:
             yield FieldProblem(f"{field}.{i}.version", "is listed twice")
@@ -100,8 +100,8 @@ class ModelPassRates:
 
 @dataclass
 class RecipeOutcome:
-    """`records`: examples with what was generated for them, which become a version of the dataset that the config names.
-    `pass_rates` become probes of the version that was asked about."""
+    """`records`: examples with generated responses, which become a version of the dataset that the config names. `pass_rates` become probes
+    of the version that was evaluated."""
 
     report: Report
     cases: list[FoundCase]
@@ -111,10 +111,10 @@ class RecipeOutcome:
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuestion:
-    """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
+    """The outcome of one question to a judge: `parsed` None means that there is no usable answer, and `problem` says why.
 
-    `id` is that of the stored verdict; 0 if the question was not asked. `state`: done, missing (answered, unusably),
-    failed (the endpoint gave no answer) or uncalled.
+    `id` is that of the stored verdict; 0 if the question was not asked. `state`: done, missing (answered, unusably), failed (the endpoint
+    gave no answer) or uncalled.
     """
 
     id: int
@@ -155,7 +155,7 @@ class Writer(Section):
 
 @dataclass(frozen=True)
 class WrittenText:
-    """What a writer answered to a prompt. `problem` says why there is no text; `tokens` is None if nobody counted."""
+    """The answer of a writer to a prompt. `problem` says why there is no text; `tokens` is None if nobody counted."""
 
     example: str
     sample: int
@@ -167,8 +167,8 @@ class WrittenText:
 
 @dataclass(frozen=True)
 class StudyJudgement:
-    """What one person said of the pair `a`, `b` in one arm of a study. `side` -1 `a`, 0 tie, 1 `b`, None: could not be
-    assessed. `rater` is a pseudonym, `rubric` the words they judged by."""
+    """One person's judgement of the pair `a`, `b` in one arm of a study. `side` -1 `a`, 0 tie, 1 `b`, None: could not be assessed. `rater`
+    is a pseudonym, `rubric` the words they judged by."""
 
     example: str
     a: str
@@ -182,8 +182,8 @@ class StudyJudgement:
 
 @dataclass(frozen=True)
 class ProjectAnswer:
-    """An answer of a project: what it is about and what it says, in the frame of its task. `rater` is a pseudonym, `seconds` is 0
-    if nobody measured them, `texts` are the responses by their ids as the person saw them."""
+    """An answer of a project with its subject, in the frame of its task. `rater` is a pseudonym, `seconds` is 0 if nobody measured them,
+    `texts` are the responses by their ids as the person saw them."""
 
     example: str
     subject: Mapping[str, Any]
@@ -195,7 +195,7 @@ class ProjectAnswer:
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """A judge version; `key` is how cases and reports name it. `asks` is the same for versions that ask the same model."""
+    """A judge version; `key` is its name in cases and reports. `asks` is the same for versions that ask the same model."""
 
     version: int
     judge: int
@@ -206,7 +206,7 @@ class JudgeFacts:
 
 
 class Context(Protocol):
-    """What a recipe works with. `config` is the resolved config as JSON reads it."""
+    """The environment of a recipe. `config` is the resolved config as JSON."""
 
     config: Any
     dataset: str
@@ -224,30 +224,30 @@ class Context(Protocol):
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[JudgedQuestion]:
-        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped, and ClusterWaiting while
-        the cluster is at it: a judge with local weights is asked by a job.
+        """The answers to `inputs`, in their order; only new questions are asked. Raises Stopped, and ClusterWaiting while the cluster is
+        working: a judge with local weights is asked by a job.
 
         Another `draw` asks for other samples of the same questions.
         """
 
     def writer_name(self, writer: Writer) -> str:
-        """What the registry or the list of endpoints calls it."""
+        """The writer's name in the registry or the list of endpoints."""
 
     def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[WrittenText]]:
-        """What each writer answers to the prompts, as the config samples: what was answered before is not asked again.
+        """The answers of each writer to the prompts, sampled as the config says. Stored answers are used.
 
         Raises Stopped, and ClusterWaiting while the cluster is at it.
         """
 
     def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:
-        """What each reward model of the registry gives the responses, by example and response, of the first `most` prompts
-        that have any; None if it cannot read one. Raises Stopped, and ClusterWaiting while the cluster is at it."""
+        """The scores of each reward model of the registry for the responses, by example and response, of the first `most` prompts that have
+        any; None if it cannot read one. Raises Stopped, and ClusterWaiting while the cluster is working."""
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
-        """What a run's evaluation sampled at a step, the newest without one."""
+        """The responses that a run's evaluation sampled at a step; without a step, at the newest."""
 
     def trained(self, run: int, step: int | None) -> Iterator[Rollout]:
-        """What a run sampled to learn from since the evaluation before `step`: the newest first, with its scaffold."""
+        """The responses that a run sampled to learn from since the evaluation before `step`: the newest first, with its scaffold."""
 
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
         """Mean cosine distance of the texts under each key; None for fewer than two. Raises NotMeasured."""
@@ -256,7 +256,7 @@ class Context(Protocol):
         """rho of each of `rollouts`, in their order; None if a response has no token. Raises NotMeasured."""
 
     def study(self, project: int) -> Iterator[StudyJudgement]:
-        """The answers of a study's project as they stand now."""
+        """The answers of a study's project as they are now."""
 
     def answers(self, project: int) -> Iterator[ProjectAnswer]:
         """The answers of a project as they are now, for any kind of project."""
@@ -264,7 +264,7 @@ class Context(Protocol):
     def spent(self, verdicts: Sequence[int]) -> VerdictSpending: ...
 
     def tell(self, phase: str, done: int, total: int) -> None:
-        """How far the work is. Raises Stopped."""
+        """Reports the progress of the work. Raises Stopped."""
 
 
 def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[FieldProblem]:

@@ -1,4 +1,5 @@
-"""Grades by a rubric beside comparisons of the same responses: criterion weights that fit the comparisons, and what to collect next."""
+"""Compares grades by a rubric with comparisons of the same responses: criterion weights that fit the comparisons, and what to collect
+next."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ COLLECT = {
 
 
 class GradeOrCompareConfig(RecipeConfig):
-    """Reads the answers of two projects as they stand now; the dataset holds the rubrics and responses that both are about."""
+    """Reads the present answers of two projects; the dataset has the rubrics and responses of both."""
 
     tried: ClassVar[tuple[str, ...]] = ("grading", "comparing")
 
@@ -48,7 +49,7 @@ class GradeOrCompareConfig(RecipeConfig):
 
 @dataclass
 class CollectedLabels:
-    """What the two projects say about the dataset's prompts. `compared_C` and `said_C` belong together."""
+    """The answers of the two projects about the dataset's prompts. `compared_C` and `said_C` belong together."""
 
     examples: Mapping[str, Example]
     compared_C: list[Preferred] = field(default_factory=list)
@@ -86,7 +87,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def _same(data: CollectedLabels, said: ProjectAnswer, sides: Sequence[str]) -> bool:
-    """Whether the answer is about the texts that the dataset has: a response may have been changed since."""
+    """Whether the answer is about the texts in the dataset: a response may have been changed since."""
     example = data.examples.get(said.example)
     texts = {each.id: each.text for each in example.responses} if example else {}
     return all(side in texts and texts[side] == said.texts.get(side) for side in sides)
@@ -123,7 +124,7 @@ def _grade(data: CollectedLabels, said: ProjectAnswer) -> None:
 
 
 def _minutes(data: CollectedLabels) -> dict[str, Minutes]:
-    """A prompt with an answer whose time was not measured has no time."""
+    """The minutes of each prompt. A prompt with an answer whose time was not measured has no time."""
 
     def spent(what: str, key: str) -> float | None:
         seconds = data.seconds[what].get(key, [])

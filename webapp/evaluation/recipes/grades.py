@@ -1,4 +1,4 @@
-"""What people said about single criteria of an example's responses."""
+"""People's grades of single criteria of an example's responses."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,8 @@ class Graded:
 def graded(example: Example) -> list[Graded]:
     """In the order of responses and criteria; those that nobody decided are left out.
 
-    Grades are what annotation publishes under `meta.annotation`, and what graded imports keep in `meta.verdicts`. A
-    grade of a response or criterion that the example no longer has belongs to nothing and is passed over.
+    Grades are what annotation publishes under `meta.annotation`, and what graded imports keep in `meta.verdicts`. A grade of a response or
+    criterion that the example no longer has is left out.
     """
     raters: dict[tuple[str, str], dict[str, bool]] = {}
     for rater, response, criterion, met in human_grades(example.meta):

@@ -132,7 +132,7 @@ def _rationale(pair: FirstComparison, given: JudgeInput) -> str:
 def _said(
     context: Context, version: int, judge: str, pairs: Sequence[tuple[FirstComparison, tuple[str, ...]]]
 ) -> list[JudgedReasons]:
-    """Reasons and verdict of the first sample in the order the judge saw first: both belong to one answer."""
+    """Reasons and verdict of the first sample in the order that the judge saw first: both belong to one answer."""
     inputs = [of_example(pair.example, pair=True) for pair, _ in pairs]
     answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'pairs')}")
     first: dict[str, JudgedQuestion] = {}
@@ -149,7 +149,7 @@ def _said(
 
 
 def _match(context: Context, version: int, sampled: Sequence[JudgedReasons], name: str) -> None:
-    """Fills `name` with the matrix, human x model; a judge without reasons has one without columns."""
+    """Fills `name` with the matrix, human x model; a judge without reasons has a matrix without columns."""
     asked = []
     for place, each in enumerate(sampled):
         if each.model == ():
@@ -194,7 +194,7 @@ def _samples(rows: Sequence[JudgedReasons]) -> list[bench.RationaleSample]:
 
 
 def _consistency(rows: Sequence[JudgedReasons], threshold: float) -> bench.Consistency:
-    """Accuracy is that of every answer, a missing one wrong; what was not matched is missing in the others."""
+    """Accuracy counts every answer, a missing one as wrong; unmatched reasons are missing in the other numbers."""
     found = bench.consistency(_samples(rows), threshold)
     lost = sum(each.scores is None for each in rows)
     accuracy = proportion(sum(map(_right, rows)), len(rows), sum(each.verdict is None for each in rows))

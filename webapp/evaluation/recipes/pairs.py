@@ -1,4 +1,4 @@
-"""What people said about the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
+"""People's judgements of the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ class FirstComparison:
 
 
 def pair_of(example: Example) -> FirstComparison | None:
-    """None if the example has no comparison."""
+    """The pair; None if the example has no comparison."""
     if not example.preferences:
         return None
     first = example.preferences[0]
@@ -71,8 +71,8 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
 
 
 def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[FoundCase]:
-    """A case for each example with two responses or more that `labelled` passes over, or that has no rubric if
-    one is needed, with the reason as its tag."""
+    """A case, tagged with the reason, for each example with two responses or more that `labelled` leaves out, or that lacks a needed
+    rubric."""
     for example in examples:
         pair = pair_of(example)
         if pair is None and len(example.responses) < 2:
@@ -90,6 +90,6 @@ def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = F
 
 
 def coverage_of(left: Iterable[FoundCase]) -> list[tuple[str, r.Cell]]:
-    """How many were left out for each reason, of those that occur."""
+    """How many were left out, for each reason that occurs."""
     counts = Counter(each.tags[0] for each in left)
     return [(words, r.count(counts[reason], reason, tone="warn")) for reason, words in WORDS.items() if counts[reason]]

@@ -26,7 +26,7 @@ LIMITS = confined.ProcessLimits(memory=1_000_000_000, seconds=60.0)
 
 
 def as_lines(name: str, content: bytes) -> bytes:
-    """The content itself if it holds such lines already, or nothing that is known: who reads it says what is wrong.
+    """The content itself if it has such lines already, or an unknown format: then its reader reports the errors.
 
     Raises Invalid at `file`, naming files and lines, and for verdicts that are not about pairs.
     """
@@ -81,7 +81,7 @@ def _good(given: Iterator[tuple[str, int, Record | RowProblem]]) -> list[Record]
 
 
 def _line(pair: RecordedPair, several: bool) -> dict[str, str | None]:
-    """Pairs of several collections are told apart by their group; their name stays the key that datasets know."""
+    """The line of a pair. In a file of several collections the group tells pairs apart; the name stays the key that datasets know."""
     line = {
         "judge": pair.judge,
         "pair": pair.pair,
@@ -107,7 +107,7 @@ class Facts:
 
 
 def facts(content: bytes) -> Facts:
-    """Raises Invalid at `file` with the first lines that cannot be used."""
+    """The facts. Raises Invalid at `file` with the first lines that cannot be used."""
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ MAX_RECORDING = 50_000_000  # bytes
 def store_recording(membership: Membership, name: str, content: bytes) -> Recording:
     """Keeps recorded verdicts of any format that `lines` knows, or recorded scores. Raises Invalid at `file`, naming lines.
 
-    The same content again is the recording that is there already.
+    The same content again returns the existing recording.
     """
     if len(content) > MAX_RECORDING:
         raise Invalid("The file is too large.", {"file": f"is larger than {MAX_RECORDING // 10**6} MB"})

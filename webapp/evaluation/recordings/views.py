@@ -1,4 +1,4 @@
-"""Where people send recorded verdicts in. It needs the role researcher."""
+"""The page on which people send recorded verdicts. It needs the role researcher."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -17,7 +17,7 @@ from . import services
 @member(access.WRITER)
 @require_POST
 def recording_new(request: HttpRequest) -> HttpResponseBase:
-    """Takes a file of recorded verdicts and continues with the form that it is for."""
+    """Takes a file of recorded verdicts and opens the form of the recipe that reads it."""
     membership = require(request)
     recipe = request.POST.get("recipe", "")
     recipe = recipe if recipe in RECIPES else "judge_audit"

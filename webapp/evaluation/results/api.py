@@ -1,4 +1,4 @@
-"""What an evaluation found, over the API: numbers, cases, files. It needs the role reviewer."""
+"""The results of an evaluation over the API: numbers, cases, files. It needs the role reviewer."""
 
 from typing import Annotated, Any
 
@@ -28,8 +28,8 @@ router = Router()
     summary="What it found, number by number",
 )
 def show_results(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
-    """By `recipe`: each section holds numbers of one shape, with n, interval and what is missing. 409 (`no_results`) before it
-    has found anything."""
+    """By `recipe`: each section holds numbers of one shape, with n, interval and what is missing. 409 (`no_results`) before there are
+    results."""
     return numbers.of(_found(_read(request, evaluation_id)))
 
 
@@ -99,7 +99,7 @@ def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:
 
 
 def _found(row: Evaluation) -> Evaluation:
-    """Raises Conflict if it has found nothing."""
+    """The evaluation. Raises Conflict if it has no results."""
     if row.results is None or row.recipe not in RECIPES:
         raise Conflict(f"This evaluation has no results; it is {row.state}.", "no_results")
     return row

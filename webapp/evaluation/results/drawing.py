@@ -1,4 +1,4 @@
-"""Charts drawn on the server: lines and points with their intervals, as SVG whose colours come from the page's classes."""
+"""Charts drawn on the server: lines and points with their intervals, as SVG with colours from the page's classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

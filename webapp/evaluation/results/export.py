@@ -1,4 +1,4 @@
-"""An evaluation as a file: JSON with every case, or one HTML page that needs nothing beside itself."""
+"""An evaluation as a file: JSON with every case, or one self-contained HTML page."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def _json(row: Evaluation) -> Iterator[str]:
 
 
 def as_html(row: Evaluation) -> HttpResponse:
-    """Numbers, charts and config; the cases are counted, and left to the JSON."""
+    """Numbers, charts and config. The cases are counted; the JSON has them."""
     page = render_to_string(
         "evaluation/report.html",
         {

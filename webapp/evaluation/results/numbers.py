@@ -1,7 +1,7 @@
-"""What an evaluation found, as data: each number by itself, with what it is about, its n, its interval and what is missing.
+"""The results of an evaluation as data: each number by itself, with its subject, its n, its interval and the number of missing cases.
 
-A report (`report.py`) is laid out for a page; here the cells of its blocks are read into rows of one shape, in sections
-that each recipe declares. A block that no section knows, of an evaluation that an older version carried out, is in `other`.
+A report (`report.py`) is laid out for a page; here the cells of its blocks are read into rows of one shape, in sections that each recipe
+declares. A block of an older version's evaluation that fits no section is in `other`.
 """
 
 import re
@@ -195,7 +195,7 @@ ResultsOut: Any = Annotated[Union[tuple(SCHEMAS.values())], Field(discriminator=
 
 
 def of(row: Evaluation) -> dict[str, Any]:
-    """The results of an evaluation that has some, in the schema of its recipe."""
+    """The results of an evaluation, in the schema of its recipe."""
     found: dict[str, Any] = row.results or {}
     made: dict[str, Any] = {each.name: [] for each in SECTIONS[row.recipe]}
     made |= {"recipe": row.recipe, "notes": found.get("notes", []), OTHER: []}

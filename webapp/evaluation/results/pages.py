@@ -1,4 +1,4 @@
-"""What the pages show beyond the rows themselves: filters among the cases, one case in full, the config."""
+"""The parts of the pages beyond the rows themselves: filters of the cases, one case in full, the config."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def facets(known: Mapping[str, int], chosen: list[str]) -> dict[str, list[Facet]
 
 
 def case(row: Case) -> dict[str, Any]:
-    """The case with the example it is about, as far as that is known."""
+    """The case with its example, as far as it is known."""
     evaluation = row.evaluation
     key = row.subject.get("example", "")
     example = None
@@ -61,7 +61,7 @@ def case(row: Case) -> dict[str, Any]:
 
 
 def side_by_side(evaluation: Evaluation, key: str) -> dict[str, Any] | None:
-    """What every model said to one prompt: a column each, with its responses and their criteria. None: nobody did."""
+    """The responses of all models to one prompt: a column for each, with its responses and their criteria. None: there are none."""
     rows = list(Case.objects.filter(evaluation=evaluation, subject__example=key).order_by("number")[:MAX_SHOWN])
     if not rows or not all("model" in row.subject for row in rows):
         return None
@@ -86,7 +86,7 @@ def side_by_side(evaluation: Evaluation, key: str) -> dict[str, Any] | None:
 
 
 def _changed(evaluation: Evaluation) -> list[str]:
-    """The examples that the report lists to be compared, in its order."""
+    """The examples that the report lists for comparison, in its order."""
     rows = [row for block in (evaluation.results or {}).get("blocks", []) for row in block.get("rows", [])]
     return [row[0]["compare"] for row in rows if row and row[0].get("compare")]
 
@@ -101,7 +101,7 @@ class EvaluationConfigRow:
 
 
 def asks_judges(evaluation: Evaluation) -> bool:
-    """Whether its config names a judge: only then are there answers that could be asked for again."""
+    """Whether its config names a judge: only then can judges be asked again."""
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
         return False

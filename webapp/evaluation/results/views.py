@@ -32,7 +32,7 @@ EXPORTS = {"json": export.as_json, "html": export.as_html, "csv": export.as_csv}
 @never_cache
 @require_GET
 def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """What it found, or how far it is."""
+    """The results, or the progress."""
     context = _context(request, evaluation_id, "result")
     row = context["evaluation"]
     if row.recipe == "rubricbench" and row.state == State.FINISHED:
@@ -58,7 +58,7 @@ def evaluation_state(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
 @never_cache
 @require_GET
 def evaluation_cases(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """The cases that carry every `tag` that is asked for."""
+    """The cases with every requested `tag`."""
     context = _context(request, evaluation_id, "cases")
     row = context["evaluation"]
     tags = [tag for tag in request.GET.getlist("tag") if tag][: queries.MAX_TAGS]
@@ -83,7 +83,7 @@ def evaluation_cases(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
 @never_cache
 @require_GET
 def evaluation_case(request: HttpRequest, evaluation_id: int, number: int) -> HttpResponseBase:
-    """One case: prompt, responses, and what was said about them, down to the raw text."""
+    """One case: prompt, responses, and the judgements about them, down to the raw text."""
     membership = require(request)
     case = access.case_read(membership, evaluation_id, number)
     context = _context(request, evaluation_id, "cases") | pages.case(case)
@@ -94,7 +94,7 @@ def evaluation_case(request: HttpRequest, evaluation_id: int, number: int) -> Ht
 @never_cache
 @require_GET
 def evaluation_compare(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """All that the models said to one prompt, side by side."""
+    """The responses of all models to one prompt, side by side."""
     context = _context(request, evaluation_id, "cases")
     found = pages.side_by_side(context["evaluation"], request.GET.get("example", "").replace("\0", ""))
     if found is None:
@@ -115,7 +115,7 @@ def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseB
 @member(access.READER)
 @require_GET
 def evaluation_export(request: HttpRequest, evaluation_id: int, kind: str) -> HttpResponseBase:
-    """`json`: everything with all cases; `html`: one file that needs nothing else; `csv`: a line for each number."""
+    """`json`: everything with all cases; `html`: one self-contained file; `csv`: a line for each number."""
     membership = require(request)
     row = access.evaluation_read(membership, evaluation_id)
     if kind not in EXPORTS or (kind == "csv" and (row.results is None or row.recipe not in RECIPES)):

@@ -1,6 +1,6 @@
-"""Where evaluations meet models that answer: those of the registry through jobs of the cluster, those behind endpoints at once.
+"""Answers of models for evaluations: models of the registry answer through jobs of the cluster, models behind endpoints at once.
 
-Nothing is asked twice: a job is known by what it was asked, an endpoint's answer by its prompt and sampling.
+Nothing is asked twice: a job is identified by its questions, an endpoint's answer by its prompt and sampling.
 """
 
 import hashlib
@@ -128,7 +128,7 @@ def _generation(config: Any) -> dict[str, Any]:
 
 
 def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
-    """Raises ClusterWaiting while one is under way."""
+    """Raises ClusterWaiting while one of the jobs is under way."""
     listed = list(found)
     if any(not job.is_over for job in listed):
         phase = next((job.phase for job in listed if job.state == WeightsJob.State.RUNNING), "")
@@ -143,7 +143,7 @@ def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
 
 
 def in_line(evaluation: Evaluation) -> str | None:
-    """What it waits for, if all that is left of its jobs waits in the line; None if one is under way, or none is left."""
+    """Why it waits, if all its remaining jobs wait in the line; None if one is under way, or none is left."""
     left = list(_under_way(evaluation))
     if not left or not all(map(is_waiting, left)):
         return None
@@ -151,8 +151,8 @@ def in_line(evaluation: Evaluation) -> str | None:
 
 
 def prioritise(evaluation: Evaluation, by: User | None) -> None:
-    """Gives its jobs the priority that it has now, each by itself: the line may have locked another of them. A job that other
-    evaluations wait for too has the highest of theirs."""
+    """Gives its jobs its present priority, each separately, because the line may have locked another of them. A job for which other
+    evaluations wait too has the highest of their priorities."""
     waiting = Evaluation.objects.filter(state__in=WAITING).exclude(pk=evaluation.pk)
     for job in _under_way(evaluation):
         others = waiting.filter(jobs=job).values_list("priority", flat=True)
@@ -160,7 +160,7 @@ def prioritise(evaluation: Evaluation, by: User | None) -> None:
 
 
 def of_job(job: WeightsJob) -> list[WrittenText]:
-    """In the order of the prompts, as many of each as were asked for."""
+    """The answers in the order of the prompts, as many for each as were requested."""
     found: list[WrittenText] = []
     for content in job.results.order_by("place").values_list("content", flat=True).iterator(chunk_size=500):
         if "problem" in content:
@@ -195,7 +195,7 @@ def of_endpoint(
     stop: Callable[[], bool],
     tell: Callable[[int, int], None],
 ) -> list[WrittenText]:
-    """Asks what has no answer yet and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
+    """Asks the prompts without an answer and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
 
     Raises Halted if calls are left to make.
     """
@@ -227,7 +227,7 @@ def _called(
     stop: Callable[[], bool],
     budget: Budget | None,
 ) -> str:
-    """Why it ended early; empty if it did not."""
+    """Makes the calls. Returns why they ended early; empty if they did not."""
     try:
         target = endpoint_target(endpoint)
     except (EndpointProblem, Problem) as problem:

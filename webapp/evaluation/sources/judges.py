@@ -1,4 +1,4 @@
-"""Where evaluations meet judges: which versions a config may name, and the one path by which they are asked."""
+"""Judges for evaluations: the versions that a config may name, and the one way to ask them."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ IDS = 5_000  # verdicts read at a time
 
 
 class Halted(Exception):
-    """The calls ended before the last one: the budget is used up, or the endpoint is gone. Nothing asked is lost."""
+    """The calls ended before the last one: the budget is used up, or the endpoint is gone. Stored verdicts are kept."""
 
 
 def versions(workspace_id: int) -> QuerySet[JudgeVersion]:
@@ -62,7 +62,7 @@ def facts(version: JudgeVersion) -> JudgeFacts:
 
 
 def _asks(endpoint: Endpoint) -> str:
-    """Two endpoints with the same weights, or the same address and model, ask one; recorded outputs are those of anybody."""
+    """The same text for two endpoints with the same weights, or the same address and model; recorded outputs belong to no model."""
     if endpoint.kind == Endpoint.Kind.LOCAL:
         return f"weights {endpoint.registered_model_id}"
     return f"{endpoint.url} {endpoint.model}" if endpoint.kind == Endpoint.Kind.CHAT else f"recorded {endpoint.pk}"
@@ -86,7 +86,8 @@ def ask(
     tell: Callable[[int, int, str], None],
     draw: int = 0,
 ) -> None:
-    """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted if calls are left to make."""
+    """Asks the questions without a stored verdict. `tell(done, total, words)` gets the progress. Raises Halted if calls are left to
+    make."""
     planned = len(inputs) * _calls_each(version, inputs)
 
     def progress(counts: CallCounts) -> None:
@@ -104,8 +105,8 @@ def ask(
 def answers(
     version: JudgeVersion, inputs: Sequence[JudgeInput], unusable: Counter[str], unasked: set[str], draw: int = 0
 ) -> list[JudgedQuestion]:
-    """What is stored, in the order of the inputs. `unusable` counts inputs that could not be asked about, by reason, and
-    `unasked` collects their examples."""
+    """The stored verdicts, in the order of the inputs. `unusable` counts inputs that could not be asked about, by reason, and `unasked`
+    collects their examples."""
     found: list[JudgedQuestion] = []
     for given, said in verdict_queries.answers(version, inputs, draw, unusable):
         if not said:
@@ -128,7 +129,7 @@ def ask_by_job(
     stop: Callable[[], bool],
     draw: int = 0,
 ) -> WeightsJob | None:
-    """The job that asks what nobody asked before; None once nothing is left. Raises Halted if it has ended before that."""
+    """The job that asks the questions without a stored verdict; None once none is left. Raises Halted if it ended before that."""
     data = evaluation.dataset_version
     errand = Errand(
         evaluation.workspace,
@@ -151,7 +152,7 @@ def ask_by_job(
 
 
 def turn(evaluation: Evaluation) -> Turn:
-    """The turn of its jobs: one that begins when others have ended stands where the evaluation was asked for, not behind what came since."""
+    """The turn of its jobs: a job that begins after others takes the place at which the evaluation was asked for, not the last."""
     return Turn(evaluation.asked_at, evaluation.priority)
 
 
@@ -162,7 +163,7 @@ def spent_by_jobs(evaluation: Evaluation) -> tuple[int, Decimal]:
 
 
 def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:
-    """How many calls an input makes, judged by the first that can be asked about."""
+    """The number of calls for each input, judged by the first usable one."""
     spec = version.resolved
     for given in inputs[:20]:
         try:
@@ -181,7 +182,7 @@ def _words(counts: CallCounts) -> str:
 
 
 def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: Decimal) -> Budget | None:
-    """What is left of the config's budget; None if there is none."""
+    """The rest of the config's budget; None if there is none."""
     if not config:
         return None
     tokens = config.get("tokens")
@@ -193,7 +194,7 @@ def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: D
 
 
 def spent(ids: Sequence[int]) -> VerdictSpending:
-    """What stored verdicts took and cost."""
+    """The time and cost of stored verdicts."""
     latencies: list[float] = []
     tokens: list[int] = []
     costs: list[Decimal] = []

@@ -1,4 +1,4 @@
-"""What people said in a project, for recipes that hold one project against another."""
+"""People's answers in a project, for recipes that compare projects."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Rows of other apps that a config may name: which there are, and whether one of them is what is wanted.
+"""Rows of other apps that a config may name: the options, and whether a named row fits.
 
-A field declares its source as `name:detail`, such as `judges:pairwise`. Apps above this one (runs) register theirs when
-they start, so that evaluations need not know them.
+A field declares its source as `name:detail`, such as `judges:pairwise`. Apps above this one (runs) register theirs when they start, so that
+evaluations need not know them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ MAX_CHOICES = 200
 
 @dataclass(frozen=True)
 class RowSource:
-    """`options(workspace id, detail)` offers (id, words); `problem(workspace id, detail, id)` says what is wrong, or ""."""
+    """`options(workspace id, detail)` gives (id, words); `problem(workspace id, detail, id)` says what is wrong, or ""."""
 
     options: Callable[[int, str], Options]
     problem: Callable[[int, str, int], str]
@@ -54,7 +54,7 @@ def newest(workspace_id: int, dataset_id: int) -> DatasetVersion | None:
 
 
 def fill(workspace_id: int, group: FormGroup) -> FormGroup:
-    """Gives every field that names a row the rows there are."""
+    """Gives every field that names a row its options."""
     known: dict[str, tuple[tuple[str, str], ...]] = {}
     for each in group.every_input():
         if each.source:
@@ -66,7 +66,7 @@ def fill(workspace_id: int, group: FormGroup) -> FormGroup:
 
 
 def problems(workspace_id: int, schema: dict[str, Any], config: dict[str, Any]) -> Iterator[FieldProblem]:
-    """What is wrong with the rows that a resolved config names, each at its field."""
+    """Problems of the rows that a resolved config names, each at its field."""
     for each in Tree(schema).draw(config, {}).every_input():
         if not each.source or not each.value:
             continue

@@ -1,4 +1,4 @@
-"""Cases and rubrics that people are asked about, over the API. Reading needs the role reviewer, asking researcher."""
+"""Tasks for people from cases and rubrics, over the API. Reading needs the role reviewer, asking researcher."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ router = Router()
 
 @router.post("/evaluations/{int:evaluation_id}/tasks", response={201: s.TasksOut}, summary="Ask people about cases")
 def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.TasksIn) -> Status[dict[str, Any]]:
-    """The examples behind the cases that carry all of `tags` become a dataset and an open project on it."""
+    """The examples behind the cases with all of `tags` become a dataset and an open project on it."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     project = tasks.make_tasks(

@@ -98,7 +98,7 @@ def coverage(by_judge: Audits, pairs: int, left: Sequence[FoundCase]) -> list[tu
 
 
 def disagreement(saying: Mapping[str, Mapping[Any, object | None]]) -> set[Hashable]:
-    """The items of which two judges say different things. `saying[judge][item]`; None, no verdict, differs from nothing."""
+    """The items on which two judges disagree. `saying[judge][item]`; None, no verdict, disagrees with nothing."""
     said: dict[Hashable, set[object]] = defaultdict(set)
     for verdicts in saying.values():
         for item, verdict in verdicts.items():
@@ -120,8 +120,8 @@ ASKED = {
 
 
 def protocol(rows: Iterable["AuditedPair"]) -> str:
-    """In which orders a judge was asked: a judge asked once is never ranked against one asked in both orders, since being
-    right in both is more than being right in one."""
+    """The orders in which a judge was asked: a judge that was asked once is never ranked against one that was asked in both orders, because
+    being right in both is harder than being right in one."""
     asked = {each.orders for each in rows}
     if len(asked) > 1:
         return "mixed"
@@ -145,7 +145,7 @@ def judges(measured: Mapping[str, Audit], protocols: Mapping[str, str]) -> r.Tab
 
 
 def groups(by_judge: Audits) -> Iterator[r.Table]:
-    """Groups down, judges across: there may be a hundred groups, but not so many judges."""
+    """Groups are rows and judges are columns, because there may be a hundred groups, but not so many judges."""
     mine: dict[tuple[str, str], list[AuditedPair]] = defaultdict(list)
     for judge, audited in by_judge.items():
         for each in audited:
@@ -189,7 +189,7 @@ def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
 
 
 def against(judge: str, best: str, difference: Estimate, test: McNemar) -> list[r.Cell]:
-    """A judge beside the best one. The numbers lead to its cases, those of one alone by `ALONE`."""
+    """A judge beside the best one. The numbers lead to its cases; the tag `ALONE` marks those of one judge alone."""
     mine = tag("judge", judge)
     cells = [r.text(judge, mine), r.estimate(difference, mine, unit="gap")]
     cells.append(r.number(test.p, "p", n=test.only_first + test.only_second))
@@ -202,18 +202,18 @@ def _key(each: "AuditedPair") -> tuple[str, str]:
 
 
 def _asked(each: "AuditedPair") -> tuple[str, str, tuple[str, ...]]:
-    """A pair with the orders it was asked in: the same pair asked otherwise is another question."""
+    """The pair with the orders in which it was asked: the same pair in other orders is another question."""
     return (*_key(each), each.orders)
 
 
 def _right(each: "AuditedPair") -> bool:
-    """On balance over both orders, as the headline counts."""
+    """Whether the judge is right on balance over both orders, as the headline counts."""
     swapped = None if each.case.swapped is None else -each.case.swapped
     return sum(1 - abs(side - each.case.label) for side in (each.case.given, swapped) if side is not None) > 0
 
 
 def _verdict(each: "AuditedPair") -> int | None:
-    """The verdict as one side: what both orders say, 0 if they differ; the given order's where only that was asked."""
+    """The verdict as one side: that of both orders, 0 if they differ; that of the given order if only it was asked."""
     given, swapped = each.case.given, None if each.case.swapped is None else -each.case.swapped
     if given is None or swapped is None:
         return given if swapped is None else swapped
@@ -245,14 +245,14 @@ def ranges(by_judge: Audits) -> dict[str, HumanRange]:
 
 
 def known(rows: Sequence["AuditedPair"], consistency: Estimate) -> dict[str, Any]:
-    """What a licence shows of one judge of pairs beside its accuracy. A pair on which its two orders differ is a tie."""
+    """The numbers that a licence shows of one judge of pairs, besides its accuracy. A pair on which its two orders differ is a tie."""
     kappa = kappa_with_labels([each.case.label for each in rows], [_verdict(each) for each in rows])
     found = {"kappa": r.estimate(kappa, unit="points"), "order_consistency": r.estimate(consistency)}
     return found | beside_people(ranges({"": rows}).get(""), "pairs")
 
 
 def beside_people(found: HumanRange | None, items: str) -> dict[str, Any]:
-    """What a licence says of it: the place of the judge, or why nobody knows it."""
+    """The place of the judge among people in a licence, or why it is unknown."""
     if found is None:
         return {"place_why": f"two people or more judged none of these {items}"}
     if found.place == "undefined":
@@ -261,7 +261,7 @@ def beside_people(found: HumanRange | None, items: str) -> dict[str, Any]:
 
 
 def human_tables(found: Mapping[str, HumanRange], items: str, named: Set[str]) -> Iterator[r.Table]:
-    """Each judge beside the people who rated the same `items`, and how each of these agrees with the others."""
+    """Each judge beside the people who rated the same `items`, and how each of these people agrees with the others."""
     rows = []
     for judge, each in found.items():
         mine = [tag("judge", judge), SEVERAL]
@@ -292,7 +292,7 @@ def _of_rater(judge: str, found: HumanRange, rater: str) -> r.Cell:
 
 
 def slices(pair: FirstComparison) -> list[str]:
-    """Where the pair lies by length and format; only a pair whose label is a side lies anywhere."""
+    """The groups of the pair by length and format; only a pair whose label is a side has any."""
     if pair.chosen is None or pair.rejected is None:
         return []
     chosen, rejected = pair.chosen.text, pair.rejected.text
@@ -340,7 +340,7 @@ def voting(by_judge: Audits) -> Iterator[r.Curve]:
 
 
 def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
-    """How often a verdict is right, by the share of the pair's votes that stand behind it."""
+    """How often a verdict is right, by the share of the pair's votes for it."""
     series, rows = [], []
     for judge, audited in sorted(by_judge.items()):
         stated = [each.confidence for each in audited]
@@ -362,7 +362,7 @@ def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
 
 
 def bin_of(stated: float) -> str:
-    """The bin of the diagram that a confidence lies in."""
+    """The bin of the diagram for a confidence."""
     return tag("confidence", _bin_words(min(max(ceil(stated * BINS), 1), BINS)))
 
 

@@ -259,7 +259,7 @@ def _cells(found: Agreement, *tags: str) -> list[r.Cell]:
 
 
 def _by_criterion(judge: str, rows: Sequence[AuditedCriterion]) -> Iterator[r.Table]:
-    """A criterion is known by its words: the same words in two rubrics are one."""
+    """Tables by criterion. A criterion is identified by its words: the same words in two rubrics are one criterion."""
     grouped: dict[str, list[AuditedCriterion]] = defaultdict(list)
     for each in rows:
         grouped[each.graded.criterion.text].append(each)
@@ -285,7 +285,7 @@ def _left_out(found: int, what: str) -> str:
 
 
 def _by(kind: str, by_judge: Audits, of: Callable[[AuditedCriterion], list[str]]) -> Iterator[r.Table]:
-    """Agreement where `of` gives this value; nothing if there are not two of them."""
+    """Agreement for each value of `of`; nothing if there are not two values."""
     counts = Counter(value for rows in by_judge.values() for each in rows for value in of(each) if value)
     if len(counts) < 2:
         return
@@ -334,12 +334,12 @@ def _ranges(by_judge: Audits) -> dict[str, HumanRange]:
 
 
 def _known(found: Agreement, people: HumanRange | None) -> dict[str, Any]:
-    """What a licence shows of one judge beside its agreement."""
+    """The numbers that a licence shows of one judge, besides its agreement."""
     return {"kappa": r.estimate(found.kappa, unit="points")} | beside_people(people, "criteria")
 
 
 def known_again(examples: Iterable[Example], cases: Iterable[StoredCase]) -> dict[str, dict[str, Any]]:
-    """The same, of an evaluation that has only its cases."""
+    """The same for an evaluation that has only its cases."""
     grades = {
         (example.key, each.response.id, each.criterion.id): each for example in examples for each in graded(example)
     }

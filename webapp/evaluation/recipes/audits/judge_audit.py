@@ -41,7 +41,7 @@ class JudgeChoice(Section):
 
 
 class JudgeAuditConfig(RecipeConfig):
-    """Which judges to audit. Recorded verdicts are chosen beside the dataset; judges chosen here are asked."""
+    """The judges to audit. Recorded verdicts are chosen besides the dataset; judges chosen here are asked."""
 
     judges: list[JudgeChoice] = knob([], "Judges to ask about the pairs of the dataset", max_length=8)
     max_pairs: int | None = knob(None, "Only the first pairs of the dataset; empty: all", unit="pairs", ge=1)
@@ -107,7 +107,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def _entry(judge: str, rows: list[AuditedPair], measured: Audit, protocol: str) -> r.Entry:
-    """The judge's line on a leaderboard, and what its licence shows."""
+    """The judge's row on a leaderboard, with the numbers that its licence shows."""
     return r.Entry(
         judge,
         blocks.accuracy(measured.accuracy_net, judge),
@@ -124,7 +124,7 @@ def _best(measured: dict[str, Audit], judges: list[str]) -> str:
 
 
 def recorded(context: Context, known: dict[str, FirstComparison]) -> Iterator[AuditedPair]:
-    """The lines of the recording; lines that cannot be used were refused when it was sent in."""
+    """The pairs of the recording. Lines that cannot be used were refused when it was sent in."""
     for line in context.lines():
         case = parse_case(line)
         yield AuditedPair(case, known.get(case.pair), ORDERS if "swapped" in line else ORDERS[:1])
@@ -208,7 +208,7 @@ def _case(each: AuditedPair, named: Set[str]) -> FoundCase:
 
 
 def known_again(examples: Iterable[Example], cases: Iterable[StoredCase]) -> dict[str, dict[str, Any]]:
-    """As `_entry` gives it, of an evaluation that has only its cases."""
+    """The numbers as in `_entry`, for an evaluation that has only its cases."""
     pairs = {pair.key: pair for example in examples if (pair := pair_of(example))}
     by_judge: dict[str, list[AuditedPair]] = defaultdict(list)
     for case in cases:

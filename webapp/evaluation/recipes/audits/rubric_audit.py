@@ -38,7 +38,7 @@ HINTS = {
 
 
 class RubricAuditConfig(RecipeConfig):
-    """What the rubrics of a dataset do to its responses. Verifiers decide what they can; a judge decides the rest."""
+    """The audit of a dataset's rubrics on its responses. Verifiers decide what they can; a judge decides the rest."""
 
     tried: ClassVar[tuple[str, ...]] = ()
 
@@ -120,7 +120,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def _decide(context: Context, seen: Sequence[AuditedRubric]) -> None:
-    """Verifiers first; the judge is asked about what they leave, if there is one."""
+    """Decides the criteria: verifiers first, then the judge for the rest, if there is one."""
     judged: dict[tuple[str, str], dict[str, bool | None]] = {}
     if context.config.judge:
         inputs = [_input(each.example) for each in seen if each.example.responses]
@@ -248,7 +248,7 @@ def _pairs(cases: Sequence[FoundCase]) -> Iterator[r.Table]:
 
 
 def _weights(cases: Sequence[FoundCase]) -> r.Table:
-    """What leaving out a criterion does to the score of its responses, by importance."""
+    """How much the score of responses changes without a criterion, by importance."""
     rows = []
     for importance in ("essential", "important", "optional", "pitfall"):
         mine = [case for case in cases if tag("importance", importance) in case.tags]

@@ -20,7 +20,7 @@ from ..pairs import FirstComparison, labelled
 BEST = 4  # of what a judge of rubrics gives
 BY = {"likert": "Rated by the rubric, item by item", "pointwise": "Rated as a whole, without a rubric"}
 Scores = dict[tuple[str, str], float]
-"""(example, response) -> its score, 0 to 1; what has none is not there."""
+"""(example, response) -> its score, 0 to 1; a response without a score is absent."""
 
 
 def worth(context: Context, examples: Sequence[Example]) -> tuple[list[r.Table], list[FoundCase]]:
@@ -67,7 +67,7 @@ def _quality(rated: Sequence[FoundCase]) -> r.Table:
 
 
 def _compared(context: Context, pairs: Sequence[FirstComparison], by: str) -> Iterator[FoundCase]:
-    """A case for each pair that people decided: which answer the scores put first."""
+    """A case for each pair that people decided: the answer with the higher score."""
     scores, ids = _SCORES[by](context, pairs)
     for pair in pairs:
         chosen, rejected = pair.chosen, pair.rejected

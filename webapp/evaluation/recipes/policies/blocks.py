@@ -144,7 +144,7 @@ def split(
 
 
 def splits(by_model: Models, trained: Models) -> Iterator[r.Table]:
-    """`trained`: what the runs among the models sampled to learn from, which no other number counts."""
+    """`trained`: the responses that the runs among the models sampled to learn from, which no other number counts."""
     tables = list(split("Held out and training", by_model, lambda each: each.split, "split", least=1 if trained else 2))
     if any(trained.values()):
         cells = []
@@ -163,7 +163,7 @@ def splits(by_model: Models, trained: Models) -> Iterator[r.Table]:
 
 
 def axes(by_model: Models) -> Iterator[r.Table]:
-    """The score on the criteria of one tag alone, as HealthBench's axes; needs the rubrics of the dataset."""
+    """The score on the criteria of one tag alone, like HealthBench's axes; needs the rubrics of the dataset."""
     names = sorted({name for rows in by_model.values() for each in rows for name in each.axes})
     rows = []
     for axis in names[:MOST_CRITERIA]:
@@ -223,7 +223,7 @@ def _share(found: Sequence[bool | None]) -> Estimate:
 
 
 def several(by_model: Models, threshold: float) -> Iterator[r.Table | r.Curve]:
-    """What several responses to a prompt tell: their mean, the chance that one succeeds, the best of them."""
+    """Numbers over several responses to a prompt: their mean, the chance that one succeeds, the best of them."""
     scored = {name: list(_scored(rows).values()) for name, rows in by_model.items()}
     drawn = {name: max(map(len, found), default=0) for name, found in scored.items()}
     passes, bests, kept, rows, rejections = [], [], [], [], []
@@ -289,7 +289,7 @@ def by_scores(by_model: Models) -> list[tuple[str, str, str, int | None]]:
 
 
 def note_outcomes(outcomes: Outcomes, behind: Mapping[str, Mapping[str, Sequence["ScoredAnswer"]]]) -> None:
-    """Gives the responses `behind[model][prompt]` of every comparison its outcome, and against whom."""
+    """Tags the responses `behind[model][prompt]` of every comparison with its outcome and the other model."""
     for a, b, key, side in outcomes:
         for model, other, words in zip((a, b), (b, a), OUTCOMES[side], strict=True):
             for each in behind[model][key]:

@@ -1,4 +1,4 @@
-"""Scores of a judge corrected by what people said of some of the responses, drawn at random (prediction-powered inference)."""
+"""Corrects a judge's scores by people's grades of some responses, drawn at random (prediction-powered inference)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TITLE = "Corrected by people"
 NEXT = "to grade next"
 Grades = Mapping[tuple[str, str], Mapping[str, bool | None]]
-"""(key of the example, text of the response) -> what most people said of its criteria, by their ids; None: they part evenly."""
+"""(key of the example, text of the response) -> the majority of people's verdicts on its criteria, by their ids; None: evenly split."""
 
 
 class GradedIn(Section):
@@ -54,7 +54,7 @@ class CorrectedConfig(RecipeConfig):
 
 
 def table(context: Context, by_model: Mapping[str, Sequence["ScoredAnswer"]]) -> Iterator[r.Table]:
-    """Nothing without a judge. Marks the responses that people should grade next."""
+    """The table; nothing without a judge. Marks the responses that people should grade next."""
     if not context.config.judge:
         return
     places = list(context.graded([each.dataset for each in context.config.graded]))
@@ -109,8 +109,8 @@ class ScoreColumns:
 
 
 def _columns(answered: Sequence["ScoredAnswer"], grades: Grades) -> ScoreColumns:
-    """A settled prompt is not one that people have graded: people and judge never differ there, so it says nothing of how far they
-    are apart elsewhere."""
+    """The columns. A settled prompt does not count as graded by people: people and judge never differ there, so it says nothing about their
+    distance elsewhere."""
     by_prompt: dict[str, list[ScoredAnswer]] = {}
     for each in answered:
         by_prompt.setdefault(each.key, []).append(each)
@@ -136,9 +136,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
-    """The clipped score with people's word if the judge had it; None unless they have graded all of that.
+    """The clipped score with people's verdicts in place of the judge's; None unless they have graded all of those criteria.
 
-    A criterion on which they part evenly counts half: to leave out what people part on would leave out the hard prompts.
+    A criterion on which people are evenly split counts half: leaving it out would leave out the hard prompts.
     """
     if each.rubric is None:
         return None
@@ -160,7 +160,8 @@ def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
 
 
 def _wanted(found: Corrected, columns: ScoreColumns, half_width: float) -> int | None:
-    """More prompts for the wanted interval; while there is none, a first or another batch. None if all would not do."""
+    """How many more prompts the wanted interval needs; without an interval, a first or another batch. None if all prompts would not be
+    enough."""
     if found.corrected.low is not None:
         return more_labels(columns.people, columns.judge, half_width, len(columns.settled))
     n = found.corrected.n
@@ -171,8 +172,8 @@ def _wanted(found: Corrected, columns: ScoreColumns, half_width: float) -> int |
 
 
 def _mark(answered: Sequence["ScoredAnswer"], grades: Grades, count: int) -> None:
-    """The prompts come in an order that depends on nothing but their keys, so that they are a random part of all, and those of
-    one model are among those of another."""
+    """Marks the responses to grade. The order of the prompts depends only on their keys, so the marked ones are a random part of all, and
+    those of one model are among those of another."""
     open_ = {each.key for each in answered if each.rubric and _by_people(each, grades) is None}
     drawn = set(sorted(open_, key=place)[:count])
     for each in answered:
@@ -180,7 +181,7 @@ def _mark(answered: Sequence["ScoredAnswer"], grades: Grades, count: int) -> Non
 
 
 def place(key: str) -> bytes:
-    """Where a prompt stands in the order of the draw."""
+    """The position of a prompt in the order of the draw."""
     return sha256(f"{NEXT}\n{key}".encode()).digest()
 
 
@@ -199,7 +200,7 @@ def _row(name: str, found: Corrected, wanted: int | None) -> list[r.Cell]:
 
 
 def _within(found: Estimate) -> Estimate:
-    """Clipped scores have no mean below 0 or above 1, which the symmetric interval does not know."""
+    """The estimate within 0 and 1: the mean of clipped scores cannot lie outside, which the symmetric interval ignores."""
     if found.value is None or found.low is None or found.high is None:
         return found
     value = min(1.0, max(0.0, found.value))

@@ -1,4 +1,4 @@
-"""Generation: what do models answer to a dataset's prompts, and how good is it?"""
+"""Generation: the answers of models to a dataset's prompts, and their scores."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ SAMPLING = ("temperature", "top_p", "max_new_tokens", "stop", "seed")
 
 
 class GenerateConfig(SampledConfig, CorrectedConfig):
-    """Models that answer the same prompts, sampled alike; the first is what the others are compared with."""
+    """Models that answer the same prompts, sampled in the same way; the others are compared with the first."""
 
     spared: ClassVar[tuple[str, ...]] = (*CorrectedConfig.spared, "sampler", "into", "keep", "embeddings")
     novelty: ClassVar[bool] = False
@@ -56,7 +56,7 @@ def _add(
     unanswered: list[FoundCase],
     found: dict[str, list[WrittenText]],
 ) -> None:
-    """What there is to say beyond scores: who answered, and how the responses ended."""
+    """Adds what is known beyond scores: who answered, and how the responses ended."""
     if not any(each.rubric for each in answered):
         asked, got = len(answered) + len(unanswered), len(answered)
         report.headline = r.headline("Prompts answered", r.estimate(proportion(got, asked)))
@@ -72,9 +72,9 @@ def _records(
     found: dict[str, list[WrittenText]],
     origins: dict[str, str],
 ) -> list[Example]:
-    """The prompts with what was generated for them; those without a response are left out.
+    """The prompts with their generated responses; those without a response are left out.
 
-    `meta.generated` says of each response by its id who wrote it and how; `sample` counts from 0.
+    `meta.generated` says for each response id who wrote it and how; `sample` counts from 0.
     """
     said = {(name, each.example, each.sample): each for name, rows in found.items() for each in rows}
     mine: dict[str, list[ScoredAnswer]] = {}

@@ -41,7 +41,7 @@ class ResponseChoice(Section):
 
 
 class PolicyConfig(CorrectedConfig):
-    """Responses of one or more models to the same prompts; the first is what the others are compared with."""
+    """Responses of one or more models to the same prompts; the others are compared with the first."""
 
     tried: ClassVar[tuple[str, ...]] = ("responses",)
 
@@ -118,7 +118,7 @@ class ScoredAnswer:
 
     @property
     def split(self) -> str:
-        """A run evaluates itself on what it holds out."""
+        """The split on which a run evaluates itself: its held-out part."""
         return (self.example.split or "") if self.example else "heldout"
 
 
@@ -132,7 +132,7 @@ def run(context: Context) -> RecipeOutcome:
 
 
 def decide(context: Context, answered: Sequence["ScoredAnswer"], learnt_from: Sequence["ScoredAnswer"] = ()) -> None:
-    """Asks the judge, if there is one, about what no verifier decides, and scores each response by its rubric."""
+    """Asks the judge, if there is one, about criteria that no verifier decides, and scores each response by its rubric."""
     if context.config.judge:
         _judge(context, answered)
     for each in [*answered, *learnt_from]:
@@ -183,7 +183,7 @@ def report(
 
 
 def _collected(context: Context) -> tuple[list[ScoredAnswer], dict[str, list[ScoredAnswer]]]:
-    """The responses to score, and by model what its run learnt from. Raises NothingToScore for a model without any."""
+    """The responses to score, and by model the responses from which its run learnt. Raises NothingToScore for a model without any."""
     examples = {example.key: example for example in context.examples()}
     answered: list[ScoredAnswer] = []
     trained: dict[str, list[ScoredAnswer]] = {}
@@ -245,7 +245,7 @@ def _of_run(rollouts: Iterable[Rollout], model: str, place: str, examples: dict[
 
 
 def _of_rollout(rollout: Rollout) -> tuple[Rubric | None, list[Verdict]]:
-    """The rubric as the run scored it: its criteria travel with each rollout."""
+    """The rubric with which the run scored it: each rollout carries its criteria."""
     criteria = [
         Criterion(
             id=e.verdict.criterion_id, text=e.text, points=e.points, kind="hard" if e.kind == "hard" else "principle"
@@ -350,7 +350,7 @@ def _case(each: ScoredAnswer) -> FoundCase:
 
 
 def _training_case(each: ScoredAnswer) -> FoundCase:
-    """Only its own number leads here: the others, and what counts them, rest on the evaluation's responses."""
+    """A case of training. Only its own number leads to it: the other numbers use the evaluation's responses."""
     found = _case(each)
     return FoundCase(found.subject, found.values, [tag("model", each.model), tag("example", each.key)])
 

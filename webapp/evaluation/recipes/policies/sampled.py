@@ -1,4 +1,4 @@
-"""What recipes share whose models answer a dataset's prompts: the settings of sampling, who answered what."""
+"""Shared parts of recipes whose models answer a dataset's prompts: the settings of sampling, who answered what."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -18,7 +18,7 @@ NOBODY = "no response"
 
 
 class SampledConfig(RecipeConfig):
-    """Models that answer the same prompts, sampled alike."""
+    """Models that answer the same prompts, sampled in the same way."""
 
     tried: ClassVar[tuple[str, ...]] = ("writers",)
     spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "sampler")
@@ -78,7 +78,7 @@ def response_id(writer: Writer, sample: int) -> str:
 def parted(
     names: list[str], writers: list[Writer], found: dict[str, list[WrittenText]], prompts: Sequence[Example]
 ) -> tuple[list[ScoredAnswer], list[FoundCase]]:
-    """The responses, and cases of what has none. Raises NothingToScore for a model that has answered nothing."""
+    """The responses, and cases for missing ones. Raises NothingToScore for a model that has answered nothing."""
     known = {example.key: example for example in prompts}
     answered: list[ScoredAnswer] = []
     unanswered: list[FoundCase] = []

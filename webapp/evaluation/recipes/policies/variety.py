@@ -1,4 +1,4 @@
-"""How varied a model's responses are, and how far from those it gave before training (RuscaRL, 2025)."""
+"""The variety of a model's responses, and their distance from those before training (RuscaRL, 2025)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ BOUNDS = (2.0, 10.0, 100.0)
 
 
 def measure_novelty(context: Context, by_model: Models) -> dict[str, str]:
-    """Gives each response of a run its rho. Model -> why it has none."""
+    """Gives each response of a run its rho. Returns model -> why it has none."""
     reasons = {}
     for choice in context.config.responses:
         if not context.config.novelty:
@@ -84,7 +84,7 @@ def _texts(answered: Sequence["ScoredAnswer"]) -> dict[str, list[str]]:
 
 
 def _meaning(context: Context, texts: dict[str, dict[str, list[str]]]) -> dict[str, Estimate]:
-    """By model. All are measured at once: what measures them takes long to start."""
+    """The estimates by model. All are measured at once, because the process takes long to start."""
     if not context.config.embeddings:
         return dict.fromkeys(texts, undefined("not asked for"))
     places = [(name, key) for name, found in texts.items() for key in found]

@@ -37,7 +37,7 @@ WON, LOST, MISSING = "right", "wrong", "missing"
 
 @dataclass(frozen=True)
 class MeasuredScorer:
-    """What was tried with its numbers; either part is None if the dataset has no such prompts."""
+    """A scorer with its numbers; either part is None if the dataset has no such prompts."""
 
     tried: TriedScorer
     styled: rm_bench.RmBenchAccuracy | None
@@ -56,7 +56,7 @@ class MeasuredScorer:
 
 
 def entry(found: MeasuredScorer, groups: Sequence[PreferenceGroup]) -> r.Entry:
-    """Asked otherwise, or on other prompts, it stands on another board or without a place."""
+    """The entry. A scorer that was asked in another way, or on other prompts, is on another board or without a place."""
     tried = found.tried
     items = r.measured_on(group.key for group in groups)
     return r.Entry(tried.name, found.cell, tried.version, tried.judge, protocol=tried.protocol, **items)
@@ -83,7 +83,7 @@ def measured(
 
 
 def scorable(group: PreferenceGroup, tried: TriedScorer) -> bool:
-    """Comparisons tell the best of a list only if one response is right."""
+    """Whether the group can be scored: comparisons identify the best of a list only if one response is right."""
     return tried.scores is not None or (len(group.right) == 1 and not group.tied)
 
 
@@ -179,7 +179,7 @@ def _ties(found: Sequence[MeasuredScorer]) -> r.Table:
 def cases(
     found: MeasuredScorer, styled: Sequence[PreferenceGroup], listed: Sequence[PreferenceGroup]
 ) -> Iterator[FoundCase]:
-    """One for each comparison of RM-Bench, and one for each list."""
+    """A case for each comparison of RM-Bench, and one for each list."""
     for group in styled:
         yield from _comparisons(group, found.tried)
     for group in listed:
@@ -212,7 +212,7 @@ def _list(group: PreferenceGroup, tried: TriedScorer) -> FoundCase:
 
 
 def _said(group: PreferenceGroup, tried: TriedScorer, responses: Sequence[str]) -> dict[str, Any]:
-    """The scores of these responses; of a judge, also its verdicts on the prompt."""
+    """The scores of these responses; for a judge also its verdicts on the prompt."""
     found: dict[str, Any] = {"verdicts": tried.verdicts[group.key]} if group.key in tried.verdicts else {}
     if tried.scores is not None:
         found["scores"] = {each: tried.scores.get((group.key, each)) for each in responses}

@@ -17,7 +17,7 @@ Sides = dict[
 
 @dataclass(frozen=True)
 class PreferenceGroup:
-    """`right` were preferred to `wrong`, and nothing is said about two of a kind."""
+    """`right` were preferred to `wrong`; nothing is said about two of the same side."""
 
     example: Example
     right: tuple[Response, ...]
@@ -46,7 +46,7 @@ def _styles(responses: Iterable[Response]) -> tuple[str, ...]:
 
 
 def group_of(example: Example) -> PreferenceGroup | None:
-    """None if people's preferences do not part the responses into better and worse ones."""
+    """The group; None if people's preferences do not divide the responses into better and worse ones."""
     better: set[str] = set()
     worse: set[str] = set()
     for each in example.preferences:
@@ -85,8 +85,8 @@ def styled_case(group: PreferenceGroup, tried: TriedScorer) -> rm_bench.RmBenchP
 
 
 def listed_case(group: PreferenceGroup, tried: TriedScorer) -> best_of_list.ListedPrompt:
-    """The list with its scores. Of a pairwise judge, the one right response scores 1, and a wrong one 0, 1 or 2: beaten,
-    level with it, or better."""
+    """The list with its scores. For a pairwise judge the one right response scores 1, and a wrong one 0, 1 or 2: it loses, ties, or
+    wins."""
     key, subset, scores = group.key, group.example.domain, tried.scores
     if scores is not None:
         right = tuple(scores.get((key, each.id)) for each in group.right)

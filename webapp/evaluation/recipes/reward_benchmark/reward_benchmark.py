@@ -1,7 +1,7 @@
 """RM-Bench and RewardBench 2 as their papers score them, for reward models and judges alike.
 
-A registered reward model scores in a job of the cluster, one from elsewhere comes as a recording of scores; a judge is asked: a pairwise one about every right response beside every wrong
-one, a pointwise one about every response.
+A registered reward model scores in a job of the cluster; another one comes as a recording of scores. A pairwise judge is asked about every
+right response beside every wrong one, a pointwise judge about every response.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ class RewardModelChoice(Section):
 
 
 class RewardBenchmarkConfig(RecipeConfig):
-    """Which judges and reward models to ask. Scores that were computed elsewhere are chosen beside the dataset as a recording."""
+    """The judges and reward models to ask. Scores that were computed elsewhere are chosen besides the dataset as a recording."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges", "models")
 
@@ -128,7 +128,7 @@ def _rate(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup
 
 
 def _compare(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup]) -> None:
-    """Right on balance over both orders, as in a judge audit: one order right and the other a tie is right."""
+    """Whether it is right on balance over both orders, as in a judge audit: one order right and the other a tie is right."""
     inputs = [_input(group, pair) for group in groups for pair in group.pairs]
     answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {counted(len(inputs), 'pairs')}")
     for said in answers:

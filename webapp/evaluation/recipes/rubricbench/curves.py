@@ -48,7 +48,7 @@ def curves(context: Context, seen: Sequence[SeenPair]) -> Iterator[r.Curve]:
 
 
 def _asked(context: Context, seen: Sequence[SeenPair], criteria: Criteria, phase: str) -> list[bench.JudgedPair]:
-    """Another condition, for a curve: pairs that have no such rubric are left out of it."""
+    """Another condition, for a curve; pairs without such a rubric are left out."""
     inputs = inputs_of(seen, criteria)
     answers = context.judge(context.config.rubric_judge, inputs, phase)
     ids = ids_by_example(answers)
@@ -66,7 +66,7 @@ def _asked(context: Context, seen: Sequence[SeenPair], criteria: Criteria, phase
 def _series(
     name: str, cases: dict[int, list[bench.JudgedPair]], seen: Sequence[SeenPair], at: str = ""
 ) -> dict[str, Any]:
-    """The line of `cases`; the pairs it rests on keep the verdict of every point, which leads to its wrong ones."""
+    """The series of `cases`; its pairs keep the verdict of every point, so that a point leads to its wrong ones."""
     common = set.intersection(*({each.key for each in listed} for listed in cases.values())) if cases else set()
     by_key = {each.pair.key: each for each in seen if each.pair.key in common}
     points = []
@@ -114,7 +114,7 @@ def _sampled_items(context: Context, seen: Sequence[SeenPair]) -> tuple[dict[str
 
 
 def _pools(context: Context, seen: Sequence[SeenPair], most: int) -> tuple[dict[str, list[Criterion]], int, str]:
-    """Distinct items per pair, how many rubrics were sampled for them at most, and a remark."""
+    """Distinct items per pair, the largest number of rubrics sampled for them, and a remark."""
     pools: dict[str, list[Criterion]] = {each.pair.key: [] for each in seen}
     for each in seen:
         _pour(pools[each.pair.key], each.own)
@@ -130,13 +130,13 @@ def _pools(context: Context, seen: Sequence[SeenPair], most: int) -> tuple[dict[
 
 
 def _samples(context: Context) -> bool:
-    """Whether another draw of the generator may be another rubric."""
+    """Whether another draw of the generator can give another rubric."""
     sampling = context.judge_facts(context.config.generator).spec.get("sampling") or {}
     return bool(sampling.get("temperature"))
 
 
 def _by_rubrics(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
-    """Each rubric is judged with by itself, and the majority of the verdicts counts; a draw among them is a tie, which is wrong."""
+    """Each rubric is used alone for a verdict, and the majority of the verdicts counts; a tie among them is a tie, which is wrong."""
     title, x = "Accuracy by number of rubrics", "rubrics"
     if not _samples(context):
         note = "The generator samples at temperature 0, so all its rubrics would be the same."
@@ -190,8 +190,8 @@ def _words(text: str) -> str:
 
 
 def _by_rounds(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
-    """The generator is shown its rubric so far and asked to drop what is vague, doubled or too strict and to add what is
-    missing; it sees neither responses nor label."""
+    """The generator gets its rubric so far, and is asked to drop vague, doubled or too strict criteria and to add missing ones; it sees
+    neither responses nor label."""
     rubrics = {each.pair.key: each.own for each in seen}
     cases = {0: _asked(context, seen, lambda each: each.own, "round 0: judging")}
 

@@ -1,5 +1,5 @@
-"""Where a judge goes wrong: it values what the human rubric does not, or it has the right rubric and does not carry it out
-(RubricBench, 2026)."""
+"""Kinds of a judge's faults: it values other things than the human rubric, or it has the right rubric and does not apply it (RubricBench,
+2026)."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -19,7 +19,7 @@ AGAINST = "against its own checks"
 def leanings(answers: Iterable[JudgedQuestion], criteria: dict[str, tuple[Criterion, ...]]) -> dict[str, int]:
     """Pair -> which response the judge's own checks of the criteria favour, by points: -1 A, 0 neither, 1 B.
 
-    With both orders, by the mean of the two. A pair of which a criterion was passed over is left out: nobody knows.
+    With both orders, by the mean of the two. A pair is left out if the judge skipped a criterion.
     """
     leads: dict[str, list[float | None]] = {}
     for answer in answers:
@@ -35,7 +35,7 @@ def leanings(answers: Iterable[JudgedQuestion], criteria: dict[str, tuple[Criter
 
 
 def _lead(answer: JudgedQuestion, criteria: Sequence[Criterion]) -> float | None:
-    """Points of the pair's B minus those of its A, whichever was shown first."""
+    """Points of the pair's B minus those of its A, in either order of showing."""
     items = (answer.parsed or {}).get("items", {})
     checked = [(criterion.points, items.get(criterion.id)) for criterion in criteria]
     if not checked or any(item is None for _, item in checked):

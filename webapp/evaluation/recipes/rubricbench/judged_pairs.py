@@ -1,4 +1,4 @@
-"""The pairs of a RubricBench evaluation with everything that was found on them."""
+"""The pairs of a RubricBench evaluation with all results about them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ VANILLA, SELF, HUMAN = "vanilla", "self", "human"
 
 @dataclass
 class SeenPair:
-    """One pair with everything that was found on it. `own`: the generated rubric, None if there is none."""
+    """One pair with all results about it. `own`: the generated rubric, None if there is none."""
 
     pair: FirstComparison
     human: tuple[Criterion, ...]
@@ -36,7 +36,7 @@ class SeenPair:
 
 
 def inputs_of(seen: Iterable[SeenPair], criteria: Any) -> list[JudgeInput]:
-    """Pairs without a rubric of this condition are not asked about; they count as invalid there."""
+    """The inputs of this condition. Pairs without its rubric are not asked about; they count as invalid there."""
     listed = []
     for each in seen:
         chosen = criteria(each)

@@ -1,4 +1,4 @@
-"""What RubricBench asks of its judges: a forced choice, and the three conditions alike but for the rubric (RubricBench, 2026)."""
+"""RubricBench's rules for its judges: a forced choice, and three conditions that differ only in the rubric (RubricBench, 2026)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,11 +14,11 @@ ALIKE = {
     "votes": "votes",
     "order": "order",
 }
-"""Knobs of decoding that judges with and without a rubric share, and their names. A seed only repeats a draw."""
+"""Settings of decoding that judges with and without a rubric share, and their names. A seed is left out, because it only repeats a draw."""
 
 
 def problems(judges: Mapping[str, JudgeFacts]) -> Iterator[FieldProblem]:
-    """`judges` by their field: `judge`, `rubric_judge`, `generator`; those that are not there are not asked."""
+    """Problems of `judges`, by their field: `judge`, `rubric_judge`, `generator`; an absent judge is not asked."""
     by_rubric = judges["rubric_judge"]
     for name in ("judge", "rubric_judge"):
         if name in judges and judges[name].spec.get("scale") != "forced":

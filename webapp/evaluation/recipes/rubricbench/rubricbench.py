@@ -24,7 +24,7 @@ TITLES = {VANILLA: "No rubric", SELF: "Own rubric", HUMAN: "Human rubric"}
 
 
 class RubricBenchConfig(RecipeConfig):
-    """The three conditions ask the same pairs: without a rubric, with one the judge wrote, with the human one."""
+    """The three conditions ask about the same pairs: without a rubric, with the judge's own, with the human one."""
 
     tried: ClassVar[tuple[str, ...]] = ("judge", "rubric_judge", "generator")
     draws: ClassVar[int] = scaling.MOST_RUBRICS
@@ -220,7 +220,7 @@ def _necessity(context: Context, seen: Sequence[SeenPair]) -> r.Table:
 def _rate(
     context: Context, seen: Sequence[SeenPair], whose: str, criteria: Any
 ) -> list[tuple[int | None, int | None, str]]:
-    """(necessity, rigidity, pair) of every item; the pairs keep what was said of theirs."""
+    """(necessity, rigidity, pair) of every item; the pairs keep the ratings of their items."""
     inputs = [given for given in inputs_of(seen, criteria) if given.criteria]
     if not inputs:
         return []
@@ -299,7 +299,7 @@ def _case(each: SeenPair) -> FoundCase:
 
 
 def _rated(item: dict[str, Any]) -> Iterator[str]:
-    """As `bench.diagnose` counts an item."""
+    """The tags of an item, as `bench.diagnose` counts it."""
     yield "rated"
     n, rigid = item["necessity"], item["rigidity"]
     if n is None or rigid is None:
@@ -310,7 +310,7 @@ def _rated(item: dict[str, Any]) -> Iterator[str]:
 
 
 def _grid(each: SeenPair) -> dict[str, Any]:
-    """Human items down, own items across; a cell is 1 if the matcher says that they are the same check."""
+    """Human items are rows, own items are columns; a cell is 1 if the matcher says that they are the same check."""
     own = each.own or ()
     matched = {(reference, generated) for generated, reference in each.matches or []}
     scores = [[float((h, g) in matched) for g in range(len(own))] for h in range(len(each.human))]

@@ -22,7 +22,7 @@ MOST_PEOPLE = 30
 
 
 class StudyConfig(RecipeConfig):
-    """Reads the answers of a study's project as they stand now; the dataset holds the labels."""
+    """Reads the present answers of a study's project; the dataset holds the labels."""
 
     tried: ClassVar[tuple[str, ...]] = ("project",)
 
