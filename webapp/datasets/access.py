@@ -1,6 +1,6 @@
-"""Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused.
+"""Permissions of datasets: each function returns a row of the caller's workspace, or answers 404. A role that is too low is refused.
 
-Annotators see no dataset: labels, other answers and the names of models would colour their judgement.
+Annotators see no dataset, because labels, other answers and the names of models would influence their judgement.
 """
 
 from collections.abc import Collection
@@ -44,7 +44,7 @@ def version_write(membership: Membership, dataset_id: int, number: int) -> Datas
 
 
 def versions_read(membership: Membership, ids: Collection[int]) -> list[DatasetVersion]:
-    """The versions with these ids, of whichever datasets; 404 if one is missing."""
+    """The versions with these ids, of any dataset; 404 if one is missing."""
     wanted = set(ids)
     rows = DatasetVersion.objects.filter(dataset__workspace_id=may_read(membership).workspace_id, pk__in=wanted)
     found = list(rows.select_related("dataset"))
@@ -76,7 +76,7 @@ def view_write(membership: Membership, view_id: int) -> SavedView:
 
 
 def probe_of(membership: Membership, version: DatasetVersion, probe_id: int) -> Probe:
-    """A probe of the version's dataset: it may have asked about another version."""
+    """A probe of the version's dataset; it may have asked about another version."""
     probes = Probe.objects.filter(version__dataset__workspace_id=may_read(membership).workspace_id)
     found = probes.select_related("version").filter(id=probe_id, version__dataset=version.dataset_id).first()
     return _found(found, "probe of this dataset")

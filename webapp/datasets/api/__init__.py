@@ -1,4 +1,4 @@
-"""Datasets over the API, one module for each thing that is done with them."""
+"""Datasets over the API, one module for each kind of operation."""
 
 from ninja import Router
 

@@ -170,7 +170,7 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 
 @router.post("/datasets/import", response={202: ImportOut}, summary="Import a file as a new version of a dataset")
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
-    """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
+    """Responds at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
     with uploads.uploaded(file.name or "upload", file) as path, measured(membership.user_id):
         job = imports.start_import(
@@ -230,7 +230,7 @@ def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
 
 @router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; none of its rows stay")
 def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
-    """One that runs ends a moment later: follow `GET imports/{id}`. 409 if it is finished or failed."""
+    """A running import ends a moment later: follow `GET imports/{id}`. 409 if it is finished or failed."""
     membership = require(request, Role.RESEARCHER)
     return _import(imports.cancel_import(membership, access.import_write(membership, job_id)))
 
@@ -277,7 +277,7 @@ def rename(request: HttpRequest, dataset_id: Id, payload: DatasetNameIn) -> Data
 
 @router.post("/datasets/{int:dataset_id}/archive", response=DatasetOut, summary="Take a dataset off the lists")
 def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> Dataset:
-    """What depends on it continues; nothing is imported into it until it is restored."""
+    """Rows that depend on the dataset keep working; nothing is imported into it until it is restored."""
     membership = require(request, Role.RESEARCHER)
     return housekeeping.archive(membership, access.dataset_write(membership, dataset_id), archived=payload.archived)
 
@@ -298,8 +298,8 @@ def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
     summary="Delete a dataset with all its versions",
 )
 def delete(request: HttpRequest, dataset_id: Id) -> Status[Any]:
-    """409 while something depends on it, which the message names. 202: it is large, and a worker deletes it; then it is a
-    404, or `delete_problem` says why it stayed."""
+    """409 while something depends on it, which the message names. 202: the dataset is large, and a worker deletes it; afterwards it is a
+    404, or `delete_problem` says why it still exists."""
     membership = require(request, Role.RESEARCHER)
     dataset = access.dataset_write(membership, dataset_id)
     if housekeeping.delete(membership, dataset):

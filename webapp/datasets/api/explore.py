@@ -1,4 +1,4 @@
-"""Looking into a version over the API: examples, counts, histograms, saved views."""
+"""Exploration of a version over the API: examples, counts, histograms, saved views."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ def _one_of(name: str) -> str:
 
 
 class ExampleFilters(Schema):
-    """What the examples are narrowed by; what is left out narrows nothing. Ranges are `from..to`: of whole numbers
-    both ends count, of others the upper one does not."""
+    """The filters of the examples; an absent one filters nothing. Ranges are `from..to`: for whole numbers both ends count, for others the
+    upper one does not."""
 
     q: str = Field("", max_length=500, description="Words that must occur; each may be the beginning of a longer word")
     split: str = Field("", description=_one_of("split"))
@@ -165,7 +165,7 @@ def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[E
 
 @router.get(VERSION + "/histograms", response=HistogramsOut, summary="How lengths, ratios, criteria, ... are spread")
 def histograms(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
-    """Each column is narrowed by all filters but its own. A bar's `range` is the filter that selects it."""
+    """Each column is narrowed by all filters except its own. A bar's `range` is the filter that selects it."""
     version = access.version_read(require(request), dataset_id, number)
     return {"items": narrowing.histograms(version, filters.as_filters())}
 

@@ -23,9 +23,9 @@ VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
 
 
 class LayoutOut(Schema):
-    """`leaves_out` is what this version has and the layout has no place for; `says_otherwise`: what is in the file in another form, which
-    its readers take otherwise; `reads_back`: an import of the file gives
-    the identical version, as far as its examples are in the file (`needs`)."""
+    """`leaves_out`: parts of this version for which the layout has no place. `says_otherwise`: parts that the file has in another form,
+    which its readers understand otherwise. `reads_back`: an import of the file gives the identical version, as far as its examples are in
+    the file (`needs`)."""
 
     name: str
     label: str
@@ -75,13 +75,12 @@ def export(
     archive: bool = False,
     imported: bool = True,
 ) -> StreamingHttpResponse:
-    """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
-    they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
-    data card, Croissant metadata (croissant.json) and one file for each split, which the datasets library loads as splits; without it and without `split`, all
-    examples are in one file, each with its side in the column `split`. `imported=false` leaves out preferences, rubrics
-    and references that came with an import: what people of projects said remains, and a layout that needs one has no row for
-    an example without; the column `labelled_by` says whose each label is. 422 if the
-    version has nothing for the layout."""
+    """`format` is one of `export/formats`. With `extras`, layouts that we can import have a column `touchstone` with the rest, so that
+    importing the file gives the identical digest. `archive` makes a zip with the data card, Croissant metadata (croissant.json) and one
+    file for each split, which the datasets library loads as splits; without it and without `split`, all examples are in one file, each with
+    its side in the column `split`. `imported=false` leaves out preferences, rubrics and references that came with an import: labels by
+    people of projects remain, and a layout that needs a label has no row for an example without one. The column `labelled_by` gives the
+    origin of each label. 422 if the version has nothing for the layout."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
     asked = exports.order(format, file, split, extras, archive, imported)

@@ -21,7 +21,7 @@ VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
 
 
 class ProbeOut(Schema):
-    """`version` is the one whose examples it asked about. `threshold`: the clipped score from which an answer passes."""
+    """`version` is the one with the examples that the probe asked about. `threshold`: the clipped score from which an answer passes."""
 
     id: int
     model: str
@@ -38,7 +38,7 @@ class ProbeList(Schema):
 
 
 class PartOut(Schema):
-    """Some examples; `filters` narrow the list of examples to them."""
+    """A group of examples; `filters` narrow the list of examples to them."""
 
     name: str
     count: int
@@ -100,7 +100,7 @@ def list_rates(
     cursor: str | None = None,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """In the version's order. Filters of examples take `probe`, too: `reach=learnable&probe=…`."""
+    """The rates in the version's order. Filters of examples take `probe`, too: `reach=learnable&probe=…`."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
     found = probes.of_probe(version, access.probe_of(membership, version, probe_id))
@@ -125,7 +125,7 @@ class WrittenIn(Schema):
     summary="A version whose examples have these pass rates as `meta.pass_rate`",
 )
 def write_rates(request: HttpRequest, dataset_id: Id, number: Number, payload: WrittenIn) -> Status[DatasetVersion]:
-    """Runs read them there: hints, stages by pass rate, orders from easy to hard."""
+    """Runs read the rates there: hints, stages by pass rate, orders from easy to hard."""
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
     found = [access.probe_of(membership, version, each) for each in dict.fromkeys(payload.probes)]

@@ -1,4 +1,4 @@
-"""How a request names a dataset: everywhere by its id, by its name, or as one of its versions."""
+"""References to a dataset in requests: by id, by name, or to one of its versions."""
 
 from typing import Annotated
 
@@ -28,14 +28,14 @@ DatasetRef = Annotated[
 
 
 def named(ref: int | str | DatasetIn) -> DatasetIn:
-    """The one form of all three."""
+    """The reference as a `DatasetIn`."""
     if isinstance(ref, DatasetIn):
         return ref
     return DatasetIn(id=ref, name=None) if isinstance(ref, int) else DatasetIn(name=ref)
 
 
 def find(workspace_id: int, ref: int | str | DatasetIn) -> DatasetVersion:
-    """The version that is meant. Raises Invalid at `dataset` if there is none."""
+    """The version that the reference names. Raises Invalid at `dataset` if there is none."""
     choice = named(ref)
     if choice.id is None and not choice.name:
         raise Invalid("A dataset is missing.", {"dataset": "name one by its id or its name"})

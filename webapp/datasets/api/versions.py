@@ -1,4 +1,4 @@
-"""Versions over the API: how two differ, what they are called, how the next one is derived."""
+"""Versions over the API: their differences, their tags, and how the next one is derived."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ Tag = Annotated[str, Path(min_length=1, max_length=40)]
 
 
 class ChangeOut(Schema):
-    """A field of one side only has null on the other, and `only` says which side that is."""
+    """A field that only one side has is null on the other, and `only` names the side."""
 
     path: str
     before: Any
@@ -47,7 +47,7 @@ class EntryOut(Schema):
 
 
 class DiffOut(Schema):
-    """`counts` are of the whole versions, `items` of the kind asked for."""
+    """`counts` are of the whole versions, `items` of the requested kind."""
 
     counts: dict[str, int]
     items: list[EntryOut]
@@ -146,7 +146,7 @@ class SideOut(Schema):
 
 
 class LeakOut(Schema):
-    """`prompts` and `groups` stand in train in the one version and are held out in the other."""
+    """`prompts` and `groups` that are in train in the one version and held out in the other."""
 
     train: SideOut
     heldout: SideOut
@@ -169,8 +169,8 @@ class NearExampleOut(NearTextOut):
 
 
 class NearOut(Schema):
-    """Prompts of `heldout` that are at least `threshold` alike to one that is trained on in `train`, and not the same.
-    `known` is false while a worker looks: then the counts are null; ask again in a while."""
+    """Prompts of `heldout` that are at least `threshold` similar to a prompt in train of `train`, and not the same. `known` is false while
+    a worker searches: then the counts are null; ask again later."""
 
     train: SideOut
     heldout: SideOut
@@ -182,8 +182,8 @@ class NearOut(Schema):
 
 
 class LeakList(Schema):
-    """`near`: prompts that are nearly the same. `searched`: by version id, what the newest search for leaks found, prompts that are nearly the same included; a version
-    that nobody searched is not in it."""
+    """`near`: prompts that are nearly the same. `searched`: by version id, the result of the newest search for leaks, including prompts
+    that are nearly the same; a version that was not searched is absent."""
 
     items: list[LeakOut]
     near: list[NearOut]
@@ -249,7 +249,7 @@ def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: Deriv
     summary="Make a new version without the examples that are filtered out",
 )
 def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> Status[CurationJob]:
-    """Answers at once; follow `GET curations/{id}` until its `version` is there."""
+    """Responds at once; follow `GET curations/{id}` until it has a `version`."""
     membership = require(request, Role.RESEARCHER)
     version = access.version_write(membership, dataset_id, number)
     job = access.curation_of(membership, version, payload.job) if payload.job else None
@@ -263,7 +263,7 @@ def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: Derive
     summary="Look for duplicates, leaks, idle criteria, bad rubrics, or for what to train on",
 )
 def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: CurateIn) -> Status[CurationJob]:
-    """Nothing is changed: what is found can be removed with `derive` and the id of this job."""
+    """Nothing is changed: `derive` with the id of this job can remove what it finds."""
     membership = require(request, Role.RESEARCHER)
     version = access.version_write(membership, dataset_id, number)
     return Status(202, curating.curate(membership, version, payload.kind, payload.params))

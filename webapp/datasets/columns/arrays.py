@@ -1,4 +1,4 @@
-"""The small columns of many examples as arrays of numbers: what lists are narrowed by, and histograms drawn from."""
+"""The small columns of many examples as arrays of numbers: lists filter by them, and histograms are drawn from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the va
 
 @dataclass(frozen=True)
 class ColumnArray:
-    """One column; if it is of codes, value i is `values[codes[i]]`, lists standing as tuples."""
+    """One column; if it has codes, value i is `values[codes[i]]`, with lists as tuples."""
 
     numbers: Array
     values: list[Any] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""What is known of an example without reading it again: small columns for lists, filters and histograms.
+"""The small columns of an example, for lists, filters and histograms, which need not read the example again.
 
-One function makes them, for the importer's COPY and for every other way an example is born, so that a filter means the same for rows of any
-source. It runs once per example, a million times in a large import: each step is a pass in C.
+One function makes them, for the importer's COPY and for all other code that makes an example, so that a filter means the same for rows of
+any source. It runs once per example, a million times in a large import: so each step is a pass in C.
 """
 
 import re
@@ -54,8 +54,8 @@ COLUMNS = {
 
 
 class Signs(NamedTuple):
-    """What may be found in the texts of an example: if one is False, a search for it finds nothing. A look at the texts of many examples at
-    once tells so much (see `prefilter`)."""
+    """What may be found in the texts of an example: if one is False, a search for it finds nothing. One search over the texts of many
+    examples gives this (see `prefilter`)."""
 
     markup: bool = True
     tone: bool = True
@@ -103,12 +103,12 @@ def columns(
 
 
 def _asked(example: Example) -> str:
-    """The last message of the user; without one, the last of all."""
+    """The last message of the user; without one, the last message of all."""
     return next((m.content for m in reversed(example.prompt) if m.role == "user"), example.prompt[-1].content)
 
 
 def excerpt(text: str) -> str:
-    """How the text begins, on one line: any white space is one space."""
+    """The beginning of the text, on one line: any white space becomes one space."""
     start = text[: 2 * EXCERPT]
     if not start.isprintable() or "  " in start or start.startswith(" "):
         start = " ".join(start.replace("\0", " ").split())
@@ -116,8 +116,8 @@ def excerpt(text: str) -> str:
 
 
 class MeanVerdict(NamedTuple):
-    """What the raters of one pair hold on average. `strength` runs from -3 (the earlier response is much better) to 3;
-    `chosen` and `rejected` are texts, None for a tie."""
+    """The mean verdict of the raters of one pair. `strength` runs from -3 (the earlier response is much better) to 3; `chosen` and
+    `rejected` are texts, None for a tie."""
 
     strength: float
     chosen: str | None
@@ -156,7 +156,7 @@ def judged(example: Example) -> MeanVerdict | None:
 def agreement(preferences: Sequence[Preference]) -> float | None:
     """The share of rater pairs that take the same side, averaged over the pairs of responses that two or more judged.
 
-    A tie and "both bad" are sides of their own; who could not assess took none. None if nobody can agree.
+    A tie and "both bad" are sides of their own; a rater who could not assess has no side. None if no pair has two raters.
     """
     votes: dict[tuple[str, str], Counter[str]] = {}
     for each in preferences:
@@ -192,7 +192,7 @@ def constraint_count(prompt: str) -> int:
 
 
 def _marks(example: Example, verdict: MeanVerdict | None, signs: Signs) -> list[str]:
-    """Kinds of criteria the rubric has, and the surface on which one side of the judged pair stands out."""
+    """The kinds of criteria in the rubric, and the surface features by which one side of the judged pair stands out."""
     found: set[str] = set()
     for criterion in example.rubric.criteria if example.rubric else ():
         found.add("kind:pitfall" if criterion.points < 0 else f"kind:{criterion.kind}")
@@ -225,6 +225,6 @@ def markup(text: str) -> int:
 
 
 def confidence(text: str) -> int:
-    """Boosters minus hedges, by a short English word list: what sounds sure, right or wrong."""
+    """Boosters minus hedges, by a short English word list: a text that sounds sure, right or wrong."""
     text = text[:READ].lower()
     return sum(map(text.count, BOOSTERS)) - sum(map(text.count, HEDGES))

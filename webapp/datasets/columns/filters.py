@@ -1,7 +1,7 @@
-"""What the examples of a version are narrowed by, as the address of a page, a lineage and a saved view all write it.
+"""The filters of a version's examples, in the form that the address of a page, a lineage and a saved view share.
 
-A range is `from..to`, either end left out for none. Of whole numbers both ends belong to it; of other numbers the upper
-end does not, so that the bars of a histogram never count an example twice.
+A range is `from..to`, and either end may be absent. For whole numbers both ends belong to it; for other numbers the upper end does not, so
+that the bars of a histogram never count an example twice.
 """
 
 import math
@@ -88,12 +88,12 @@ class Filters:
 
     @property
     def narrow(self) -> bool:
-        """Whether anything may be left out; a probe by itself leaves out nothing."""
+        """Whether a filter is set; a probe alone leaves out nothing."""
         return replace(self, probe=None) != Filters()
 
 
 def parse(given: Mapping[str, Any]) -> Filters:
-    """The filters that an address or a JSON object names; `q` is the text. Unknown names are not ours and pass.
+    """The filters that an address or a JSON object names; `q` is the text. Unknown names are ignored.
 
     Raises Invalid at the fields that are wrong.
     """
@@ -157,7 +157,7 @@ def written(value: Range) -> str:
 
 
 def query(filters: Filters) -> dict[str, str]:
-    """The inverse of `parse`: only what narrows, as text."""
+    """The inverse of `parse`: only the filters that are set, as text."""
     found: dict[str, str] = {}
     for field in fields(Filters):
         value = getattr(filters, field.name)

@@ -1,8 +1,8 @@
 """The small columns of a version, packed: a million examples are narrowed and counted in milliseconds.
 
-A version never changes, so its columns are packed once, when it is made, in the order of its positions. The database
-keeps them as bytes; a process that asks keeps the latest ones in memory. Postgres itself would have to walk the wide
-rows, or keep an index for every filter and still sort.
+A version never changes, so its columns are packed once, when it is made, in the order of its positions. The database keeps them as bytes; a
+process that asks keeps the latest ones in memory. Postgres would have to read the wide rows, or keep an index for every filter and still
+sort.
 """
 
 from collections import OrderedDict
@@ -54,7 +54,7 @@ class Packer:
             self._parts[name].append(self._coded(name, numbers, column.values) if name in CODED else numbers)
 
     def _coded(self, name: str, codes: Array, values: list[Any]) -> Array:
-        """The codes of the whole version for those of a part of it."""
+        """The codes in the whole version for the codes of a part of it."""
         book = self._books[name]
         there = np.zeros(len(values), np.int64)
         for code in np.unique(codes).tolist():
@@ -63,8 +63,8 @@ class Packer:
 
     @transaction.atomic
     def save(self, version_id: int) -> None:
-        """Writes the columns one by one, each let go of before the next, and as bytes: in the text of a statement they
-        would take twice their size, several times."""
+        """Writes the columns one by one, freeing each before the next, and as bytes: in the text of a statement they would take twice their
+        size, several times."""
         PackedColumn.objects.filter(version_id=version_id).delete()
         for name in (ID, *NAMES):
             parts = self._parts.pop(name)
@@ -76,7 +76,7 @@ class Packer:
 
 
 def _chunks(version_id: int) -> Iterable[tuple[Array, list[tuple[Any, ...]]]]:
-    """The ids and the values of NAMES of some examples at a time."""
+    """The ids and the values of NAMES, some examples at a time."""
     names = ", ".join(f"example.{name}" for name in NAMES)
     sql = f"""
         SELECT example.id, {names} FROM datasets_versionmember AS member JOIN datasets_example AS example
@@ -95,7 +95,7 @@ def _chunks(version_id: int) -> Iterable[tuple[Array, list[tuple[Any, ...]]]]:
 
 
 class Columns:
-    """The packed columns of one version, each read when it is first asked for."""
+    """The packed columns of one version, each read when it is first used."""
 
     def __init__(self, version_id: int, size: int) -> None:
         self.version_id = version_id
@@ -105,7 +105,7 @@ class Columns:
         self._made: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` makes of the columns, made when it is first asked for under this name."""
+        """The result of `make`, computed when it is first used under this name."""
         if name not in self._made:
             self._made[name] = make()
         made: T = self._made[name]
@@ -117,7 +117,7 @@ class Columns:
         return self._arrays[name]
 
     def values(self, name: str) -> list[Any]:
-        """What the codes of a coded column stand for."""
+        """The values for the codes of a coded column."""
         if name not in self._values:
             self._read(name)
         return self._values[name]
@@ -140,7 +140,7 @@ _lock = Lock()
 
 
 def columns(version: DatasetVersion) -> Columns:
-    """The version's columns, from memory where this process has them."""
+    """The version's columns, from memory if this process has them."""
     key = (version.pk, version.digest)
     with _lock:
         found = _kept.pop(key, None) or Columns(version.pk, version.counts.get("examples", 0))
@@ -190,7 +190,7 @@ def _split_columns(rows: dict[str, PackedColumn]) -> SplitColumns:
 
 
 def mask(held: Columns, filters: Filters) -> Mask | None:
-    """Which positions the filters leave, their text and their pass rates left out; None when they filter nothing else."""
+    """The positions that the filters leave, without the filters on text and pass rates; None if there are no others."""
     parts: list[Mask] = []
     for name in ("domain", "source"):
         if value := getattr(filters, name):

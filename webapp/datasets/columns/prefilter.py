@@ -1,8 +1,7 @@
-"""A look at the texts of many examples at once: most hold no markup, no word of tone and no wording of a constraint, and are
-not searched for each of them then.
+"""One search over the texts of many examples at once: most have no markup, no word of tone and no wording of a constraint, and need no
+separate search then.
 
-Arrow gives every text to an automaton that knows all words together; one by one in Python, they took a seventh of an
-import's time.
+Arrow gives every text to an automaton that knows all words together; one by one in Python, they took a seventh of an import's time.
 """
 
 from collections.abc import Iterator

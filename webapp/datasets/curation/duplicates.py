@@ -39,7 +39,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(job: CurationJob, report: CurationReport) -> None:
-    """Leaves one finding for each example that goes; `group` is the position of the one that stays for it."""
+    """Stores one finding for each example to remove; `group` is the position of the one that stays for it."""
     total = job.version.counts.get("examples", 0)
     signatures = np.zeros((total, WORDS), np.uint32)
     contents = np.zeros(total, np.uint64)
@@ -87,7 +87,7 @@ def signature(tokens: list[str]) -> Signatures:
 
 
 def pairs(signatures: Signatures, contents: NDArray[np.uint64], threshold: float) -> Iterator[tuple[int, int, float]]:
-    """(position that goes, position that stays for it, similarity), in order of the first; each goes once."""
+    """(position to remove, position that stays for it, similarity), in order of the first; each is removed once."""
     earlier: dict[int, set[int]] = {}
     for candidates in (alike(contents), *(alike(band(signatures, at)) for at in range(0, WORDS, BAND))):
         for group in candidates:

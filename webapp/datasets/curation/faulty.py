@@ -1,4 +1,4 @@
-"""Prompts that provoke rare faults (GLM-4.5): what their recorded responses show; what shows none would go."""
+"""Prompts that provoke rare faults (GLM-4.5), by their recorded responses; examples without such faults would be removed."""
 
 from collections import Counter
 from typing import Any
@@ -15,7 +15,7 @@ TOLD_EVERY = 200
 
 
 def params(given: dict[str, Any]) -> dict[str, Any]:
-    """`below`: a fault counts where its share of all responses is below this, above 0 and at most 1 (0.01). Raises Invalid."""
+    """`below`: a fault counts if its share of all responses is below this, above 0 and at most 1 (0.01). Raises Invalid."""
     below = given.get("below", 0.01)
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 < below <= 1:
         raise Invalid("The share is out of bounds.", {"params.below": "must be above 0 and at most 1"})
@@ -23,7 +23,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(job: CurationJob, report: CurationReport) -> None:
-    """Leaves one finding for each example none of whose responses has a rare fault. One without responses stays."""
+    """Stores one finding for each example none of whose responses has a rare fault. An example without responses stays."""
     total = job.version.counts.get("examples", 0)
     shown: dict[int, Counter[str]] = {}
     responses = 0

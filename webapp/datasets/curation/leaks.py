@@ -1,7 +1,7 @@
 """Leaks between train and held out: prompts that are the same, or nearly the same, on both sides.
 
-The same prompts are found by their hashes, nearly the same ones by MinHash (see `duplicates`). Other versions can be
-compared along: then an example is also found if its prompt stands on the other side there.
+The same prompts are found by their hashes, nearly the same ones by MinHash (see `duplicates`). Other versions can be included: then an
+example is also found if its prompt is on the other side there.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ MOST_VERSIONS = 20
 
 
 def params(given: dict[str, Any]) -> dict[str, Any]:
-    """`remove`: the side that leaked examples are removed from, train (the default) or heldout; `threshold` 0.5 to 1 (0.8);
-    `versions`: ids of versions to compare along. Raises Invalid."""
+    """`remove`: the side from which leaked examples are removed, train (the default) or heldout; `threshold` 0.5 to 1 (0.8); `versions`:
+    ids of further versions to compare. Raises Invalid."""
     remove, threshold, versions = given.get("remove", "train"), given.get("threshold", 0.8), given.get("versions", [])
     if remove not in SIDES:
         raise Invalid("The side is not known.", {"params.remove": f"must be one of {', '.join(SIDES)}"})
@@ -58,7 +58,7 @@ class LeakMatch:
 
 
 def run(job: CurationJob, report: CurationReport) -> None:
-    """One finding for each example of the losing side whose prompt stands on the other one. Raises Invalid."""
+    """One finding for each example of the losing side whose prompt is on the other side. Raises Invalid."""
     versions = [job.version, *_along(job)]
     prompts = _prompts(versions, job.params["remove"], report)
     exact = near = 0
@@ -86,7 +86,7 @@ def _along(job: CurationJob) -> list[DatasetVersion]:
 
 
 def _prompts(versions: list[DatasetVersion], remove: str, report: CurationReport) -> list[LeakingPrompt]:
-    """Each prompt that matters once. Of other versions only the side that does not lose matters."""
+    """Each relevant prompt once. Of other versions only the side that does not lose is relevant."""
     found: dict[int, LeakingPrompt] = {}
     columns = packed.split_columns(version.pk for version in versions)
     total, done = sum(version.counts.get("examples", 0) for version in versions), 0
@@ -116,7 +116,7 @@ def signature_of(line: str) -> Signatures:
 
 
 def matches(prompts: list[LeakingPrompt], threshold: float) -> Iterator[tuple[LeakingPrompt, LeakMatch]]:
-    """Each prompt of the losing side that is on the other one as well, with the likest there."""
+    """Each prompt of the losing side that is on the other side as well, with the most similar one there."""
     best = {i: LeakMatch(1.0, each.other) for i, each in enumerate(prompts) if each.losing and each.other}
     signatures = np.stack([each.signature for each in prompts]) if prompts else np.zeros((0, WORDS), np.uint32)
     for at in range(0, WORDS, BAND):

@@ -1,4 +1,4 @@
-"""Examples that mean nearly the same, by their embeddings (SemDeDup); what would go is found and shown."""
+"""Examples that mean nearly the same, by their embeddings (SemDeDup): the ones to remove are found and shown."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(job: CurationJob, report: CurationReport) -> None:
-    """Leaves one finding for each example that goes; `group` is the position of the one that stays for it."""
+    """Stores one finding for each example to remove; `group` is the position of the one that stays for it."""
     total = job.version.counts.get("examples", 0)
     vectors = model_measures.embeddings(job, job.params["embeddings"], report)
     places = np.flatnonzero(~np.isnan(vectors[:, 0])) if vectors.size else np.array([], np.int64)

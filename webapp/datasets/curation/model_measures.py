@@ -1,4 +1,4 @@
-"""Numbers that need a model's weights: read from jobs that have measured them, of which an app above this one tells."""
+"""Numbers that need a model's weights: read from finished jobs, which another app registers here."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ SOURCES: dict[Kind, MeasureSource] = {}
 
 
 def chosen(given: dict[str, Any], kind: Kind) -> int:
-    """The job that `given` names. Raises Invalid; whether it is there is seen when it is read."""
+    """The job that `given` names. Raises Invalid; whether the job exists is checked when it is read."""
     job = given.get(kind)
     if not isinstance(job, int) or isinstance(job, bool) or not 0 < job < 2**63:
         raise Invalid("A finished job is needed.", {f"params.{kind}": "must be the number of a finished job"})

@@ -1,7 +1,7 @@
-"""Which prompts of one version are nearly the same as one that is trained on in another, or in the same one.
+"""Finds the prompts of one version that are nearly the same as a prompt in train of another version, or of the same one.
 
-By MinHash, as `duplicates` finds them. What is tried is taken BLOCK prompts at a time, and what is trained on streams past
-each block: memory is that of one block (25 MB) and of the packed columns (25 bytes an example), however large the versions are.
+By MinHash, like `duplicates`. The tried prompts are taken BLOCK at a time, and the trained ones stream past each block: the memory is that
+of one block (25 MB) and of the packed columns (25 bytes an example), for versions of any size.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ Positions = NDArray[np.int64]
 
 
 def look(trained_id: int, tried_id: int, side: str) -> None:
-    """For a worker: searches and keeps what it found. A version that is gone is nobody's any more."""
+    """For a worker: searches and stores the result. Nothing happens if a version was deleted."""
     rows = DatasetVersion.objects.select_related("dataset").in_bulk([trained_id, tried_id])
     if len(rows) < len({trained_id, tried_id}):
         return
@@ -44,7 +44,7 @@ def look(trained_id: int, tried_id: int, side: str) -> None:
 
 
 def search(trained: DatasetVersion, tried: DatasetVersion, side: str = HELDOUT) -> dict[str, Any]:
-    """The fields of `near_leaks.Near` beside its sides. Prompts that are the very same are left to `leaks`."""
+    """The fields of `near_leaks.Near` besides its sides. Identical prompts are left to `leaks`."""
     columns = packed.split_columns({trained.pk, tried.pk})
     here, there = columns[trained.pk], columns[tried.pk]
     training = ~here.heldout
@@ -70,7 +70,7 @@ Signed = tuple[int, Signatures]
 
 
 class _Index:
-    """The signatures of some prompts, sorted by each band, with the likest that was seen of each."""
+    """The signatures of some prompts, sorted by each band, with the most similar one found for each."""
 
     def __init__(self, block: list[Signed]) -> None:
         self.positions = np.array([position for position, _ in block], np.int64)
@@ -97,7 +97,7 @@ class _Index:
                 self._by[alike[better]] = part[i][0]
 
     def first(self, most: int) -> list[tuple[int, int, float]]:
-        """(position of what is tried, position of what is trained on, similarity) of the first that are near."""
+        """The first similar pairs: (position of the tried prompt, position of the trained one, similarity)."""
         places = np.flatnonzero(self.best >= THRESHOLD)[: max(0, most)].tolist()
         return [(int(self.positions[i]), int(self._by[i]), float(self.best[i])) for i in places]
 

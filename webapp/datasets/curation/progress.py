@@ -1,4 +1,4 @@
-"""How a curation job tells how far it is, and keeps what it found."""
+"""Progress and results of a curation job."""
 
 from django.db import transaction
 
@@ -30,7 +30,7 @@ CURATION = jobs.JobKind(
 
 
 class CurationReport(jobs.JobReport[CurationJob]):
-    """Gathers findings in batches as well."""
+    """Also gathers findings in batches."""
 
     def __init__(self, job: CurationJob) -> None:
         super().__init__(CURATION, job)

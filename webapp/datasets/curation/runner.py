@@ -13,7 +13,7 @@ from .progress import CURATION, CurationReport
 
 
 def run(job_id: int) -> None:
-    """Raises what is no fault of the job (database away): it stays running and is taken up again."""
+    """Raises errors that are not the job's fault (database away): the job stays running and is taken up again."""
     with CURATION.claimed(job_id) as job:
         if job is not None:
             work = DERIVE if job.kind == CurationJob.Kind.DERIVE else REGISTRY[job.kind].run

@@ -1,6 +1,6 @@
-"""Which examples are worth training on: what would go is found, counted and shown; nothing is removed here.
+"""Selects examples that are worth training on: examples to remove are found, counted and shown; nothing is removed here.
 
-What an example lacks says nothing against it: one without the number that a step goes by stays, and is counted.
+A missing value never removes an example: an example without the number of a step stays, and is counted.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def shortest_params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def shortest(job: CurationJob, report: CurationReport) -> None:
-    """The examples whose responses are the shortest on average; of equally long ones the first go."""
+    """Finds the examples with the shortest responses on average; among equal ones the first are removed."""
     lengths = packed.columns(job.version)["response_length"]
     known = np.flatnonzero(~np.isnan(lengths))
     order = known[np.argsort(lengths[known], kind="stable")]
@@ -53,7 +53,7 @@ def balance_params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def balance(job: CurationJob, report: CurationReport) -> None:
-    """From each domain that has more examples than asked for, as many as are too much, drawn at random."""
+    """Finds, in each domain with more examples than requested, the surplus, drawn at random."""
     held = packed.columns(job.version)
     codes, values = held["domain"], held.values("domain")
     domains = {name: np.flatnonzero(codes == code) for code, name in enumerate(values) if name}
@@ -80,7 +80,7 @@ def hardest_params(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def hardest(job: CurationJob, report: CurationReport) -> None:
-    """The examples that are easy for the model even at their hardest window; of equally easy ones the first go."""
+    """Finds the examples that are easy for the model even at their hardest window; among equal ones the first are removed."""
     scores = model_measures.perplexities(job, job.params["log_probs"], job.params["window"], report)
     known = np.flatnonzero(~np.isnan(scores))
     order = known[np.argsort(scores[known], kind="stable")]

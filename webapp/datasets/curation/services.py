@@ -25,8 +25,8 @@ def derive(
     job: CurationJob | None = None,
     note: str = "",
 ) -> CurationJob:
-    """A queued job that makes the next version: what the filters leave (`keep`), or everything else, or the version
-    without what `job` found. Raises Invalid when neither filters nor job say what to remove."""
+    """Queues a job that makes the next version: the examples that the filters leave (`keep`), or all others, or the version without the
+    findings of `job`. Raises Invalid when neither filters nor job say what to remove."""
     if job is None and not filters.narrow:
         raise Invalid("No filter is set, so nothing would be removed.", {"filters": "narrow nothing"})
     if job and job.state != CurationJob.State.FINISHED:
@@ -36,7 +36,7 @@ def derive(
 
 
 def curate(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
-    """A queued job that looks for something in the version and changes nothing. Raises Invalid at `kind`, `params`."""
+    """Queues a job that searches the version and changes nothing. Raises Invalid at `kind`, `params`."""
     if kind not in REGISTRY:
         raise Invalid("There is no such check.", {"kind": f"must be one of {', '.join(REGISTRY)}"})
     return _queued(membership, version, kind, REGISTRY[kind].params(params))

@@ -1,4 +1,4 @@
-"""Rubrics that look wrong by their words alone: the hints that an author sees, over a whole version."""
+"""Rubrics that look wrong by their words alone: the hints that an author sees, for a whole version."""
 
 from collections import Counter
 from typing import Any
@@ -48,7 +48,7 @@ def run(job: CurationJob, report: CurationReport) -> None:
 
 
 def rubric_hints(rubric: Rubric | None) -> list[dict[str, Any]]:
-    """What looks wrong in the rubric by its words: code, message, and the text of the criterion it is about, if of one."""
+    """The hints about the rubric's words: code, message, and the text of the criterion concerned, if it is one."""
     if rubric is None:
         return []
     texts = [criterion.text for criterion in rubric.criteria]

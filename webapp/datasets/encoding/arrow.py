@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def texts(values: Iterable[str]) -> pa.StringArray:
-    """Raises ValueError for half a character."""
+    """An Arrow array of texts. Raises ValueError for half a surrogate pair."""
     each = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, each)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(each), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(each))])

@@ -1,7 +1,6 @@
-"""Rows in the binary form of Postgres' COPY: a third of the server's work is parsing text that we have taken apart already.
+"""Rows in the binary form of Postgres' COPY: parsing text takes a third of the server's work.
 
-A column is written as its length and its bytes, missing values as length -1 (Postgres documentation, COPY, "Binary
-Format").
+A column is written as its length and its bytes, missing values as length -1 (Postgres documentation, COPY, "Binary Format").
 """
 
 import json
@@ -53,7 +52,7 @@ def _real(value: float | None) -> bytes:
 
 
 class CellCache(dict[Any, bytes]):
-    """The cells of values that come again and again, each written once: looked up, one takes a quarter of the time."""
+    """The cells of values that come often, each made once: a look-up takes a quarter of the time."""
 
     def __init__(self, write: Callable[[Any], bytes]) -> None:
         self._write = write

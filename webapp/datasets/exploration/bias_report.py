@@ -1,4 +1,4 @@
-"""How much the surface of an answer gives its label away: length, format and tone of the judged pairs."""
+"""How much the surface of an answer predicts its label: length, format and tone of the judged pairs."""
 
 from dataclasses import dataclass
 

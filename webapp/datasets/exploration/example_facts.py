@@ -1,4 +1,4 @@
-"""What other apps know of an example: they stand above this one, so they say it here and are asked in turn."""
+"""Facts of an example that other apps know: these apps are above this one, so they register a function here."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ..models import Example
 
 @dataclass(frozen=True)
 class ExampleFact:
-    """One line on the example's page: what it is, where it leads, and what there is to say in short."""
+    """One line on the example's page: its title, its link, and a short text."""
 
     kind: str
     title: str
@@ -21,7 +21,7 @@ _providers: list[Provider] = []
 
 
 def provide(provider: Provider) -> Provider:
-    """Registers what an app knows; called once, when the app is ready. It may cost a constant number of queries."""
+    """Registers an app's function; called once, when the app is ready. It may cost a constant number of queries."""
     if provider not in _providers:
         _providers.append(provider)
     return provider

@@ -1,4 +1,4 @@
-"""Narrowing and counting the examples of a version: packed columns for everything but words, an index for those."""
+"""Filters and counts the examples of a version: packed columns for everything but words, an index for those."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,14 +19,14 @@ BARS = 24
 
 
 def positions(version: DatasetVersion, filters: Filters, after: int = -1, most: int = 51) -> list[int]:
-    """The first `most` positions behind `after` that the filters leave, in the version's order."""
+    """The first `most` positions after `after` that the filters leave, in the version's order."""
     if filters == Filters():
         return list(range(after + 1, min(after + 1 + most, version.counts.get("examples", 0))))
     return [int(each) for each in all_positions(version, filters, after)[:most]]
 
 
 def all_positions(version: DatasetVersion, filters: Filters, after: int = -1) -> Positions:
-    """Every position behind `after` that the filters leave, in order."""
+    """Every position after `after` that the filters leave, in order."""
     held = packed.columns(version)
     kept = _and(packed.mask(held, filters), _spoken(version, held, filters))
     if filters.reach or filters.pass_rate or filters.probe is not None:
@@ -37,7 +37,7 @@ def all_positions(version: DatasetVersion, filters: Filters, after: int = -1) ->
 
 
 def _spoken(version: DatasetVersion, held: packed.Columns, filters: Filters) -> packed.Mask | None:
-    """Which positions hold every word of the search; None if nothing is searched for."""
+    """The positions that have every word of the search; None without a search."""
     if not filters.text.strip():
         return None
     asked = tokenizer.terms(filters.text)
@@ -48,7 +48,7 @@ def _spoken(version: DatasetVersion, held: packed.Columns, filters: Filters) -> 
 
 
 def _passed(found: probes.Passed, filters: Filters) -> packed.Mask | None:
-    """Which positions have such a pass rate; None if none is asked for."""
+    """The positions with such a pass rate; None without this filter."""
     kept = found.reach(filters.reach) if filters.reach else None
     return _and(kept, packed.within(found.rate, filters.pass_rate, False) if filters.pass_rate else None)
 
@@ -58,7 +58,7 @@ def _and(one: packed.Mask | None, other: packed.Mask | None) -> packed.Mask | No
 
 
 def removed(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> Positions:
-    """The positions that go, in order: what `job` found, or what the filters do not leave (`keep` False: leave)."""
+    """The positions to remove, in order: the findings of `job`, or those that the filters do not leave (`keep` False: leave)."""
     if job:
         found = job.findings.filter(removes=True).values_list("position", flat=True)
         return np.unique(np.fromiter(found.iterator(), np.int64))
@@ -85,7 +85,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class ColumnHistogram:
-    """One column. `missing` examples of those left have no value in it."""
+    """One column. `missing`: examples among those left that have no value in it."""
 
     name: str
     label: str
@@ -98,8 +98,8 @@ SHOWN = ("length", "ratio", "criteria", "strength", "prompt_length", "agreement"
 
 
 def histograms(version: DatasetVersion, filters: Filters) -> list[ColumnHistogram]:
-    """The columns that hold more than one value, each narrowed by all filters but its own, so that a chosen bar can
-    be changed for its neighbour."""
+    """The columns with more than one value, each narrowed by all filters but its own, so that a person can move from a chosen bar to its
+    neighbour."""
     held = packed.columns(version)
     spoken = _spoken(version, held, filters)
     passed = probes.passed(version, filters)
@@ -126,7 +126,7 @@ class _Bins:
 
 
 def _bins(values: Array, name: str) -> _Bins | None:
-    """None if the column holds less than two values."""
+    """The bars; None if the column has less than two values."""
     whole = RANGES[name][2]
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     known = values[~missing]
@@ -152,7 +152,7 @@ def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) ->
 
 
 def _within(ends: Range, chosen: Range | None) -> bool:
-    """Whether the bar lies in the range that is chosen, which may be of several bars."""
+    """Whether the bar lies in the chosen range, which may span several bars."""
     if chosen is None:
         return False
     (low, high), (least, most) = ends, chosen
@@ -161,7 +161,7 @@ def _within(ends: Range, chosen: Range | None) -> bool:
 
 
 def _edges(name: str, low: float, high: float, whole: bool) -> tuple[Array, bool]:
-    """Edges at numbers that people read easily, and whether they grow by factors."""
+    """Edges at round numbers, and whether they grow by factors."""
     if name == "strength":
         return np.array([-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]), False
     if name in ("agreement", "pass_rate"):

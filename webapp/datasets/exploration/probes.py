@@ -1,7 +1,7 @@
 """Pass rates: which prompts of a version a model solves always, sometimes or never.
 
-A probe belongs to the examples that it asked about. Another version of the dataset has the pass rates of those examples that
-it shares with the probe's own: an example whose content has changed is another one, and nothing is known of it.
+A probe belongs to the examples that it asked about. Another version of the dataset has the pass rates of the examples that it shares with
+the probe's version: an example with changed content is another one, without a pass rate.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,17 +57,17 @@ class Passed:
 
 
 def all_of(dataset_id: int) -> QuerySet[Probe]:
-    """The probes of the dataset, of whichever version, without their columns."""
+    """The probes of the dataset, of any version, without their columns."""
     return Probe.objects.filter(version__dataset=dataset_id).select_related("version").defer(*COUNTS)
 
 
 def of_dataset(dataset_id: int) -> list[Probe]:
-    """The newest of them."""
+    """The newest probes of the dataset."""
     return list(all_of(dataset_id).order_by("-id")[:MOST_SHOWN])
 
 
 def passed(version: DatasetVersion, filters: Filters) -> Passed:
-    """What the filters on pass rates are about. Raises Invalid at `probe`, if the dataset has none of this number."""
+    """The pass rates to which the filters refer. Raises Invalid at `probe`, if the dataset has none of this number."""
     held = packed.columns(version)
     if filters.probe is None:
         return Passed(held["pass_rate"])
@@ -97,13 +97,13 @@ def _read(held: Columns, probe: Probe) -> Passed:
 
 
 def _counts(probe: Probe, name: str, examples: int) -> NDArray[np.uint8]:
-    """By position in the version that was asked. A probe that holds fewer says nothing of the others."""
+    """The counts by position in the version that was asked. A probe with fewer values says nothing of the other examples."""
     held = np.frombuffer(getattr(probe, name), np.uint8)[:examples]
     return np.append(held, np.zeros(examples - len(held), np.uint8))
 
 
 def _places(ids: Array, theirs: Array) -> NDArray[np.int64]:
-    """Where each example stands in the version that was asked; -1 for one that is not in it."""
+    """The position of each example in the version that was asked; -1 for one that is not in it."""
     if not len(theirs):
         return np.full(len(ids), -1)
     order = np.argsort(theirs)
@@ -123,8 +123,8 @@ class VersionPart:
 
 @dataclass(frozen=True)
 class Map:
-    """What a version holds by its pass rates. `parts` are those of REACH; `bars` run from no answer to every answer;
-    `domains` has the counts of `parts` for the most frequent domains."""
+    """The examples of a version by their pass rates. `parts` are those of REACH; `bars` run from no answer to every answer; `domains` has
+    the counts of `parts` for the most frequent domains."""
 
     parts: list[VersionPart]
     bars: list[VersionPart]
@@ -148,7 +148,7 @@ def map_of(version: DatasetVersion, probe: Probe) -> Map:
 
 
 def _bars(found: Passed, about: Mapping[str, str]) -> Iterator[VersionPart]:
-    """None, tenths of those between, all."""
+    """The bars: none, tenths in between, all."""
     between = found.reach("learnable")
     yield VersionPart("0", int(found.reach("out").sum()), {**about, "reach": "out"})
     for tenth in range(10):
@@ -186,7 +186,7 @@ class Rate:
 
 
 def of_example(row: Example) -> list[Rate]:
-    """What the newest probes say of the example, if they asked about it."""
+    """The pass rates of the example in the newest probes, if they asked about it."""
     probes = of_dataset(row.dataset_id)
     asked = {probe.version_id for probe in probes}
     members = VersionMember.objects.filter(example=row, version__in=asked)

@@ -13,7 +13,7 @@ from ..models import Dataset, SavedView
 
 @transaction.atomic
 def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filters) -> SavedView:
-    """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
+    """Stores the filters under a name, replacing a view of this name. Raises Invalid at `name` or `filters`."""
     name = one_line(name, 80, "The view needs a name.")
     if not filters.narrow:
         raise Invalid("No filter is set, so there is nothing to save.", {"filters": "narrow nothing"})

@@ -1,4 +1,4 @@
-"""How people annotated what a version rests on. The app that annotates says so: this one knows of no project."""
+"""How people annotated the data of a version. The app of annotation registers this: this app knows of no project."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from ..models import DatasetVersion
 
 @dataclass(frozen=True)
 class Annotated:
-    """What stands in one project now: `answers` to `tasks`, by `people`, between `first` and `last`. `least` and `most` are the answers
-    of a task. `guidelines` are the numbers of the versions that people worked by; empty if they had none."""
+    """The present answers of one project: `answers` to `tasks`, by `people`, between `first` and `last`. `least` and `most` are the answers
+    of a task. `guidelines` are the numbers of the versions by which people worked; empty if they had none."""
 
     project: str
     kind: str
@@ -21,7 +21,7 @@ class Annotated:
     least: int
     most: int
     suggested: int
-    """Answers before which a model's view was shown; `suggested_by` are whose."""
+    """Answers before which a model's view was shown; `suggested_by` lists the sources of the views."""
     suggested_by: tuple[str, ...]
     first: date
     last: date
@@ -29,7 +29,7 @@ class Annotated:
 
 Asked = Callable[[DatasetVersion, list[int]], list[Annotated]]
 ANNOTATED: list[Asked] = []
-"""Each says how the projects with these ids annotated, for a version of the same workspace."""
+"""Functions that each return how the projects with these ids annotated, for a version of the same workspace."""
 
 
 def of(version: DatasetVersion, line: list[dict[str, object]]) -> list[Annotated]:

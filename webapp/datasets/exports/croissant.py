@@ -1,7 +1,6 @@
 """Croissant metadata of an exported version, with its part on responsible AI computed from the data.
 
-Croissant 1.0 and its RAI vocabulary 1.0 (MLCommons, http://mlcommons.org/croissant/). Nothing stands here that nobody knows: a property
-that the data do not tell is left out.
+Croissant 1.0 and its RAI vocabulary 1.0 (MLCommons, http://mlcommons.org/croissant/). A property that is unknown is left out.
 """
 
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ ENCODINGS = {"jsonl": "application/jsonlines", "parquet": "application/x-parquet
 
 @dataclass(frozen=True)
 class ExportedFile:
-    """A file of the export: the side of the split that it holds, its place in the archive, its SHA-256 and its size."""
+    """A file of the export: its side of the split, its place in the archive, its SHA-256 and its size."""
 
     split: str
     path: str

@@ -1,4 +1,4 @@
-"""The data card: what a version holds, how far its raters agree, where it comes from, and what may be done with it."""
+"""The data card: the content of a version, the agreement of its raters, its sources, and its permitted use."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ LONGEST_LINE = 100  # versions of the line of descent
 
 
 def build(version: DatasetVersion) -> dict[str, Any]:
-    """As a JSON object. What is not known is null."""
+    """The card as a JSON object. An unknown value is null."""
     dataset = version.dataset
     return {
         "name": dataset.name,
@@ -56,7 +56,7 @@ def labels(version: DatasetVersion) -> dict[str, int]:
 
 
 def line(version: DatasetVersion) -> list[dict[str, Any]]:
-    """The versions it descends from, itself first."""
+    """The versions from which it descends, itself first."""
     held = {each.number: each for each in version.dataset.versions.only("number", "digest", "lineage", "created_at")}
     steps: list[dict[str, Any]] = []
     number = version.number

@@ -46,9 +46,8 @@ FIELDS = {  # of an example, in words, with the count that tells whether a versi
 
 @dataclass(frozen=True)
 class ExportOrder:
-    """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
-    column that lets an import give back the identical version. `imported`: the labels that came with an import, too, and
-    not those of projects alone."""
+    """The request for an export. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the column that
+    lets an import give back the identical version. `imported`: also the labels that came with an import, not only those of projects."""
 
     exporter: Exporter
     kind: Kind = "jsonl"
@@ -59,7 +58,7 @@ class ExportOrder:
 
     @property
     def side(self) -> str | None:
-        """What the examples' own split must be; None for any."""
+        """The required split of an example; None for any."""
         return {"": None, UNSPLIT: ""}.get(self.split, self.split)
 
     @property
@@ -75,7 +74,7 @@ def order(
     archive: bool = False,
     imported: bool = True,
 ) -> ExportOrder:
-    """Raises Invalid at `format`, `file` or `split`."""
+    """The checked request. Raises Invalid at `format`, `file` or `split`."""
     exporter = named(format)
     if exporter is None:
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join(REGISTRY)}"})
@@ -87,8 +86,8 @@ def order(
 
 
 def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
-    """What of a version is not in the file, in words: examples that make no row, and fields that the layout has no
-    place for, unless the column of extras carries them."""
+    """The parts of a version that are not in the file, in words: examples without a row, and fields for which the layout has no place,
+    unless the column of extras has them."""
     counts = version.counts
     lost = []
     if "a rubric" in exporter.needs and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
@@ -107,7 +106,8 @@ def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True)
 
 
 def says_otherwise(exporter: Exporter, version: DatasetVersion) -> list[str]:
-    """What the layout says in another way than we do, in words: it stands in the file, and those who read it take it so."""
+    """The parts that the layout says in another way than we do, in words: the file has them, and its readers understand them in that
+    way."""
     if not exporter.otherwise or not version.counts.get("rubrics"):
         return []
     held, told = packed.columns(version), []
@@ -119,14 +119,14 @@ def says_otherwise(exporter: Exporter, version: DatasetVersion) -> list[str]:
 
 
 def _undecided(version: DatasetVersion) -> int:
-    """Examples whose first judged pair has no better side; a later pair of theirs may have one."""
+    """The number of examples whose first judged pair has no better side; a later pair of theirs may have one."""
     strength = packed.columns(version)["strength"]
     return int((np.isnan(strength) | (strength == 0)).sum())
 
 
 def _unanswered(version: DatasetVersion) -> int:
-    """Examples without a better side in their first judged pair, an only response or a reference. Whether there is a
-    reference is in the text alone, which is not searched through in a large version."""
+    """The number of examples without a better side in their first judged pair, a single response or a reference. Only the text tells
+    whether there is a reference, and the texts of a large version are not searched."""
     rows = version.members.filter(Q(example__strength=None) | Q(example__strength=0)).exclude(example__response_count=1)
     if version.counts.get("examples", 0) <= SEARCHED:
         rows = rows.exclude(example__canonical__contains='"reference":')
@@ -134,13 +134,13 @@ def _unanswered(version: DatasetVersion) -> int:
 
 
 def is_empty(exporter: Exporter, version: DatasetVersion) -> bool:
-    """Whether it is sure that no example has a row; the split is not looked at."""
+    """Whether it is certain that no example has a row; the split is not considered."""
     needs, counts = exporter.needs, version.counts
     return (PAIR in needs and not counts.get("preferences")) or ("a rubric" in needs and not counts.get("rubrics"))
 
 
 def refuse_empty(version: DatasetVersion, asked: ExportOrder) -> None:
-    """Raises Invalid at `format` if the file would have no row and say nothing about why."""
+    """Raises Invalid at `format` if the file would have no row and give no reason."""
     if is_empty(asked.exporter, version):
         why = f"needs examples with {asked.exporter.needs}, and this version has none"
         raise Invalid("The file would be empty.", {"format": why})
@@ -164,7 +164,7 @@ def _data(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _native(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
-    """The stored text itself, not read and written again."""
+    """The stored text itself, without parsing it."""
     lines = queries.stream_canonical(version, split=asked.side)
     while rows := list(islice(lines, BATCH)):
         yield "".join(line + "\n" for _, line in rows).encode()
@@ -178,7 +178,7 @@ def _signed(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _examples(version: DatasetVersion, asked: ExportOrder) -> Iterator[tuple[Example, str]]:
-    """Each example that is asked for, with its canonical text."""
+    """Each requested example, with its canonical text."""
     for _, line in queries.stream_canonical(version, split=asked.side):
         example = Example.model_validate_json(line)
         if not asked.imported and (signed := label_origin.without_imported(example)) is not example:
@@ -194,7 +194,7 @@ def _rows(version: DatasetVersion, asked: ExportOrder) -> Iterator[Row]:
 
 
 def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
-    """The rows of one example, whose canonical text is `line`; the first of them with what the layout cannot say."""
+    """The rows of one example, whose canonical text is `line`; the first row has what the layout cannot say."""
     if exporter is NATIVE or not exporter.importer or not extras:
         yield from exporter.rows(example)
         return
@@ -203,7 +203,7 @@ def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True
 
 
 def _extras(row: Row, line: str, exporter: Exporter) -> str:
-    """The changes to what the importer makes of the row; the whole example if it would refuse the row, as one whose
+    """The changes to the importer's result for the row; the whole example if the importer would refuse the row, for instance because its
     two texts are the same."""
     importer = IMPORTERS[exporter.importer or ""]
     try:
@@ -220,7 +220,7 @@ def _jsonl(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 class _Sink:
-    """A file that only grows, emptied as it is read."""
+    """A file that only grows, and is emptied as it is read."""
 
     closed = False
 
@@ -238,7 +238,7 @@ class _Sink:
         return self._at
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: no data is buffered."""
 
     def seekable(self) -> bool:
         return False
@@ -279,8 +279,8 @@ def _schema(asked: ExportOrder) -> pa.Schema | None:
 
 
 def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
-    """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names.
-    Loaded as one, the held-out examples would be trained on. Beside it its Croissant metadata, with the digests of the files."""
+    """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names. In one file, the
+    held-out examples would be trained on too. The archive also has Croissant metadata, with the digests of the files."""
     sink, files = _Sink(), list[croissant.ExportedFile]()
     told = data_card.build(version)
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -304,7 +304,7 @@ def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 
 
 def _columns(asked: ExportOrder) -> pa.Schema | None:
-    """The columns of the layout's file; None if its rows are of no one shape."""
+    """The columns of the layout's file; None if its rows have no common shape."""
     if asked.kind == "jsonl" and asked.exporter is NATIVE:
         return None  # the examples themselves, and not the table of texts that its Parquet file is
     return _schema(asked)

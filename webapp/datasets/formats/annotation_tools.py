@@ -1,7 +1,7 @@
-"""What exports of annotation tools have in common: texts by name, and what each person answered to each question.
+"""The common part of exports of annotation tools: texts by name, and what each person answered to each question.
 
-Every answer is kept as it was given in `meta.answers`. Beside that, an answer that plainly names one of two texts
-becomes a preference, and a text by the same person its reason; numbers become ratings. What is not plain is not guessed.
+Every answer is kept as it was given in `meta.answers`. An answer that clearly names one of two texts also becomes a preference, and a text
+by the same person its reason; numbers become ratings. Unclear answers are not guessed.
 """
 
 import re
@@ -48,7 +48,7 @@ class RaterAnswer:
 
 
 def example(key: str, source: str, fields: Row, answers: list[RaterAnswer], meta: Row) -> dict[str, Any]:
-    """The data of one example. Raises BadRow when there is no text at all."""
+    """The data of one example. Raises BadRow if there is no text at all."""
     texts = {name: value for name, value in fields.items() if _is_text(value)}
     if not texts:
         raise BadRow("", "holds no text that could be shown")
@@ -86,7 +86,7 @@ def _is_number(value: Any) -> bool:
 
 
 def two_sides(texts: Iterable[str]) -> tuple[str, str] | None:
-    """The two names that differ in nothing but A and B, 1 and 2, left and right, ...; None if there is no such pair."""
+    """The two names that differ only in A and B, 1 and 2, left and right, ...; None if there is no such pair."""
     names = {name.lower(): name for name in texts}
     for first, second in SIDES:
         for lower, name in names.items():
@@ -119,7 +119,7 @@ def _plain(value: Any) -> str:
 
 
 def _preferences(answers: list[RaterAnswer], sides: tuple[str, str]) -> list[Row]:
-    """One for each person who named a side; who named two different ones named none."""
+    """A preference for each person who named a side; a person who named two different ones has none."""
     found: dict[str, list[Row]] = defaultdict(list)
     reasons: dict[str, list[Row]] = defaultdict(list)
     for each in answers:
@@ -136,7 +136,7 @@ def _preferences(answers: list[RaterAnswer], sides: tuple[str, str]) -> list[Row
 
 
 def verdict(value: Any, sides: tuple[str, str]) -> Row | None:
-    """Strength or verdict that a short answer such as `A`, `left`, `B is much better`, `tie` states; None for any other."""
+    """The strength or verdict of a short answer such as `A`, `left`, `B is much better`, `tie`; None for any other."""
     if not isinstance(value, str):
         return None
     if value in sides:

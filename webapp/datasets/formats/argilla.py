@@ -95,7 +95,7 @@ def _rater(given: Row) -> str:
 
 
 def _submitted(given: Any) -> bool:
-    """Drafts and discarded answers are not what anybody said."""
+    """Whether the answer was submitted: drafts and discarded answers do not count."""
     return (
         isinstance(given, dict)
         and given.get("status", "submitted") == "submitted"

@@ -1,9 +1,8 @@
-"""What an exporter is: a named way to write examples as rows of a layout that others read.
+"""The base of exporters: a named way to write examples as rows of a layout that other programs read.
 
-Layouts of others have no place for everything an example holds. If our importer reads the layout back, each row
-carries a column `touchstone`: what the importer would otherwise miss, as changes to what it makes of the row. So texts
-that were edited in the file stay edited, and an untouched file comes back as the identical version. Trainers ignore
-columns that they do not know; `extras=false` leaves it out.
+Other layouts have no place for all fields of an example. If our importer can read the layout, each row has a column `touchstone`: the
+missing parts, as changes to the importer's result for the row. So texts that were edited in the file stay edited, and an untouched file
+comes back as the identical version. Trainers ignore columns that they do not know; `extras=false` leaves it out.
 """
 
 import json
@@ -47,7 +46,7 @@ def messages(example: Example) -> list[dict[str, str]]:
 
 
 def asked(example: Example) -> str:
-    """The prompt as one text; turns of a conversation are named and stand apart."""
+    """The prompt as one text; the turns of a conversation are named and separated."""
     if len(example.prompt) == 1:
         return example.prompt[0].content
     return "\n\n".join(f"{message.role}: {message.content}" for message in example.prompt)
@@ -58,8 +57,7 @@ def compact(value: Any) -> str:
 
 
 def facts(example: Example, labelled_by: list[str]) -> Row:
-    """The columns that every layout of ours has beside its own. `labelled_by`: whose the labels of the row are, see
-    `labels`."""
+    """The columns that all our layouts have besides their own. `labelled_by`: the origins of the row's labels, see `label_origin`."""
     told = {"split": example.split, "group": example.group, "domain": example.domain, "source": example.source}
     return {"key": example.key, **told, LABELLED_BY: labelled_by}
 

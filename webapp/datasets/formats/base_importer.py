@@ -1,4 +1,4 @@
-"""What an importer is: a named way to read one kind of file as examples."""
+"""The base of importers: a named way to read one kind of file as examples."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,8 +16,7 @@ DEFAULT_HELDOUT_SHARE = 0.1
 
 @dataclass
 class Tally:
-    """How many rows of a file have been read, those included that are passed over: the first `taken`, and those read while it is
-    `passing`."""
+    """The number of rows of a file that were read, including skipped ones: the first `taken`, and those read while it is `passing`."""
 
     taken: int = 0
     rows: int = 0
@@ -28,7 +27,7 @@ NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
 
 
 class Beside(Protocol):
-    """The file that is read, and the files that came with it: its folder, or the archive it lies in."""
+    """The file that is read, and the files that came with it: its folder, or its archive."""
 
     @property
     def name(self) -> str:
@@ -43,12 +42,12 @@ class Beside(Protocol):
         """The names of the files beside it in its folder, if they were given together."""
 
     def rows(self, name: str) -> Iterator[Row]:
-        """The good rows of the file of that name; none if there is no such file. The name is one in the same folder, or one
-        above it: `../header.json`."""
+        """The good rows of the file of that name; none if there is no such file. The file is in the same folder, or one above it:
+        `../header.json`."""
 
 
 class Alone:
-    """A file of which nothing but its name is known."""
+    """A file of which only the name is known."""
 
     together = False
     names: tuple[str, ...] = ()
@@ -86,11 +85,11 @@ class Importer:
     unsaid: bool = False
 
     def sniff(self, head: FileHead) -> float:
-        """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
+        """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide the format."""
         return sum(map(self.knows, head.rows)) / len(head.rows) if head.rows else 0.0
 
     def converter(self, beside: Beside) -> Convert:
-        """What turns rows of one file into the data of examples. Raises OSError when a file beside it cannot be read."""
+        """The function that turns rows of one file into the data of examples. Raises OSError if a file beside it cannot be read."""
         if self.bind:
             return self.bind(beside)
         if self.convert is None:
@@ -100,7 +99,7 @@ class Importer:
     def read(
         self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
     ) -> Iterator[tuple[int, Example | RowProblem]]:
-        """(line number, example or problem) for every row that says something new; memory does not grow with the file."""
+        """(line number, example or problem) for every row with new content; memory does not grow with the file."""
         found = self.each(stream, name, mapping or {}, beside or Alone(name), Tally())
         return ((line, given) for line, given in found if given is not None)
 

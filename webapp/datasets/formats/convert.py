@@ -17,7 +17,7 @@ Convert = Callable[[Row, Mapping], dict[str, Any]]
 
 
 def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
-    """The row as an example. Raises nothing for any row: what is wrong with it comes back as a problem."""
+    """The row as an example. It never raises: an error in the row is returned as a problem."""
     try:
         data = convert(row, mapping)
         found = plain_pairs.pair(data) or Example.model_validate(data)

@@ -12,14 +12,14 @@ from webapp.files.records import BadRow, Row
 from ..bounds import MAX_LABEL
 
 UNSAID = "unsaid"
-"""In `meta`: what a row says that an example cannot, each in words; imports of formats that give it count it."""
+"""In `meta`: the parts of a row that an example cannot hold, each in words; imports of formats that set it count it."""
 CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
 CHOSEN: list[dict[str, Any]] = [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}]
 
 
 def content_key(*parts: object) -> str:
-    """A key for rows without one: the same content has the same key in every file and version. Raises ValueError for
-    what no JSON can hold, such as half a character."""
+    """A key for rows without one: the same content has the same key in every file and version. Raises ValueError for content that JSON
+    cannot hold, such as half a surrogate pair."""
     return sha256(to_json(parts)).hexdigest()[:20]
 
 
@@ -46,8 +46,8 @@ LABELS = ("group", "domain", "source")
 
 
 def labels(row: Row) -> tuple[dict[str, str], set[str]]:
-    """What the columns `split`, `group`, `domain` and `source` say of an example, and which of them were read: only a text
-    short enough for a label is one, and a split that names neither side stays where it is."""
+    """The labels in the columns `split`, `group`, `domain` and `source`, and which of these were read: only a short text is a label, and a
+    split that names neither side is not read."""
     found = {name: row[name] for name in LABELS if isinstance(row.get(name), str) and 0 < len(row[name]) <= MAX_LABEL}
     if (side := side_of(row.get("split", ""))) is not None:
         found["split"] = side
@@ -55,7 +55,7 @@ def labels(row: Row) -> tuple[dict[str, str], set[str]]:
 
 
 def text_of(row: Row, field: str) -> str:
-    """The string at `field`. Raises BadRow when it is missing or something else."""
+    """The string at `field`. Raises BadRow if it is missing or something else."""
     if field not in row or row[field] is None:
         raise BadRow(field, "is missing")
     value = row[field]
@@ -101,7 +101,7 @@ def pair(chosen: str, rejected: str) -> Row:
 
 
 def rest(row: Row, used: set[str]) -> dict[str, Any]:
-    """Everything of the row that has no place of its own, so that nothing is lost."""
+    """All fields of the row without a place of their own, so that nothing is lost."""
     return {key: value for key, value in row.items() if key not in used and value is not None}
 
 
@@ -111,12 +111,12 @@ def criteria(texts: Iterable[str], kind: str = "principle") -> list[Row]:
 
 
 def not_given(what: str, file: str) -> str:
-    """Stands where a text should: people who see it learn where the text is, and nobody takes an id for an answer."""
+    """A text in place of a missing one: it tells people where the text is, so that nobody takes an id for an answer."""
     return f"[{what}: its text is in {file}, which was not imported together with this file]"
 
 
 def one_of(row: Row, field: str, values: Mapping[Any, Any]) -> Any:
-    """What `values` says for the row's value. Raises BadRow, listing what there is, for any other."""
+    """The entry of `values` for the row's value. Raises BadRow, listing the entries, for any other."""
     value = row.get(field)
     if not isinstance(value, Hashable) or value not in values:
         known = ", ".join(map(str, values))
@@ -125,7 +125,7 @@ def one_of(row: Row, field: str, values: Mapping[Any, Any]) -> Any:
 
 
 def objects(row: Row, field: str) -> list[Row]:
-    """The list of objects at `field`. Raises BadRow when it is missing, empty or something else."""
+    """The list of objects at `field`. Raises BadRow if it is missing, empty or something else."""
     value = row.get(field)
     if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
         raise BadRow(field, "is missing" if value is None else "must be a list of objects with at least one")

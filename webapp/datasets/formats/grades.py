@@ -1,4 +1,4 @@
-"""The grades that an example brings in `meta`. Without Django: processes that compute what people write read it too."""
+"""The grades in the `meta` of an example. Without Django, because processes outside of it read this too."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +8,8 @@ MET = {"met": True, "not_met": False}
 
 
 def graded(meta: dict[str, Any]) -> Votes:
-    """What people and judges said of each response and criterion: `meta.verdicts`, as imports of graded files leave
-    them, and the grades of published annotation, wherever they stand in `meta.annotation`."""
+    """The grades by people and judges of each response and criterion: `meta.verdicts`, from imports of graded files, and the grades of
+    published annotation, anywhere in `meta.annotation`."""
     votes: Votes = {}
     for each in _dicts(meta.get("verdicts")):
         for verdict in _dicts(each.get("verdicts")):

@@ -33,7 +33,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _preferences(row: Row) -> list[Row]:
-    """One for each annotator, in the file's order; if the file gives none, the overall one."""
+    """A preference for each annotator, in the file's order; if the file gives none, the overall one."""
     given = row.get("individual_preference") or []
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         raise BadRow("individual_preference", "must be a list of preferences with score and reasoning")
@@ -44,7 +44,7 @@ def _preferences(row: Row) -> list[Row]:
 
 
 def _individual(each: Row, index: int) -> Row:
-    """The reasoning compares; feedback on one response is a reason about that response."""
+    """A preference of one annotator. Reasoning compares the responses; feedback on one response is a reason about that response."""
     texts = (("reasoning", None), ("feedback1", "a"), ("feedback2", "b"))
     reasons = [
         {"text": each[name].strip()} | ({"response": side} if side else {})

@@ -22,7 +22,7 @@ def _is_transcript(value: Any) -> bool:
 
 
 def turns(transcript: str, field: str) -> list[dict[str, str]]:
-    """The transcript as messages. Raises BadRow when it does not start with a human's turn."""
+    """The transcript as messages. Raises BadRow if it does not start with a human's turn."""
     parts = TURN.split(transcript)
     if len(parts) < 3 or parts[0].strip() or parts[1] != "Human":
         raise BadRow(field, "must be a transcript that starts with 'Human:'")
@@ -43,7 +43,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _shared(chosen: list[dict[str, str]], rejected: list[dict[str, str]]) -> int:
-    """How many leading turns are the prompt of both: they are equal, and the last of them is the human's."""
+    """The number of leading turns that are the prompt of both: they are equal, and the last of them is the human's."""
     shared = 0
     for left, right in zip(chosen, rejected, strict=False):
         if left != right:

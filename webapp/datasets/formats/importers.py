@@ -78,13 +78,13 @@ TRACES = frozenset(module.IMPORTER.name for module in (openai, anthropic, inspec
 
 
 def head_of(path: Path, name: str) -> FileHead:
-    """The first rows of the file that can be read. Raises OSError."""
+    """The first readable rows of the file. Raises OSError."""
     bundle = Bundle(path, name)
     return bundle.head(bundle.names[0]) if bundle.names else FileHead(name, ())
 
 
 def detect(head: FileHead) -> Importer:
-    """The importer that is surest of the file; the plain table when none knows it."""
+    """The importer with the highest confidence; the plain table if none knows the file."""
     return max(REGISTRY.values(), key=lambda importer: importer.sniff(head))
 
 

@@ -1,7 +1,7 @@
-"""JudgeBench (Tan et al., 2024): pairs with a label that is right or wrong, and what judges decided in both orders.
+"""JudgeBench (Tan et al., 2024): pairs with a right or wrong label, and judges' decisions in both orders.
 
-Three kinds of rows: pairs; recorded decisions; rationales. The last two name a pair by its id; the texts come from the
-files of pairs beside them. `decision_BA` is given in swapped order and is turned back here.
+Three kinds of rows: pairs; recorded decisions; rationales. The last two name a pair by its id; the texts come from the files of pairs
+beside them. `decision_BA` is given in swapped order and is turned back here.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ def aside(row: Row) -> bool:
 
 
 def bind(beside: Beside) -> Convert:
-    """The converter of one file; files beside it are read when a row first needs them."""
+    """The converter of one file; it reads the files beside it when a row first needs them."""
     pairs: dict[str, Row] = {}
     decisions: dict[str, list[Row]] = {}
 
@@ -123,7 +123,7 @@ def _label(row: Row) -> dict[str, Any]:
 
 
 def _decided(row: Row) -> list[dict[str, Any]]:
-    """The judge's two decisions, in the frame of A and B. If it gave none that could be read, it could not assess."""
+    """The judge's two decisions, in the frame of A and B. If it gave no readable one, it could not assess."""
     first, second = one_of(row, "decision_AB", STRENGTH), one_of(row, "decision_BA", STRENGTH)
     judge = f"{row.get('judge_name')}:{row.get('judge_model')}"
     return [_judged(f"{judge} AB", first), _judged(f"{judge} BA", None if second is None else -second)]

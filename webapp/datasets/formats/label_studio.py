@@ -65,7 +65,7 @@ def _rater(value: Any) -> str:
 
 
 def _answers(result: Any, rater: str) -> list[RaterAnswer]:
-    """What one control says; spans and the like stay as the tool wrote them."""
+    """The answers of one control; spans and the like stay as the tool wrote them."""
     if not isinstance(result, dict) or not isinstance(result.get("value"), dict):
         return []
     question, value = str(result.get("from_name") or ""), result["value"]
@@ -79,7 +79,7 @@ def _answers(result: Any, rater: str) -> list[RaterAnswer]:
 
 
 def _flat(rows: list[Row]) -> dict[str, Any]:
-    """The columns that are equal in all rows are the task's, the others are answers; a lone row's short ones are."""
+    """Columns that are equal in all rows belong to the task, the others are answers; in a single row, the short ones are answers."""
     names = dict.fromkeys(name for row in rows for name in row if name not in STAMPS)
     answers, fields = [], {}
     for name in names:
@@ -101,12 +101,13 @@ def _flat(rows: list[Row]) -> dict[str, Any]:
 
 
 def _is_field(value: Any) -> bool:
-    """A task's texts are long or of several words; a choice is short. If both are short, the export does not say."""
+    """Whether a value belongs to the task: a task's texts are long or of several words; a choice is short. If both are short, the export
+    does not tell."""
     return isinstance(value, str) and len(value.split()) > 2
 
 
 def _simple(value: Any) -> Any:
-    """`{"choices": [...]}` and single-valued lists, as this export writes several answers, taken out."""
+    """Unwraps `{"choices": [...]}` and single-valued lists, this export's form of several answers."""
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
     return value[0] if isinstance(value, list) and len(value) == 1 else value

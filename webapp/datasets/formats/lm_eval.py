@@ -1,5 +1,5 @@
-"""Logs of the Language Model Evaluation Harness (`--log_samples`): one line for each document and filter, with what was asked
-and what came back. The file of results beside them says which model it was."""
+"""Logs of the Language Model Evaluation Harness (`--log_samples`): one line for each document and filter, with the request and the
+response. The file of results beside them names the model."""
 
 import json
 import re
@@ -99,7 +99,7 @@ def _arguments(value: Any) -> list[tuple[str, Any]]:
 
 
 def _prompt(text: str) -> list[dict[str, str]]:
-    """A chat template leaves the messages as JSON; else one text is what was asked."""
+    """The prompt. A chat template leaves the messages as JSON; otherwise one text is the prompt."""
     if text.startswith('[{"role"'):
         try:
             found = json.loads(text)
@@ -113,7 +113,7 @@ def _prompt(text: str) -> list[dict[str, str]]:
 
 
 def _choices(row: Row, data: dict[str, Any], choices: list[str]) -> None:
-    """Continuations that were weighed against one another, with their log-likelihoods."""
+    """Continuations that were compared, with their log-likelihoods."""
     data["responses"] = [
         {"id": f"r{number}", "text": text, "origin": "choice"} for number, text in enumerate(choices, 1)
     ]

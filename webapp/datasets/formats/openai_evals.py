@@ -1,8 +1,8 @@
-"""OpenAI's evals: rows of their data sources with graders beside them, the output of their runs, and files of the open
-source package `evals`.
+"""OpenAI's evals: rows of their data sources with graders beside them, the output of their runs, and files of the open source package
+`evals`.
 
-Graders lie in another file of the same archive: an eval as the API gives it, or a grader of a fine-tuning job. What of them is
-no criterion here stands in `meta.unsaid` of each example, and the import counts it.
+Graders lie in another file of the same archive: an eval as the API gives it, or a grader of a fine-tuning job. Parts of them that cannot be
+a criterion here are in `meta.unsaid` of each example, and the import counts them.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def aside(row: Row) -> bool:
 
 
 def _template(row: Row) -> list[Row]:
-    """The messages that a run asks for each item, with places for its values."""
+    """The messages that a run sends for each item, with placeholders for its values."""
     source = row.get("data_source")
     asked = source.get("input_messages") if isinstance(source, dict) else None
     found = asked.get("template") if isinstance(asked, dict) else None
@@ -74,7 +74,7 @@ def merge(rows: NumberedRows) -> NumberedRows:
 
 
 def _gathered(samples: dict[str, tuple[int, Row]], line: int, event: Row) -> NumberedRows:
-    """Adds an event to its sample; gives the oldest away when too many are open."""
+    """Adds an event to its sample; yields the oldest sample if too many are open."""
     name = event.get("sample_id")
     if not isinstance(name, str):  # of the whole log
         return
@@ -86,7 +86,7 @@ def _gathered(samples: dict[str, tuple[int, Row]], line: int, event: Row) -> Num
 
 
 def bind(beside: Beside) -> Convert:
-    """The converter of one file; the graders beside it are read when a row first needs them."""
+    """The converter of one file; it reads the graders beside it when a row first needs them."""
     defined: list[tuple[list[Row], list[Row]]] = []
 
     def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _key(row: Row, item: Row, prompt: list[Row]) -> str:
 
 
 def _prompt(item: Row, sample: Row, template: list[Row]) -> tuple[list[Row], list[str]]:
-    """What the model was asked, or would be: as the sample says, as the run's template says, or as the item holds it."""
+    """The prompt that the model got, or would get: from the sample, from the run's template, or from the item."""
     if isinstance(sample.get("input"), list) and sample["input"]:
         return _messages(sample["input"], "sample.input")
     if template:
@@ -172,7 +172,7 @@ def _prompt(item: Row, sample: Row, template: list[Row]) -> tuple[list[Row], lis
 
 
 def _messages(value: list[Any], field: str) -> tuple[list[Row], list[str]]:
-    """Messages of the API as ours, and what of them is no text."""
+    """Messages of the API as ours, and the parts of them that are not text."""
     unsaid: list[str] = []
     made = []
     for index, each in enumerate(value):
@@ -193,7 +193,7 @@ def _messages(value: list[Any], field: str) -> tuple[list[Row], list[str]]:
 
 
 def _reference(item: Row) -> tuple[str | None, set[str]]:
-    """The right answer, if the item names one, and the field that is used up by it."""
+    """The right answer, if the item names one, and the field in which it was found."""
     for name in TRUTHS:
         value = item.get(name)
         if isinstance(value, list) and len(value) == 1:
@@ -208,7 +208,7 @@ def _reference(item: Row) -> tuple[str | None, set[str]]:
 
 
 def _answer(sample: Row, data: dict[str, Any]) -> list[str]:
-    """Adds what was sampled; returns what of it is not said."""
+    """Adds the sampled responses; returns the parts that an example cannot hold."""
     unsaid = []
     text = sample.get("output_text")
     output = [each for each in sample.get("output") or [] if isinstance(each, dict)]

@@ -1,7 +1,6 @@
-"""Graders of OpenAI's evals and fine-tuning as criteria of a rubric: what each says of one item, and what it says that no
-criterion can.
+"""Graders of OpenAI's evals and fine-tuning as criteria of a rubric, and the parts that no criterion can hold.
 
-Nothing of a file is ever run: a grader with a program is named and left out, and templates are filled by looking values up.
+No part of a file is ever run: a grader with a program is named and left out, and templates are filled by looking values up.
 """
 
 import ast
@@ -24,12 +23,12 @@ PLAIN = re.compile(r"[^A-Za-z0-9 ]")
 
 
 class Unfilled(Exception):
-    """A template asks for what the item does not have."""
+    """A template names a value that the item does not have."""
 
 
 @dataclass
 class GradedItem:
-    """What graders come to for one item: criteria, the text that they compare with, and what was left out."""
+    """The result of graders for one item: criteria, the text that they compare with, and what was left out."""
 
     criteria: list[Row] = field(default_factory=list)
     reference: str | None = None
@@ -57,7 +56,7 @@ def found(row: Row) -> list[Row]:
 
 
 def graded(graders: list[Row], item: Row) -> GradedItem:
-    """What they say of one item. Raises nothing for any grader: what cannot be used is in `unsaid`."""
+    """The result of the graders for one item. It never raises: unusable parts are in `unsaid`."""
     result = GradedItem()
     for grader in graders:
         _take(grader, item, result, 1.0, 0)
@@ -218,7 +217,7 @@ def weighted(formula: str, names: frozenset[str]) -> dict[str, float] | None:
 
 
 def _terms(node: ast.expr, factor: float) -> Iterator[tuple[str, float]]:
-    """Raises ValueError for what is no sum of names with factors."""
+    """The terms of a sum. Raises ValueError if it is not a sum of names with factors."""
     match node:
         case ast.Name(id=name):
             yield name, factor
@@ -268,7 +267,7 @@ def _below(value: Any, part: str) -> Any:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message: of one in parts, the parts that are text."""
+    """The text of a message: for a message in parts, the parts that are text."""
     if isinstance(content, dict):
         content = [content]
     if isinstance(content, list):

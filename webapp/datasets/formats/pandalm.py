@@ -85,7 +85,7 @@ def pair(row: Row) -> dict[str, Any]:
 
 
 def _response(row: Row, field: str) -> str:
-    """The answer; the published file holds a few that its writer took for a truth value or a number."""
+    """The answer; the published file has a few that its writer took for a truth value or a number."""
     value = row.get(field)
     return str(value) if isinstance(value, bool | int | float) else text_of(row, field)
 

@@ -1,7 +1,7 @@
-"""PaperBench (Starace et al., 2025): what a replication of a paper must do, as a tree of weighted requirements.
+"""PaperBench (Starace et al., 2025): the requirements of a replication of a paper, as a weighted tree.
 
-The leaves become criteria whose points are their share of the root's score, so that the rubric's score is the tree's.
-The tree itself stays in `meta.tree`, whole. A graded tree also gives the verdicts of its human grader.
+The leaves become criteria whose points are their share of the root's score, so that the rubric's score is the tree's. The tree itself stays
+in `meta.tree`, whole. A graded tree also gives the verdicts of its human grader.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ def check(node: Any, at: str, depth: int) -> None:
 
 
 def leaf_ids(tree: Row) -> list[str]:
-    """The criteria's ids: the leaves', which a few trees use twice; a repeated one gets its turn behind it."""
+    """The ids of the criteria: those of the leaves. A few trees use an id twice; a repeated one gets a number at its end."""
     seen: Counter[str] = Counter()
     found = []
     for leaf in trees.leaves(tree):
@@ -85,7 +85,7 @@ def _criteria(tree: Row) -> list[Row]:
 
 
 def _grades(tree: Row, data: dict[str, Any]) -> dict[str, Any]:
-    """The submission and, in the words of `contracts.Verdict`, what its grader said of every leaf."""
+    """The submission and its grader's verdict on every leaf, in the words of `contracts.Verdict`."""
     verdicts = [
         {"criterion_id": id, "met": _met(leaf), "source": "human", "note": leaf.get("explanation") or ""}
         for id, leaf in zip(leaf_ids(tree), trees.leaves(tree), strict=True)
@@ -99,7 +99,7 @@ def _grades(tree: Row, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _met(leaf: trees.Node) -> bool | None:
-    """None if the grade is marked invalid, or is neither 0 nor 1."""
+    """Whether the leaf is met; None if the grade is marked invalid, or is neither 0 nor 1."""
     known: dict[object, bool] = {0: False, 1: True}
     return known.get(leaf.get("score")) if leaf.get("valid_score", True) else None
 

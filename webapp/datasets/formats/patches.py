@@ -1,4 +1,4 @@
-"""What a layout cannot say, as changes to what its importer makes of a row: written by exports, applied by imports."""
+"""The parts that a layout cannot hold, as changes to the importer's result for a row: written by exports, applied by imports."""
 
 from typing import Any
 
@@ -12,8 +12,7 @@ AGAIN = "again"  # marks a further row of an example whose first row said everyt
 
 
 def written(plain: Data, canonical: str, format: str) -> str:
-    """The text of the column: the format whose importer made `plain`, and what turns that into the example of this
-    canonical text.
+    """The text of the column: the format whose importer made `plain`, and the changes from that to the example with this canonical text.
 
     Each change is [path, value], or [path] for a field that goes.
     """
@@ -35,7 +34,7 @@ def applied(plain: Data, changes: list[Any]) -> Data:
 
 
 def _last_first(changes: list[Any]) -> list[Any]:
-    """Places that go from the ends of lists come last to first, so that none moves before its turn."""
+    """Orders changes so that removals at the ends of lists come last to first, and none moves before its turn."""
     stays = [change for change in changes if len(change) == 2]
     return stays + [change for change in reversed(changes) if len(change) == 1]
 

@@ -1,4 +1,4 @@
-"""The commonest row there is, a prompt with a better and a worse answer, made a record without the general validator.
+"""The most common row, a prompt with a better and a worse answer, becomes a record without the general validator.
 
 Every part is checked here for exactly the types and values that the record wants, so that the result is what `Example.model_validate` would
 give; all other rows are left to it. On a million pairs this saves a third of our work.
@@ -72,8 +72,8 @@ def read_back(data: Any) -> dict[str, Any]:
 
 
 def canonical(example: Example) -> bytes:
-    """The text of `Example.canonical` in UTF-8: written here for a record that `pair` made and whose `meta` holds texts and
-    numbers at most. Raises ValueError for what no JSON can hold."""
+    """The text of `Example.canonical` in UTF-8: written here for a record that `pair` made and whose `meta` holds texts and numbers at
+    most. Raises ValueError for content that JSON cannot hold."""
     if (
         example.preferences is not PREFERENCES
         or example.group

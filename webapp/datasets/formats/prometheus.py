@@ -1,4 +1,4 @@
-"""Prometheus evaluation sets (Kim et al., 2024): a judge's whole prompt, taken apart again.
+"""Prometheus evaluation sets (Kim et al., 2024): a judge's whole prompt, split into its parts.
 
 One file holds responses scored three times by a model with feedback, the other pairs with a rubric.
 """
@@ -27,9 +27,9 @@ def knows(row: Row) -> float:
 
 
 def sections(text: str, field: str) -> dict[str, str]:
-    """{heading: text} of the template. Raises BadRow when a needed heading is missing.
+    """{heading: text} of the template. Raises BadRow if a needed heading is missing.
 
-    The texts between may hold headings of their own; only the template's count, each where it first comes in turn.
+    The texts between may have headings of their own; only the template's headings count, each at its first place in their order.
     """
     marks: list[re.Match[str]] = []
     for found in SECTION.finditer(text):

@@ -1,8 +1,7 @@
 """Criteria as environments write them: a weight that is never negative, and the answer that earns it.
 
-A criterion that costs points is asked for the other answer, with its points as the weight. With P points to gain and N to
-lose, the mean by weight is then (score * P + N) / (P + N): responses to one prompt keep their order and the proportions of
-their differences.
+For a criterion that costs points, the other answer earns its points as the weight. With P points to gain and N to lose, the mean by weight
+is then (score * P + N) / (P + N): responses to one prompt keep their order and the proportions of their differences.
 """
 
 import json
@@ -20,7 +19,7 @@ OURS = ("kind", "importance", "tags", "verifier")  # what no environment reads, 
 
 @dataclass(frozen=True)
 class AskedCriterion:
-    """How a layout says one criterion. `id` is None if it has no name; `turned`: met costs points."""
+    """A criterion in a layout. `id` is None if it has no name; `turned`: met costs points."""
 
     id: str | None
     text: Any
@@ -29,7 +28,7 @@ class AskedCriterion:
 
 
 def ours(criterion: Criterion) -> Row:
-    """What the layout has no word for; the verifier as JSON text, so that files with many kinds have one shape."""
+    """The fields for which the layout has no word; the verifier as JSON text, so that files with many kinds have one shape."""
     said = criterion.model_dump(mode="json", include=set(OURS), exclude_none=True)
     if "verifier" in said:
         said["verifier"] = compact(said["verifier"])

@@ -94,7 +94,7 @@ def _question(item: Row, field: str) -> AskedCriterion:
 
 
 def conversation(prompt: list[Row]) -> str:
-    """The prompt as NeMo Gym's rubric judge reads it."""
+    """The prompt in the form that NeMo Gym's rubric judge reads."""
     return "\n\n".join(f"[{message['role'].upper()}]: {message['content']}" for message in prompt)
 
 

@@ -4,7 +4,7 @@ A constraint gets a verifier only if ours decides every text exactly as the benc
 If words are counted, the benchmark counts runs of letters, digits and underscores, which our word_count does not: a regular expression
 does.
 
-Results of a run hold a response and what the benchmark's checkers said of it.
+Results of a run hold a response and the verdicts of the benchmark's checkers.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def asked(row: Row) -> dict[str, Any]:
 
 
 def answered(row: Row, test: Row) -> dict[str, Any]:
-    """A response with the checkers' verdicts. The key has a mark of its own: a response is not the prompt."""
+    """A response with the checkers' verdicts. Its key has a mark, because a response is not the prompt."""
     if "prompt" not in row:
         row = {**row, "prompt": not_given(f"prompt and response {row.get('i')}", STRICT)}
     ids, kwargs = _instructions({**row, "kwargs": test.get("kwargs")})
@@ -100,7 +100,7 @@ def _instructions(row: Row) -> tuple[list[str], list[Row]]:
 
 
 def criterion(number: int, id: str, kwargs: Row) -> Row:
-    """In words, with a verifier if one decides exactly as the benchmark does."""
+    """The criterion in words, with a verifier if ours decides exactly as the benchmark does."""
     found = {"id": f"c{number}", "text": words(id, kwargs), "points": 1, "kind": "hard", "tags": [id]}
     spec = EXACT[id](kwargs) if id in EXACT else None
     return found | ({"verifier": {"name": "regex", "args": spec}} if spec else {})
@@ -140,7 +140,7 @@ def _relation(kwargs: Row) -> Row | None:
 
 
 def _words(least: int | None, most: int | None) -> Row | None:
-    """A pattern for texts with so many words; none if the verifier could not count so far."""
+    """A pattern for texts with so many words; None if the verifier cannot count so far."""
     if least is None or max(least, most or 0) > MOST_REPEATS:
         return None
     upper = "" if most is None else most
