@@ -1,4 +1,4 @@
-"""Fetching is authorisation: callers get a row of their workspace, or 404. Annotators learn nothing of judges or verdicts."""
+"""Permissions of judging: each function returns a row of the caller's workspace, or answers 404. Annotators see no judges or verdicts."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""What the addresses and bodies of the API of judges are made of."""
+"""Parameters in addresses and bodies of the API of judges."""
 
 from typing import Annotated
 

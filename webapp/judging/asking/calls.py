@@ -90,9 +90,9 @@ def judge_calls(
 ) -> CallCounts:
     """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
 
-    What is stored already is not called again, except calls that failed. So a worker that was stopped or killed resumes by calling this
-    again, and finished calls cost nothing. Another `draw` asks for new samples. `stop` is asked several times a second, `progress` is told
-    of every batch; both may use the database, as may `inputs`.
+    Stored calls are not made again, except failed ones. So a worker that was stopped or killed resumes by calling this again, and finished
+    calls cost nothing. Another `draw` asks for new samples. `stop` is asked several times a second, `progress` gets every batch; both may
+    use the database, as may `inputs`.
 
     Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is archived,
     EndpointProblem if its key cannot be read or that process cannot be started.
@@ -119,7 +119,7 @@ def judge_calls(
 
 
 def target_of(endpoint: Endpoint, spec: BaseSpec) -> CallTarget | None:
-    """Where the calls go; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
+    """The target of the calls; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
 
     With local weights a criterion judge needs one forward pass per criterion: the probability of yes is its answer.
     """
@@ -191,7 +191,7 @@ def call(
 
 
 def _here(endpoint: Endpoint, target: CallTarget) -> CallTarget:
-    """Raises EndpointProblem."""
+    """The target with its weights on this server. Raises EndpointProblem."""
     if not isinstance(target, LocalTarget):
         return target
     try:

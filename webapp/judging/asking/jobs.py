@@ -40,7 +40,7 @@ State = WeightsJob.State
 
 @dataclass(frozen=True)
 class Errand:
-    """For whom and for what a judge is asked. `of` names it, such as `evaluation 3 deciding criteria`; each has its own job."""
+    """The purpose for which a judge is asked. `of` names it, such as `evaluation 3 deciding criteria`; each has its own job."""
 
     workspace: Workspace
     user: User | None
@@ -96,7 +96,7 @@ def _subject(version: JudgeVersion, errand: Errand, draw: int) -> str:
 
 
 def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
-    """What all attempts of the job together may use."""
+    """The budget of all attempts of the job together."""
     tokens, money = spent_by_job(job)
     return {
         "tokens": None if left.tokens is None else left.tokens + tokens,
@@ -120,7 +120,7 @@ def _item(call: Call) -> dict[str, Any]:
 
 
 def _version(job: WeightsJob) -> JudgeVersion:
-    """Raises Invalid if it is gone."""
+    """The version. Raises Invalid if it was deleted."""
     rows = JudgeVersion.objects.select_related("judge", "endpoint__registered_model__base")
     version = rows.filter(pk=job.params["version"], judge__workspace_id=job.workspace_id).first()
     if version is None:
@@ -129,7 +129,7 @@ def _version(job: WeightsJob) -> JudgeVersion:
 
 
 def _items(job: WeightsJob, after: int) -> Items:
-    """The items behind a place. Places count items that are gone because they are done."""
+    """The items after a position. Items that are done still count in positions."""
     at = after
     while rows := list(WeightsItem.objects.filter(job=job, place__gte=at).order_by("place")[:ITEMS_PER_READ]):
         yield from (json.dumps(row.content, ensure_ascii=False) for row in rows)
@@ -137,7 +137,7 @@ def _items(job: WeightsJob, after: int) -> Items:
 
 
 def _brief(job: WeightsJob) -> dict[str, Any]:
-    """What the process must know of the judge, and what is left of the budget."""
+    """What the process needs to know of the judge, and the rest of the budget."""
     version = _version(job)
     spec, table, (tokens, money) = version.resolved, prices(version.endpoint), spent_by_job(job)
     allowed = job.params.get("budget")

@@ -27,7 +27,7 @@ CHOICES = {"order": ORDERS, "scale": SCALES, "rubric_generator.form": RUBRIC_FOR
 
 
 class TemplateField(forms.CharField):
-    """Text to the letter. It gets the line ends of stored templates, since browsers send others."""
+    """Text without any change. It gets the line ends of stored templates, because browsers send others."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
@@ -35,7 +35,7 @@ class TemplateField(forms.CharField):
 
 
 class JudgeForm(ExtraForm):
-    """The fields of one kind of judge; the trainer's schema checks what they hold."""
+    """The fields of one kind of judge; the trainer's schema checks their values."""
 
     name = forms.CharField(max_length=MAX_NAME, help_text="What evaluations call it.")
     endpoint = forms.ModelChoiceField(Endpoint.objects.none(), empty_label=None, help_text="Who is asked.")
@@ -76,7 +76,7 @@ class JudgeForm(ExtraForm):
         return {**{name: value for name, value in spec.items() if name != "sampling"}, **spec["sampling"]}
 
     def spec(self) -> dict[str, Any]:
-        """What was entered, as a spec for `trainer.judges.spec.resolve`."""
+        """The values as a spec for `trainer.judges.spec.resolve`."""
         data = self.cleaned_data
         chosen = {name: data[name] for name in ("system", "prompt", *self.knobs)}
         return {"kind": self.kind.name, **chosen, "sampling": {name: data[name] for name in SAMPLING}}

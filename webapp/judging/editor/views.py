@@ -1,4 +1,4 @@
-"""Pages where a judge is made: kinds to choose from, the editor, and examples to try it on. They need the role researcher."""
+"""Pages on which people make a judge: the kinds, the editor, and examples for a trial. They need the role researcher."""
 
 from typing import Any
 
@@ -114,7 +114,7 @@ def _variables(kind: Kind) -> dict[str, str]:
 @member(Role.RESEARCHER)
 @require_POST
 def judge_try(request: HttpRequest) -> HttpResponseBase:
-    """Tries the form as it stands on the chosen examples, and answers with the fragment of the trial."""
+    """Runs a trial of the form on the chosen examples, and responds with the fragment of the trial."""
     membership = require(request)
     kind = KINDS.get(request.POST.get("kind", ""))
     if kind is None:

@@ -80,7 +80,7 @@ def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limi
 
 @router.post("/judges/{judge_id}/versions", response={201: s.JudgeVersionOut}, summary="Make the next version")
 def new_version(request: HttpRequest, judge_id: Id, payload: s.VersionIn) -> Status[JudgeVersion]:
-    """What an earlier version already says is answered with that version."""
+    """If an earlier version has the same content, the response has that version."""
     membership = require(request)
     row = access.judge_write(membership, judge_id)
     endpoint = endpoint_read(membership, payload.endpoint)

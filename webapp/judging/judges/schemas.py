@@ -1,4 +1,4 @@
-"""What the API takes and gives of judges and their versions."""
+"""Input and output of the API for judges and their versions."""
 
 from datetime import datetime
 from typing import Any
@@ -95,7 +95,7 @@ class JudgeIn(VersionIn):
 
 
 class JudgeChange(Schema):
-    """What is left out stays as it is. `fixed_examples`: ids of examples of one dataset, on which versions are compared."""
+    """Absent fields stay as they are. `fixed_examples`: ids of examples of one dataset, on which versions are compared."""
 
     name: str | None = Field(None, max_length=120)
     archived: bool | None = None

@@ -1,4 +1,4 @@
-"""What judges suggest for a project's tasks, over the API."""
+"""Suggestions of judges for a project's tasks, over the API."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ router = Router()
     "/projects/{int:project_id}/suggestions", response=s.SuggestionsOut, summary="What judges suggest for its tasks"
 )
 def suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """How many tasks have a judge's view, whose, and how often people answered as it did, apart for each way it was shown."""
+    """How many tasks have a judge's view, its source, and how often people gave the same answer, separately for each way it was shown."""
     return _suggestions(projects.project_read(require(request), project_id))
 
 
@@ -38,8 +38,8 @@ def _suggestions(project: Project) -> dict[str, Any]:
     "/projects/{int:project_id}/suggestions", response={202: s.SuggestionsOut}, summary="Ask a judge about its tasks"
 )
 def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Status[dict[str, Any]]:
-    """A job asks it about every task; `GET` says how far it is. `settings.suggestions` says when people are shown it. 409 while
-    a judge is being asked."""
+    """A job asks the judge about every task; `GET` shows the progress. `settings.suggestions` says when people see it. 409 while a judge is
+    being asked."""
     membership = require(request)
     project = projects.project_write(membership, project_id)
     version = access.version_read(membership, payload.judge, payload.number)
@@ -53,7 +53,7 @@ def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Statu
     summary="Stop the judge, and take its suggestions away",
 )
 def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """What answers recorded stays. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""
+    """Records of answers stay. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""
     membership = require(request)
     project = projects.project_write(membership, project_id)
     return {"removed": take_away(membership, project)}

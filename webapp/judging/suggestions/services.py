@@ -89,8 +89,8 @@ def suggest(job: Job, report: runner.Report) -> None:
 
 
 def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
-    """Tasks without this judge's view, in the order in which people get them. A job of the cluster is begun again again and
-    again, so it takes them in an order that its own suggestions do not change."""
+    """Tasks without this judge's view, in the order in which people get them. A job of the cluster is started several times, so it takes
+    them in an order that its own suggestions do not change."""
     rows = Task.objects.filter(Q(suggestion__isnull=True) | ~Q(suggestion__version=version.pk), project=job.project)
     passed = job.params.get("passed", 0)
     rows = rows.filter(id__gt=passed).order_by("id") if by_job else rows.order_by("rank", "id")

@@ -17,7 +17,7 @@ router = Router()
 
 @router.post("/judge-trials", response={201: s.TrialOut}, summary="Try a draft on examples")
 def try_draft(request: HttpRequest, payload: s.TrialIn) -> Status[Trial]:
-    """Nothing of it enters the verdict store. Ask for the trial until its state is finished or failed."""
+    """Nothing enters the verdict store. Ask for the trial until its state is finished or failed."""
     membership = access.may_write(require(request))
     made = services.start_trial(
         membership,

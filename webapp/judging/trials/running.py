@@ -42,7 +42,7 @@ def run_trial(trial_id: int) -> None:
 
 
 def _tried(trial: Trial) -> None:
-    """Leaves in `problem` why it ended early."""
+    """Runs the trial, and stores in `problem` why it ended early."""
     trial.problem = _draft(trial) if trial.spec is not None else _comparison(trial)
 
 

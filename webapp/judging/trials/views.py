@@ -21,7 +21,7 @@ from .forms import ExtraForm
 @member(Role.REVIEWER)
 @require_GET
 def trial(request: HttpRequest, trial_id: int) -> HttpResponseBase:
-    """The fragment of a trial; it asks again by itself while the trial is on its way."""
+    """The fragment of a trial; it reloads itself while the trial is under way."""
     return fragment(request, access.trial_read(require(request), trial_id))
 
 
