@@ -1,4 +1,4 @@
-"""What django-allauth asks of us: how sessions open, where people go, how secrets are stored, what may be given up."""
+"""Our answers to django-allauth: how sessions open, where people go, how secrets are stored, what a person may give up."""
 
 from urllib.parse import urlsplit
 
@@ -43,21 +43,21 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         record_session(user, "session.started", by=methods)
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
-        """For ways in that do not ask for a password, such as passkeys."""
+        """The response to an inactive account, for ways to sign in without a password, such as passkeys."""
         return company.refusal(request, company.CLOSED)
 
     def add_message(self, *args: object, **kwargs: object) -> None:
-        """None: the pages say what happened, and our words are not allauth's."""
+        """Adds no message: the pages say what happened, in our own words."""
 
     def send_notification_mail(self, *args: object, **kwargs: object) -> None:
-        """None: the audit log says it."""
+        """Sends no mail: the audit log records it."""
 
 
 class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """People who come by the company's own sign-in."""
+    """Sign-in by the company's own provider."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Finds or makes the account, and lets its roles follow the groups that the sign-in told."""
+        """Finds or makes the account, and updates its roles by the groups of the sign-in."""
         if not provider.fits(sociallogin):
             company.logger.warning("refused an ID token that was made for another sign-in")
             raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))
@@ -79,7 +79,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises ValidationError, which the form shows, if the key of the installation was changed and lost."""
+        """The decrypted text. Raises ValidationError, which the form shows, if the key of the installation was changed and lost."""
         try:
             return unseal(encrypted_text)
         except Unreadable as error:

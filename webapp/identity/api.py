@@ -1,4 +1,4 @@
-"""How long sessions last, for scripts of owners."""
+"""The time-outs of sessions, for scripts of owners."""
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
@@ -18,7 +18,7 @@ class TimeOutsIn(Schema):
 
 
 class TimeOutsOut(TimeOutsIn):
-    """What the workspace asks for, and what the installation allows. The strictest of a person's workspaces counts."""
+    """The time-outs of the workspace and of the installation. The strictest of a person's workspaces counts."""
 
     installation_idle_minutes: int
     installation_session_minutes: int

@@ -1,4 +1,4 @@
-"""Sign-in by the company's own provider (OpenID Connect or SAML): from what it tells to an account of ours."""
+"""Sign-in by the company's own provider (OpenID Connect or SAML): from its claims to an account here."""
 
 import logging
 from typing import Any
@@ -32,8 +32,8 @@ METHODS = frozenset(
         "http://schemas.microsoft.com/claims/multipleauthn",
     }
 )
-"""Methods that are a second factor: several factors, codes, keys and cards that somebody has, and what they are. Messages to
-a telephone (`sms`, `tel`) count if the provider calls the sign-in `mfa`."""
+"""Methods that are a second factor: several factors, codes, keys and cards that a person has, and biometrics. Messages to a telephone
+(`sms`, `tel`) count if the provider calls the sign-in `mfa`."""
 CLASSES = frozenset(
     {
         "https://refeds.org/profile/mfa",
@@ -75,8 +75,8 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
 
 
 def asked_for_two(login: SocialLogin) -> bool:
-    """Whether the provider says that this sign-in took a second factor: by its methods (`amr`, RFC 8176) or by its class (`acr`,
-    and AuthnContextClassRef of SAML). Of an ID token alone, which is signed. What it leaves unsaid was not asked."""
+    """Whether the provider says that this sign-in took a second factor: by its methods (`amr`, RFC 8176) or by its class (`acr`, and
+    AuthnContextClassRef of SAML). Only an ID token counts, because it is signed. A factor that it does not name was not asked for."""
     data = login.account.extra_data
     told = data.get("id_token") or data.get("sign_in") or {}
     return bool(_listed(told.get("amr")) & METHODS or _listed(told.get("acr")) & _classes())
@@ -92,8 +92,8 @@ def _classes() -> frozenset[str]:
 
 
 def claims(login: SocialLogin) -> dict[str, Any]:
-    """What the provider says of the person: the ID token's claims, and those of its user information over them. `saml` tells
-    the same in these words."""
+    """The claims of the provider about the person: those of the ID token, replaced by those of its user information. `saml` uses the same
+    names."""
     data = login.account.extra_data
     return {**(data.get("id_token") or {}), **(data.get("userinfo") or {})}
 

@@ -1,4 +1,4 @@
-"""The company's directories that keep people and groups up to date by SCIM, and the keys with which they come."""
+"""The company's directories that keep people and groups up to date by SCIM, and their keys."""
 
 import secrets
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def create(administrator: User, name: str, everywhere: bool, workspaces: Sequenc
 
 @transaction.atomic
 def make_key(administrator: User, directory: Directory) -> str:
-    """The secret of another key, which cannot be read again. Keys made before continue working until they are revoked."""
+    """Makes another key and returns its secret, which cannot be read again. Earlier keys work until they are revoked."""
     secret = "tsd_" + secrets.token_urlsafe(32)
     key = DirectoryKey.objects.create(
         directory=directory, prefix=secret[:10], digest=hash_secret(secret), created_by=administrator
@@ -66,12 +66,12 @@ def make_key(administrator: User, directory: Directory) -> str:
 
 @transaction.atomic
 def revoke_key(administrator: User, key: DirectoryKey) -> None:
-    """From now on the key opens nothing. Revoking twice is no error. The accounts stay as they are."""
+    """Revokes the key: it opens nothing from now on. Revoking twice is no error. The accounts stay as they are."""
     if DirectoryKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         _record(administrator, "directory.key_revoked", key, directory=key.directory.name, prefix=key.prefix)
 
 
 def _record(administrator: User, action: str, row: Directory | DirectoryKey, **detail: object) -> None:
-    """In the logs of the administrator's workspaces, as other rights in the installation."""
+    """Records the action in the logs of the administrator's workspaces, like other rights in the installation."""
     for membership in Membership.objects.filter(user=administrator).select_related("workspace"):
         audit.record(membership, administrator, action, row, **detail)

@@ -32,7 +32,7 @@ class DirectoryForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """All directories; POST makes one. The secret of a key is in this answer and nowhere else."""
+    """All directories; POST makes one. Only this response has the secret of a key."""
     form = DirectoryForm(request.POST or None)
     if form.is_valid():
         said = form.cleaned_data

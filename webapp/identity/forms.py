@@ -1,4 +1,4 @@
-"""What owners type about how people sign in."""
+"""The form of owners for the sign-in to their workspace."""
 
 from django import forms
 
@@ -6,7 +6,7 @@ from webapp.accounts.models import Workspace
 
 
 class TimeOutsForm(forms.Form):
-    """Minutes; an empty field asks for nothing of the workspace's own."""
+    """Minutes; an empty field sets no time-out of the workspace's own."""
 
     idle_minutes = forms.IntegerField(label="Minutes without use", required=False, min_value=1, max_value=10**6)
     session_minutes = forms.IntegerField(label="Minutes in any case", required=False, min_value=1, max_value=10**6)

@@ -17,8 +17,8 @@ from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 
 @transaction.atomic
 def map_group(membership: Membership, group: str, role: str) -> GroupRole:
-    """People of `group` have `role` in the workspace: at once if a directory tells us who they are by SCIM, else from their
-    next sign-in. A group has one role: the newest counts."""
+    """People of `group` have `role` in the workspace: at once if a directory lists them by SCIM, else from their next sign-in. A group has
+    one role: the newest counts."""
     group = stripped(group, 200, "A group needs a name.", "group")
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
@@ -37,7 +37,7 @@ def unmap(membership: Membership, row: GroupRole) -> None:
 
 
 def follow_group(workspace_id: int, group: str) -> None:
-    """Brings the people whom directories count to `group` to what it means in the workspace now."""
+    """Updates the memberships of the people in `group`, as directories list them, to its present meaning in the workspace."""
     people = DirectoryPerson.objects.filter(groups__name=group).select_related("user", "directory").order_by("user_id")
     for person in people.iterator():
         if person.directory.reach().filter(pk=workspace_id).exists():
@@ -45,15 +45,15 @@ def follow_group(workspace_id: int, group: str) -> None:
 
 
 def heard_in(directory: Directory, also: Collection[int] = ()) -> QuerySet[Workspace]:
-    """The workspaces in which the directory says who belongs: it keeps a group that has a role there. With those of `also` in
-    which its groups count: it kept such a group until now."""
+    """The workspaces for which the directory decides the members: it has a group with a role there. Also those of `also` in which its
+    groups count: it had such a group until now."""
     mapped = GroupRole.objects.filter(group__in=directory.groups.values("name")).values("workspace")
     return directory.reach().filter(Q(pk__in=mapped) | Q(pk__in=also))
 
 
 def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> None:
-    """Brings the memberships to what the groups of the person's directory mean, if it is heard (see `heard_in`). A closed
-    account belongs to none of the workspaces in which its groups count."""
+    """Updates the memberships to the meaning of the groups of the person's directory, if it decides (see `heard_in`). A closed account
+    belongs to none of the workspaces in which its groups count."""
     if person.user.is_active:
         named = person.groups.values_list("name", flat=True)
         return follow(person.user, named, heard_in(person.directory, also))
@@ -61,8 +61,8 @@ def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> Non
 
 
 def follow_sign_in(user: User, named: Iterable[str]) -> None:
-    """The same for the groups that a sign-in named. If a directory is heard, it is believed alone: it says at once what a
-    sign-in says once."""
+    """The same for the groups of a sign-in. If a directory decides, the sign-in's groups are ignored: the directory is up to date, a
+    sign-in only at its time."""
     person = DirectoryPerson.objects.filter(user=user).select_related("user", "directory").first()
     if person is None:
         return follow(user, named)
@@ -72,9 +72,9 @@ def follow_sign_in(user: User, named: Iterable[str]) -> None:
 
 @transaction.atomic
 def follow(user: User, groups: Iterable[str], where: QuerySet[Workspace] | None = None) -> None:
-    """Brings the memberships of `user` to what their `groups` mean now, in the workspaces `where` (None: in all).
+    """Updates the memberships of `user` to the present meaning of their `groups`, in the workspaces `where` (None: in all).
 
-    Who was removed by an owner stays out, and a role given by hand stays as it is. A workspace keeps its last owner.
+    A person whom an owner removed stays out, and a role given by hand stays as it is. A workspace keeps its last owner.
     """
     where = Workspace.objects.all() if where is None else where
     User.objects.select_for_update().get(pk=user.pk)  # two sign-ins at once would each add and each take away
@@ -96,7 +96,7 @@ def follow(user: User, groups: Iterable[str], where: QuerySet[Workspace] | None 
 def _adjust(membership: Membership, role: str | None) -> None:
     """Gives a membership of the directory the role that its groups mean, or ends it if they mean none.
 
-    If an owner has changed the role since, it is the owner's from now on.
+    If an owner has changed the role since, the role stays the owner's decision.
     """
     if membership.role != membership.from_directory.role:
         membership.from_directory.delete()

@@ -18,9 +18,9 @@ OPEN = {"profile", "sessions_used", "theme", "sign_out", "workspaces", "switch_w
 
 
 class SecondFactorMiddleware(ViewGuard):
-    """Behind `WorkspaceMiddleware`, whose `request.membership` it judges. Tokens are no sessions and are not asked.
+    """Comes after `WorkspaceMiddleware`, whose `request.membership` it checks. Tokens are not sessions and need no factor.
 
-    The pages of the installation belong to no workspace: they are closed as soon as one of the person's asks.
+    The pages of the installation belong to no workspace: they are closed if one of the person's workspaces asks for a factor.
     """
 
     def process_view(

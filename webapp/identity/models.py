@@ -1,4 +1,4 @@
-"""What a company's directory says of people: which groups mean which role where, and which memberships came of it."""
+"""Data of a company's directory: the roles of groups, and the memberships that follow from them."""
 
 from uuid import uuid4
 
@@ -24,8 +24,8 @@ class GroupRole(models.Model):
 
 
 class FromDirectory(models.Model):
-    """A membership that a group has made: it ends with the group. `role` is the one that the groups gave last; if the
-    membership has another, an owner has taken it into their own hands."""
+    """A membership that a group has made: it ends with the group. `role` is the last one from the groups; if the membership has another, an
+    owner has set it."""
 
     membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="from_directory")
     role = models.CharField(max_length=12, choices=Role.choices, default=Role.ANNOTATOR)
@@ -69,10 +69,10 @@ class DirectoryKey(models.Model):
 
 
 class DirectoryPerson(models.Model):
-    """What a directory says of one person, who has one account and belongs to one directory.
+    """A person in a directory, who has one account and belongs to one directory.
 
-    `document` is the SCIM resource without what we add. The row stays when the directory deletes the person, so that nobody
-    else comes into the account and the same directory can bring them back.
+    `document` is the SCIM resource without what we add. The row stays when the directory deletes the person, so that nobody else gets the
+    account and the same directory can bring them back.
     """
 
     directory = models.ForeignKey(Directory, on_delete=models.CASCADE, related_name="people")
@@ -105,7 +105,7 @@ class DirectoryPerson(models.Model):
 
 
 class DirectoryGroup(models.Model):
-    """A group of a directory. What it means where is `GroupRole`'s to say, by its name."""
+    """A group of a directory. `GroupRole` gives its meaning in a workspace, by its name."""
 
     directory = models.ForeignKey(Directory, on_delete=models.CASCADE, related_name="groups")
     key = models.UUIDField(default=uuid4, unique=True)

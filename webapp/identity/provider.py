@@ -1,7 +1,7 @@
-"""The way to the company's OpenID provider and back, with what OpenID Connect leaves to the one who asks.
+"""The way to the company's OpenID provider and back, with the checks that OpenID Connect leaves to the client.
 
-allauth takes an ID token that came from the token endpoint without looking at its signature, and sends no nonce. Here each sign-in
-has a nonce, the signature is checked with the provider's keys, and the provider's description must be of the provider that was named.
+allauth accepts an ID token from the token endpoint without checking its signature, and sends no nonce. Here each sign-in has a nonce, the
+signature is checked with the provider's keys, and the provider's description must be of the provider that was named.
 """
 
 import secrets
@@ -53,7 +53,7 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             raise OAuth2Error(f"the ID token is not good: {error}") from error
 
     def _read(self, id_token: str, head: dict[str, Any], audience: str) -> dict[str, Any]:
-        """By the key that the token names; by any of the provider's if it names none, which it need not."""
+        """The claims of the token, checked by the key that it names; by any key of the provider if it names none, which is allowed."""
         for listed in self._keys():
             if listed.get("use", "sig") != "sig" or head.get("kid", listed.get("kid")) != listed.get("kid"):
                 continue
@@ -80,14 +80,14 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
 
 
 def fits(login: SocialLogin) -> bool:
-    """Whether the ID token answers the very question that this browser was sent away with."""
+    """Whether the ID token belongs to the request with which this browser was sent away."""
     token = login.account.extra_data.get("id_token")
     asked = str((login.state or {}).get("nonce") or "")
     return not token or (bool(asked) and constant_time_compare(str(token.get("nonce") or ""), asked))
 
 
 def _told(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpRequest, str], HttpResponse]:
-    """The view, which says so if the provider cannot be asked; 404 if there is none of that name."""
+    """A view that reports if the provider cannot be asked; 404 if there is none of that name."""
 
     @wraps(view)
     def answered(request: HttpRequest, provider_id: str) -> HttpResponse:
@@ -107,7 +107,7 @@ def _told(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpReq
 @never_cache
 @_told
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Sends the browser to the provider, to whom the nonce is told as well."""
+    """Sends the browser to the provider, with the nonce."""
     nonce = secrets.token_urlsafe(24)
     provider: OpenIDConnectProvider = get_adapter(request).get_provider(request, provider_id)
     provider.oauth2_adapter_class = Company

@@ -1,7 +1,7 @@
-"""Recovery codes: ten for a person, told once when they are made, and kept as hashes.
+"""Recovery codes: ten for a person, shown once when they are made, and stored as hashes.
 
-A code has 120 random bits, so its SHA-256 tells nothing of it. Codes of before have eight digits and were drawn from a sealed
-seed: they continue working, by that seed until `hash_former` has come to them, and by their Argon2id hashes from then on.
+A code has 120 random bits, so its SHA-256 tells nothing of it. Older codes have eight digits and were drawn from a sealed seed: they
+continue working, by that seed until `hash_former` has processed them, and by their Argon2id hashes from then on.
 """
 
 import re
@@ -29,13 +29,13 @@ KIND = Authenticator.Type.RECOVERY_CODES
 
 
 class Codes(Former):  # type: ignore[misc]  # allauth has no types
-    """What allauth asks of recovery codes. It has no setting for this class: `install` puts it into its place."""
+    """The class that allauth needs for recovery codes. It has no setting for this class: `install` replaces its own."""
 
     instance: Authenticator
 
     @classmethod
     def activate(cls, user: User) -> "Codes":
-        """The person's; made, and kept for `take` in sealed form, if there are none."""
+        """The person's codes; made, and kept for `take` in sealed form, if there are none."""
         if found := Authenticator.objects.filter(user_id=user.pk, type=KIND).first():
             return cls(found)
         made = ["-".join(wrap(b32encode(secrets.token_bytes(BYTES)).decode().lower(), 4)) for _ in range(COUNT)]
@@ -45,7 +45,7 @@ class Codes(Former):  # type: ignore[misc]  # allauth has no types
         return cls(row)
 
     def get_unused_codes(self) -> list[str]:
-        """As many empty texts as there are codes left, for allauth counts them: nobody can tell them any more."""
+        """As many empty texts as there are codes left, because allauth counts them: the codes themselves cannot be read any more."""
         return [""] * self.left
 
     @property
@@ -55,7 +55,7 @@ class Codes(Former):  # type: ignore[misc]  # allauth has no types
 
     @transaction.atomic
     def validate_code(self, code: str) -> bool:
-        """Whether it is one of the codes that are left; it is none from then on."""
+        """Whether the code is one of those left; it is used up then."""
         row = Authenticator.objects.select_for_update().filter(pk=self.instance.pk).first()
         if row is None:
             return False
@@ -74,7 +74,7 @@ def install() -> None:
 
 
 def take(row: Authenticator) -> list[str]:
-    """The codes that were just made, once and for ten minutes; empty from then on."""
+    """The codes that were just made, once and for ten minutes; empty afterwards."""
     sealed = cache.get(_place(row))
     if not sealed or not cache.delete(_place(row)):  # of two pages at once one shows them
         return []
@@ -109,7 +109,7 @@ def _is(plain: str, stored: str) -> bool:
 
 
 def _plain(code: str) -> str:
-    """As it was made, however it was typed; the digits that its alphabet lacks are taken for the letters they look like."""
+    """The code as it was made, however it was typed: digits that its alphabet lacks are read as the letters they look like."""
     plain = re.sub(r"[^a-z0-9]", "", code.lower())
     return plain if plain.isdecimal() else plain.translate(str.maketrans("018", "olb"))
 

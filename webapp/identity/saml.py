@@ -1,8 +1,8 @@
-"""Sign-in by the company's own provider (SAML 2.0): what is asked of an answer, and what it says of the person.
+"""Sign-in by the company's own provider (SAML 2.0): the checks of a response, and its claims about the person.
 
-The library checks signatures, times, issuer and form. It passes over what an answer leaves out; here nothing may be left out:
-for whom the assertion is, to which question of which browser, and at which address. So an assertion that was made for
-somebody else or was used before opens nothing, however it is wrapped.
+The library checks signatures, times, issuer and form. It passes over what an answer leaves out; here nothing may be left out: for whom the
+assertion is, to which question of which browser, and at which address. So an assertion that was made for somebody else or was used before
+opens nothing, however it is wrapped.
 """
 
 import time
@@ -65,7 +65,7 @@ def _allauth(request: HttpRequest) -> tuple[Any, Any]:
 
 class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
     def sociallogin_from_response(self, request: HttpRequest, response: Any) -> SocialLogin:
-        """Raises ImmediateHttpResponse for an answer that says too little, or that was used before."""
+        """The sign-in of a response. Raises ImmediateHttpResponse for a response that lacks something, or that was used before."""
         ours = _allauth(request)[0].build_saml_config(request, self.app.settings, self.app.client_id)["sp"]
         wrong = faults(response, ours)
         if wrong or not _is_new(response):
@@ -73,7 +73,7 @@ class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
         return super().sociallogin_from_response(request, response)
 
     def extract_extra_data(self, data: Any) -> dict[str, Any]:
-        """What `company.claims` reads, in the words of OpenID."""
+        """The claims that `company.claims` reads, with the names of OpenID."""
         found = data.get_attributes()
 
         def first(kind: str) -> str:
@@ -90,7 +90,7 @@ class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
 
 
 def faults(response: Any, ours: dict[str, Any]) -> list[str]:
-    """What an answer whose signature, times and issuer are right leaves out or says of somebody else. `response` is the
+    """The faults of a response whose signature, times and issuer are right: missing parts, and parts about somebody else. `response` is the
     library's; `ours` our side of its configuration."""
     from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml
 
@@ -113,7 +113,7 @@ def faults(response: Any, ours: dict[str, Any]) -> list[str]:
 
 
 def _is_new(response: Any) -> bool:
-    """Whether the assertion has not come before. Raises what the cache raises: without a memory nobody comes in."""
+    """Whether the assertion has not come before. Raises the cache's errors: without the cache nobody can sign in."""
     until = response.get_last_assertion_not_on_or_after() or 0
     stays = min(LONGEST_S, max(60, int(until - time.time()) + 60))
     return bool(cache.add(f"saml-assertion:{response.get_last_assertion_id()}", 1, stays))
@@ -170,7 +170,7 @@ def finish(request: HttpRequest, organization_slug: str) -> HttpResponse:
 @never_cache
 @require_GET
 def metadata(request: HttpRequest, organization_slug: str) -> HttpResponse:
-    """Our side, as the provider reads it."""
+    """The metadata of our side, for the provider."""
     from onelogin.saml2.settings import OneLogin_Saml2_Settings
 
     utils, _ = _allauth(request)
@@ -183,5 +183,5 @@ def metadata(request: HttpRequest, organization_slug: str) -> HttpResponse:
 
 @login_not_required
 def no_logout(request: HttpRequest, organization_slug: str) -> HttpResponse:
-    """allauth names this address in what it makes of our side."""
+    """allauth needs an address of this name when it builds our side."""
     raise Http404

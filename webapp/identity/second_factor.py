@@ -1,4 +1,4 @@
-"""Second factors: who has one, which workspaces ask for one, and what that keeps closed."""
+"""Second factors: the people who have one, the workspaces that ask for one, and the pages that this closes."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -34,8 +34,9 @@ def proofs(user_id: int) -> "QuerySet[Authenticator]":
 def is_missing(session: Any, membership: Membership) -> bool:
     """Whether the workspace asks for a second factor that this session has not.
 
-    Who has one was asked for it on the way in. Who came by the company's sign-in was asked there, where `_by_company` says so. A
-    session that is good once stays so: `may_give_up` keeps people from taking the factor away that a workspace of theirs asks for.
+    A person with a factor was asked for it at the sign-in. A person who came by the company's sign-in was asked there, if `_by_company`
+    says so. A session that is good once stays so: `may_give_up` keeps people from taking the factor away that a workspace of theirs asks
+    for.
     """
     if not membership.workspace.asks_second_factor or session.get(SESSION_KEY) == membership.user_id:
         return False
@@ -48,7 +49,7 @@ def is_missing(session: Any, membership: Membership) -> bool:
 
 
 def vouched(request: HttpRequest, user: User) -> None:
-    """The company's sign-in, which opened this session just now, took a second factor: so the provider says."""
+    """Notes that the company's sign-in, which opened this session just now, used a second factor, as the provider says."""
     records = get_authentication_records(request, user)
     for each in records:
         if each.get("method") == BY_COMPANY:
@@ -70,7 +71,7 @@ def strictest(membership: Membership) -> Membership:
 
 
 def may_give_up(authenticator: Authenticator) -> bool:
-    """The last proof stays while a workspace of the person's asks for one."""
+    """Whether the factor may be removed: the last one stays while a workspace of the person's asks for one."""
     asked = Membership.objects.filter(user_id=authenticator.user_id, workspace__asks_second_factor=True).exists()
     return not asked or proofs(authenticator.user_id).exclude(pk=authenticator.pk).exists()
 
@@ -98,8 +99,8 @@ def forget(user: User) -> int:
 
 
 def added(sender: object, request: HttpRequest, user: User, authenticator: Authenticator, **_: object) -> None:
-    """Receiver of allauth's signal. Sessions that were opened without the factor end: `is_missing` believes those that are
-    open, and one of them may be whom it shall keep out."""
+    """Receiver of allauth's signal. Sessions that were opened without the factor end: `is_missing` trusts open sessions, and one of them
+    may be an intruder's."""
     _changed(request, user, authenticator, "added")
 
 
@@ -112,7 +113,7 @@ def reset(sender: object, request: HttpRequest, user: User, authenticator: Authe
 
 
 def _changed(request: HttpRequest, user: User, authenticator: Authenticator, how: str) -> None:
-    """Notes it, and signs out all other browsers; recovery codes that come along with a first factor are no change."""
+    """Records the change, and signs out all other browsers; recovery codes that are made together with a first factor are not a change."""
     sessions.record_session(user, f"second_factor.{authenticator.type}_{how}")
     if authenticator.type in PROOFS or how == "made_anew":
         sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=request.session.session_key or ""))

@@ -1,4 +1,4 @@
-"""The page on which owners say how people sign in to their workspace."""
+"""The page on which owners set how people sign in to their workspace."""
 
 from allauth.account.decorators import reauthentication_required
 from allauth.mfa.models import Authenticator

@@ -1,4 +1,4 @@
-"""The door of the SCIM service: the directory's key, how often and how much, and errors in the protocol's shape."""
+"""The entry of the SCIM service: the directory's key, rate limits, body sizes, and errors in the protocol's format."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ View = Callable[..., HttpResponse]
 
 
 def scim(view: View) -> View:
-    """Decorates a view of the service, which gets the directory whose key came as its second argument."""
+    """Decorates a view of the service, which gets the directory of the request's key as its second argument."""
 
     @never_cache
     @wraps(view)

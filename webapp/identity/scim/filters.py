@@ -1,4 +1,4 @@
-"""Filters of lists (RFC 7644, 3.4.2.2), carried out by the database: `eq` on what resources are looked for by, `and`, `or`."""
+"""Filters of lists (RFC 7644, 3.4.2.2), carried out by the database: `eq` on the searchable attributes, `and`, `or`."""
 
 from collections.abc import Callable, Mapping
 from uuid import UUID
@@ -58,7 +58,7 @@ GROUPS: Mapping[str, Condition] = {
 
 
 def condition(text: str, known: Mapping[str, Condition]) -> Q:
-    """Raises InvalidFilterException for what cannot be read, and for what we do not look for things by."""
+    """The condition of a filter. Raises InvalidFilterException for an unreadable filter, and for attributes that are not searchable."""
     if len(text) > LONGEST:
         raise InvalidFilterException(detail=f"A filter has at most {LONGEST} characters.")
     return _condition(ScimFilter(text).ast, known)

@@ -67,7 +67,7 @@ def change(directory: Directory, key: UUID, expected: str, altered: Altered[Grou
 
 @transaction.atomic
 def delete(directory: Directory, key: UUID, expected: str) -> None:
-    """Nobody is in it any more, and what its name gave ends."""
+    """Deletes the group: its people lose the roles that it gave."""
     group = known(directory).select_for_update().filter(key=key).first()
     if group is None:
         raise NotFoundException(detail=ABSENT)
@@ -103,7 +103,7 @@ def _kept(group: DirectoryGroup, resource: Group) -> DirectoryGroup:
 
 
 def _people(directory: Directory, resource: Group) -> set[int]:
-    """Raises InvalidValueException for members that are nobody of this directory."""
+    """The ids of the members. Raises InvalidValueException for members who are not people of this directory."""
     wanted = {each.value for each in resource.members or []}
     try:
         keys = {UUID(each) for each in wanted if each}

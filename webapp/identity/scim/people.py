@@ -1,4 +1,4 @@
-"""The people of a directory: each has an account, which follows what the directory says."""
+"""The people of a directory: each has an account, which follows the directory's data."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -58,7 +58,8 @@ def shown(person: DirectoryPerson, root: str) -> User:
 
 
 def complete(payload: dict[str, Any], former: User | None) -> dict[str, Any]:
-    """What many directories leave out: a new account is active, another stays as it was; a userName that is an address is one."""
+    """Adds what many directories leave out: a new account is active, another stays as it was; a userName that is an address is also the
+    address."""
     said = {key.lower(): value for key, value in payload.items()}
     payload = {key: value for key, value in payload.items() if key.lower() not in ("emails", "active")}
     emails, called = said.get("emails"), said.get("username")

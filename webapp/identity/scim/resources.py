@@ -1,4 +1,4 @@
-"""What we know of a person and of a group by SCIM (RFC 7643), and what the service says of itself."""
+"""The attributes of a person and of a group by SCIM (RFC 7643), and the service's description of itself."""
 
 import unicodedata
 from typing import Annotated, Any, ClassVar
@@ -81,7 +81,7 @@ class GroupMember(ComplexAttribute):
 
 
 class Group(Resource[Any]):
-    """A group of people. Its name is what owners of workspaces give roles to."""
+    """A group of people. Owners of workspaces give roles to its name."""
 
     __schema__ = Urn("urn:ietf:params:scim:schemas:core:2.0:Group")
 

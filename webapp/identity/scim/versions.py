@@ -1,4 +1,4 @@
-"""Entity tags (RFC 7644, 3.14): who changes a resource may say which version they have seen."""
+"""Entity tags (RFC 7644, 3.14): a client that changes a resource may say which version it has seen."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -31,7 +31,7 @@ Kept = TypeVar("Kept", resources.User, resources.Group)
 
 @dataclass(frozen=True)
 class Kind(Generic[Row, Kept]):
-    """What differs between people and groups."""
+    """The differences between people and groups."""
 
     model: type[Kept]
     rows: Callable[[Directory], QuerySet[Row]]
@@ -118,7 +118,7 @@ def one(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept], key: 
 
 @scim
 def described(request: HttpRequest, directory: Directory, what: str, key: str = "") -> HttpResponse:
-    """What the service can do, and the schemas of what it keeps."""
+    """The abilities of the service, and the schemas of its resources."""
     if request.method != "GET":
         return _wrong_method("GET")
     if "filter" in request.GET:  # RFC 7644, 4
@@ -213,7 +213,7 @@ def _list(found: list[Any], total: int, start: int, wanted: ResponseParameters[A
 
 
 def _attributes(request: HttpRequest) -> ResponseParameters[Any] | None:
-    """Which attributes the answer has; None: all."""
+    """The attributes of the response; None: all."""
     names = {"attributes": "attributes", "excludedAttributes": "excluded_attributes"}
     asked = {ours: request.GET[theirs] for theirs, ours in names.items() if theirs in request.GET}
     return ResponseParameters[Any].model_validate(asked) if asked else None

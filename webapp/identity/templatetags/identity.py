@@ -1,4 +1,4 @@
-"""Which company's sign-ins there are: the page for them is older than the app that knows."""
+"""The company sign-ins of this installation, for the sign-in page, whose app is below this one."""
 
 from django import template
 from django.conf import settings
@@ -9,7 +9,7 @@ register = template.Library()
 
 @register.simple_tag
 def company_sign_ins() -> list[dict[str, str]]:
-    """Where each begins, and whose it is."""
+    """The address and the name of each."""
     env = settings.ENV
     known = [
         (env.oidc_server_url, "openid_connect_login", env.oidc_name),
