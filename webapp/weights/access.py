@@ -1,4 +1,4 @@
-"""Fetching is authorisation: a job of the caller's workspace, or 404."""
+"""Permissions of jobs: each function returns a job of the caller's workspace, or answers 404."""
 
 from django.http import Http404
 

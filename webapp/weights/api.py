@@ -113,7 +113,7 @@ def list_jobs(
 
 @router.post("/weights-jobs", response={201: WeightsJobOut}, summary="Generate, score, measure or embed on the cluster")
 def start_job(request: HttpRequest, payload: WeightsJobIn) -> Status[WeightsJob]:
-    """What was done once is not done again: the same question answers with the same job."""
+    """The same question is not computed twice: the response has the same job."""
     membership = access.may_write(require(request))
     embeds = payload.kind == "embed"
     models = RegisteredModel.objects.filter(workspace=membership.workspace).select_related("base")
@@ -151,7 +151,7 @@ def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     summary="Let it start before or after the others that wait",
 )
 def priority(request: HttpRequest, job_id: Id, payload: JobPriorityIn) -> WeightsJob:
-    """The priority counts among what the workspace has in the line. What is under way is not interrupted."""
+    """The priority orders the workspace's work in the line. Work under way is not interrupted."""
     membership = require(request)
     job = access.job_write(membership, job_id)
     return services.prioritise(job, membership.user, Priority[payload.priority.upper()])

@@ -19,7 +19,7 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 
 
 class JobForm(forms.Form):
-    """The services check what the fields hold."""
+    """A form whose values the services check."""
 
     kind = forms.ChoiceField(choices=KINDS, label="What is wanted")
     model = forms.ModelChoiceField(
@@ -51,7 +51,7 @@ class JobForm(forms.Form):
         field.queryset = rows
 
     def params(self) -> dict[str, Any]:
-        """As the services take them."""
+        """The values as the services take them."""
         given = self.cleaned_data
         found: dict[str, Any] = {name: given[name] for name in ("split", "max_prompts")}
         found["resources"] = {name: given[name] for name in RESOURCES}

@@ -1,4 +1,4 @@
-"""How many GPUs jobs ask for and hold, and whether their workspace may hold as many. The line says when they get them."""
+"""The GPUs that jobs ask for and hold, and the limit of their workspace. The line decides when they get them."""
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.administration import quotas

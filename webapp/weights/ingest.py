@@ -1,4 +1,4 @@
-"""What the process of a job asks for and posts. Its token is the only key."""
+"""The endpoints for the process of a job. Its token is the only key."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -30,7 +30,7 @@ FENCED = "This attempt is over: a newer one has taken the job."
 
 
 class JobToken(HttpBearer):
-    """`Authorization: Bearer <job token>`, checked against the job in the path. Leaves the job on `request.auth`."""
+    """`Authorization: Bearer <job token>`, checked against the job in the path. Sets `request.auth` to the job."""
 
     def authenticate(self, request: HttpRequest, token: str) -> WeightsJob | None:
         match = request.resolver_match
@@ -72,7 +72,7 @@ def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
     openapi_extra=sends("application/x-ndjson"),
 )
 def items(request: HttpRequest, job_id: int, after: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> StreamingHttpResponse:
-    """In a fixed order, those behind the first `after`."""
+    """The items in a fixed order, after the first `after`."""
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     return StreamingHttpResponse(_lines(job, after), content_type="application/x-ndjson")
 
@@ -120,7 +120,7 @@ def store_folders(request: HttpRequest, job_id: int) -> Links:
     openapi_extra=takes(WeightsBatch),
 )
 def post_batch(request: HttpRequest, job_id: int) -> WeightsReply:
-    """A batch that comes again changes nothing; after a gap nothing is taken."""
+    """A batch that is sent again changes nothing; after a gap nothing is stored."""
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     try:
         return apply(job.pk, _read(request, WeightsBatch))
@@ -142,7 +142,7 @@ def _read(request: HttpRequest, kind: type[Body]) -> Body:
 
 @transaction.atomic
 def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
-    """Raises Conflict, and writes nothing, if the attempt is not the present one."""
+    """Stores a batch. Raises Conflict, and writes nothing, if the attempt is not the present one."""
     rows = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset")
     job = rows.select_for_update(of=("self",), no_key=True).get(pk=job_id)
     if batch.attempt != job.attempt:
@@ -180,7 +180,7 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
 
 
 def _end(job: WeightsJob, batch: WeightsBatch) -> None:
-    """What follows from the outcome is written with the end of the job, or neither is."""
+    """Writes the results of the outcome together with the end of the job, or neither."""
     if batch.state != "finished":
         move(job, batch.state, problem=batch.reason)
         return

@@ -69,7 +69,7 @@ def wanted(job: WeightsJob) -> JobResources:
 
 
 def _command(job: WeightsJob) -> str:
-    """The entry of runs does jobs too: a cluster that starts runs in its own way needs no second way."""
+    """The command of the process. The entry of runs does jobs too, so a cluster with its own way to start runs needs no second one."""
     own = job.params.get("sampler", {}).get("kind") == "vllm"
     return str(settings.VLLM_TRAINER_COMMAND if own else settings.TRAINER_COMMAND)
 
@@ -84,7 +84,7 @@ def _claim(job: WeightsJob) -> bool:
 
 
 def stop(pk: int) -> None:
-    """A job that was never submitted is over at once. Otherwise its process hears of it with its next sign of life."""
+    """Ends a job that was never submitted at once. Any other process is told with its next sign of life."""
     unheard = WeightsJob.objects.filter(state=State.STOPPING, ray_job_id="", heartbeat_at=None)
     if job := unheard.select_related("workspace").filter(pk=pk).first():
         move(job, State.STOPPED, problem="Stopped before it started")
@@ -106,7 +106,7 @@ def watch() -> None:
 
 
 def _inspect(job: WeightsJob, now: datetime, since: datetime) -> bool:
-    """Mends what differs from what Ray says. Whether Ray had to be asked."""
+    """Repairs differences from what Ray says. Returns whether Ray had to be asked."""
     if not job.ray_job_id and job.heartbeat_at and not WEIGHTS.noted_late(job):
         return False
     if not job.ray_job_id:
@@ -136,14 +136,15 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> bool:
 
 
 def in_words(asked: JobResources) -> str:
-    """What a job asks for."""
+    """The request of a job, in words."""
     parts = [(asked.cpus, f"{asked.cpus:g} CPUs"), (asked.gpus, f"{asked.gpus:g} GPUs")]
     parts.append((asked.memory_bytes, f"{asked.memory_bytes / 1e9:g} GB of memory"))
     return ", ".join(words for number, words in parts if number) or "a place"
 
 
 def _finish(job: WeightsJob, reason: str, client: RayClient | None, found: RayJob | None) -> None:
-    """`failed`, or `stopped` if that was asked for, with the last lines of the process in the log. `found` is what Ray said of it."""
+    """Ends the job as `failed`, or `stopped` if that was asked for, with the last lines of the process in the log. `found`: what Ray said
+    of it."""
     lines, believed = last_lines(client, job), job.state
     with transaction.atomic():
         WeightsJob.objects.select_for_update(no_key=True).get(pk=job.pk)

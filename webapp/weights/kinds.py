@@ -1,4 +1,4 @@
-"""What each kind of job works on. `generate` and `score` are here; apps above register theirs when they are ready."""
+"""The kinds of jobs and their items. `generate` and `score` are here; apps above register theirs when they are ready."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
 
 
 class Resources(Section):
-    """What Ray sets aside for a job that loads weights: it waits until a machine of the cluster has as much free."""
+    """The resources that Ray sets aside for a job that loads weights: it waits until a machine of the cluster has as much free."""
 
     cpus: float = knob(0.0, "Processors to reserve; 0 reserves none", ge=0, le=1024)
     gpus: float = knob(0.0, "GPUs; a job sees only the GPUs that it asks for", ge=0, le=64)
@@ -65,12 +65,12 @@ class Embedding(Scoring):
 
 @dataclass(frozen=True)
 class Kind:
-    """`items(job, after)`: JSON texts in a fixed order, behind the first `after`. `brief`: the params that the process is told.
+    """`items(job, after)`: JSON texts in a fixed order, after the first `after`. `brief`: the params for the process.
 
-    `keep(job, results)` is called once for each batch, in the transaction that stores it: it returns what is stored as the
-    results, and the job's outcome so far. `finish` is called once, in the transaction that ends the job, with what the job
-    tells in the end; it may raise Invalid, and then the job fails with those words. `artifacts` gives the addresses of a folder
-    in the artifact store that the job reads beside its models, `upload` those it may send files to; None: not this one.
+    `keep(job, results)` is called once for each batch, in the transaction that stores it: it returns what is stored as the results, and the
+    job's outcome so far. `finish` is called once, in the transaction that ends the job, with the job's last message; it may raise Invalid,
+    and then the job fails with those words. `artifacts` gives the addresses of a folder in the artifact store that the job reads beside its
+    models, `upload` those it may send files to; None: not this one.
     """
 
     models: Callable[[WeightsJob], dict[str, ModelSource]]

@@ -1,4 +1,4 @@
-"""The line in which a job waits for its place. Runs stand in it too, so the app of runs keeps it and registers itself.
+"""The line in which a job waits for its place. Runs are in it too, so the app of runs keeps it and registers itself.
 
 A `Turn` says since when a job counts as asked for, and how urgent it is.
 """
@@ -72,7 +72,7 @@ def is_waiting(job: WeightsJob) -> bool:
 
 
 def advance(job: WeightsJob, turn: Turn) -> bool:
-    """Somebody else wants the same job, more urgently or since longer: then it counts so. Whether that changed anything."""
+    """Gives the job the better turn of two, if another request for it is more urgent or older. Returns whether that changed anything."""
     urgent = waiting().filter(pk=job.pk, priority__lt=turn.priority).update(priority=turn.priority)
     late = Q(pk=job.pk, asked_at__gt=turn.since) if turn.since else Q(pk=None)
     return bool(urgent) | bool(waiting().filter(late).update(asked_at=turn.since))

@@ -1,4 +1,4 @@
-"""Jobs that need weights outside training, and what they have found."""
+"""Jobs that need weights outside training, and their results."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,8 +9,8 @@ from webapp.core.priorities import Priority
 class WeightsJob(models.Model):
     """One piece of work on the Ray cluster. States move only by conditional updates in `services` and `jobs`.
 
-    Results lie in the order of the items: the job continues after the last one, even if its process died. `key` addresses what is asked
-    for: work that was done once is not done again.
+    Results lie in the order of the items: the job continues after the last one, even if its process died. `key` is the address of the
+    question: work that was done once is not done again.
     """
 
     class Kind(models.TextChoices):
@@ -88,11 +88,11 @@ class WeightsJob(models.Model):
 
 
 ALIVE = frozenset({WeightsJob.State.STARTING, WeightsJob.State.RUNNING, WeightsJob.State.STOPPING})
-"""With a place in the line: Ray has them, or is about to."""
+"""The states with a place in the line: Ray has the job, or is about to."""
 
 
 class WeightsItem(models.Model):
-    """What a job works on that no dataset version holds; gone once its result is stored."""
+    """An item of a job that no dataset version holds; deleted once its result is stored."""
 
     job = models.ForeignKey(WeightsJob, on_delete=models.CASCADE, related_name="items", db_index=False)
     place = models.PositiveIntegerField()
@@ -106,7 +106,7 @@ class WeightsItem(models.Model):
 
 
 class WeightsResult(models.Model):
-    """What was found for the item at `place`."""
+    """The result for the item at `place`."""
 
     job = models.ForeignKey(WeightsJob, on_delete=models.CASCADE, related_name="results", db_index=False)
     place = models.PositiveIntegerField()

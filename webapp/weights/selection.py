@@ -1,4 +1,4 @@
-"""What jobs have measured, for curation: each token's log-probability, and embeddings."""
+"""Measurements of jobs, for curation: each token's log-probability, and embeddings."""
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator

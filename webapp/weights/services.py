@@ -1,4 +1,4 @@
-"""All that people do to jobs: start, stop, try again."""
+"""Changes of jobs by people: start, stop, try again."""
 
 import hashlib
 import json
