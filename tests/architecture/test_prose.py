@@ -32,6 +32,7 @@ PATTERNS = {
     "whoever, whatever: say who or what": r"\b(?:[Ww]hoever|[Ww]hatever)\b",
     "`for` for a reason: say `because`": r", for (?:it|they|he|she|no|what|nobody)\b",
     "names a chapter that is not in this repository": r"\bMETHODS \d",
+    "anew, afresh: say again": r"\b(?:anew|afresh)\b",
 }
 MOST = {
     "begins with a pronoun: name the thing": 0,
@@ -40,6 +41,7 @@ MOST = {
     "whoever, whatever: say who or what": 0,
     "`for` for a reason: say `because`": 0,
     "names a chapter that is not in this repository": 0,
+    "anew, afresh: say again": 0,
 }
 
 SPOKEN = ("webapp", "workers", "trainer", "client", "templates")

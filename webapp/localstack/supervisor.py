@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 TICK_S = 0.15
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.5, 30.0
 HEALTHY_AFTER_S = 10.0
-"""A service that was up this long starts its back-off afresh: what kills it now is no fault of its start."""
+"""A service that was up this long starts its back-off again: an error now is not caused by its start."""
 MOST_PATIENCE = 4  # doublings of the time to start
 LOG_CHECK_S = 30.0
 EXTERNAL_CHECK_S = 5.0

@@ -130,7 +130,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
     async def allowed_group(self) -> str | None:
         """The group this person may hear, asked of the database; None refuses.
 
-        Token and session are read afresh: the session in the scope does not show a later sign-out.
+        Token and session are read again: the session in the scope does not show a later sign-out.
         """
         if secret := key_of(self.scope):
             of_key: str | None = await database_sync_to_async(self.group_of_key)(secret)
