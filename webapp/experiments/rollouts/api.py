@@ -43,8 +43,11 @@ def list_rollouts(
 
 
 @router.get("/runs/{run_id}/rollouts/facets", response=FacetsOut, summary="What rollouts can be filtered by")
-def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
-    return rollouts.facets(run_of(request, run_id), step)
+def rollout_facets(
+    request: HttpRequest, run_id: RunId, step: Step | None = None, counted: bool = True
+) -> dict[str, Any]:
+    """With `counted=false` the `count` of each step is null, and the answer comes soon however many rollouts there are."""
+    return rollouts.facets(run_of(request, run_id), step, counted)
 
 
 @router.post(

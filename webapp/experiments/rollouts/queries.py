@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django.db import connection
 from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTextTransform
@@ -198,13 +199,15 @@ def _judged(criterion: str | None, verdict: str | None) -> Q:
 
 
 def _after(columns: tuple[str, ...], values: list[Any]) -> Q:
-    """Rows that come later in the order: `a > x or (a = x and (b > y or ...))`."""
+    """Rows that come later in the order: `a >= x and (a > x or (a = x and (b > y or ...)))`. An index begins at the first of these;
+    without it, all rows that come before would be read."""
     condition = Q()
     for column, value in reversed(list(zip(columns, values, strict=True))):
         name = column.removeprefix("-")
         beyond = Q(**{f"{name}__{'lt' if column.startswith('-') else 'gt'}": value})
         condition = beyond | (Q(**{name: value}) & condition) if condition else beyond
-    return condition
+    first = columns[0].removeprefix("-")
+    return Q(**{f"{first}__{'lte' if columns[0].startswith('-') else 'gte'}": values[0]}) & condition
 
 
 def _encode(order: str, columns: tuple[str, ...], row: Rollout) -> str:
@@ -227,15 +230,15 @@ def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
     return values
 
 
-def facets(run: Run, step: int | None = None) -> dict[str, Any]:
+def facets(run: Run, step: int | None = None, counted: bool = True) -> dict[str, Any]:
     """The values of the filters: `{"steps": [{"step", "phase", "count"}], "criteria": [{"text", "met", "unmet", "missing"}], "parts":
     [{"name", "kind", "weight", "shadow", "judge", "low", "high", "valued", "missing"}], "expression", "excluded": [{"reason", "count"}]}`.
 
     All but `steps` is of `step`, or of the newest step; criteria most often met come first. `weight` and `expression` are those of the
     run's config, null and empty if it has none.
+    `count` reads an index of all rollouts of the run; with `counted` False it is None, and the time does not grow with them.
     """
-    places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
-    steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]
+    steps = _counted_steps(run) if counted else _steps(run)
     chosen = step if step is not None else (steps[-1]["step"] if steps else None)
     rows = Rollout.objects.none() if chosen is None else Rollout.objects.filter(run=run, step=chosen)
     parts, expression = recipe_metrics.reward(run)
@@ -246,6 +249,32 @@ def facets(run: Run, step: int | None = None) -> dict[str, Any]:
         "expression": expression,
         "excluded": _exclusions(rows),
     }
+
+
+def _counted_steps(run: Run) -> list[dict[str, Any]]:
+    places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("*"))  # of the index alone
+    return [dict(place) for place in places.order_by("-step", "-phase")[:MAX_STEPS]][::-1]
+
+
+# from each step and phase straight to the one before it
+STEPS = """
+WITH RECURSIVE place AS (
+    (SELECT step, phase FROM experiments_rollout WHERE run_id = %s ORDER BY step DESC, phase DESC LIMIT 1)
+    UNION ALL
+    SELECT earlier.step, earlier.phase FROM place CROSS JOIN LATERAL (
+        SELECT step, phase FROM experiments_rollout WHERE run_id = %s AND (step, phase) < (place.step, place.phase)
+        ORDER BY step DESC, phase DESC LIMIT 1
+    ) AS earlier
+)
+SELECT step, phase FROM place LIMIT %s
+"""
+
+
+def _steps(run: Run) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(STEPS, [run.pk, run.pk, MAX_STEPS])
+        found = cursor.fetchall()
+    return [{"step": step, "phase": phase, "count": None} for step, phase in found[::-1]]
 
 
 def _parts(parts: list[dict[str, Any]], rows: QuerySet[Rollout]) -> list[dict[str, Any]]:

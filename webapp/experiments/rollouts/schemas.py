@@ -127,7 +127,7 @@ class RolloutList(Schema):
 class FacetStep(Schema):
     step: int
     phase: str
-    count: int
+    count: int | None
 
 
 class FacetCriterion(Schema):

@@ -24,8 +24,8 @@ const viewer = by("rollouts").dataset.viewer;
 const phaseNamed = new URLSearchParams(location.search).has("phase");
 
 async function facets() {
-  const query = state.step === null ? "" : `?step=${state.step}`;
-  told = await json(`${api}/rollouts/facets${query}`);
+  const step = state.step === null ? "" : `&step=${state.step}`;
+  told = await json(`${api}/rollouts/facets?counted=false${step}`);
   steps = { train: [], eval: [] };
   for (const { step, phase } of told.steps) steps[phase]?.push(step);
   offer(told);

@@ -154,3 +154,32 @@ def test_what_a_run_sends_is_found_by_its_parts_and_a_resend_replaces_them(train
     assert api.get(f"{base}?part=judge&low=0.5&high=0.5&sort=part").json()["items"][0]["parts"][0]["value"] == 0.5
     for bad in ("between=judge", "between=a,b,c", "low=nan", "apart=-1", "sort=-apart", "sort=part", "measure=size"):
         assert api.get(f"{base}?{bad}").status_code == 422, bad
+
+
+def test_a_following_page_begins_where_the_last_one_ended_and_reads_nothing_before_it(run):
+    """The bound on the first column is what an index can use."""
+    condition = queries._after(queries.ORDERS["newest"], [4, "train", 0, 1])
+    assert ("step__lte", 4) in condition.children
+    Rollout.objects.bulk_create([row(run, i, step=step) for step in range(1, 6) for i in range(3)])
+    found = [(each.step, each.index) for each in Rollout.objects.filter(condition).order_by("-step", "-index")]
+    assert found == [(4, 0)] + [(step, i) for step in (3, 2, 1) for i in (2, 1, 0)]
+
+
+@pytest.mark.parametrize("most", [2000, 3])
+def test_steps_are_found_without_counting_and_with_it(run, launch, monkeypatch, most):
+    monkeypatch.setattr(queries, "MAX_STEPS", most)
+    Rollout.objects.bulk_create([row(run, i, step=step) for step in (2, 5, 9) for i in range(step)])
+    Rollout.objects.filter(step=5, index=0).update(phase="eval")
+    row(launch(), 0, step=7).save()
+    counted = queries.facets(run)["steps"]
+    assert [(each["step"], each["phase"], each["count"]) for each in counted] == [
+        (2, "train", 2),
+        (5, "eval", 1),
+        (5, "train", 4),
+        (9, "train", 9),
+    ][-most:]
+    assert queries.facets(run, counted=False)["steps"] == [each | {"count": None} for each in counted]
+
+
+def test_a_run_without_rollouts_has_no_steps(run):
+    assert queries.facets(run, counted=False)["steps"] == []
