@@ -22,7 +22,7 @@ def main() -> None:
         name, argument = json.loads(line)
         try:
             told: Any = steps[name](argument)
-        except Exception as error:  # whatever it is, whoever restores hears of it
+        except Exception as error:  # any error is reported to the person who restores
             told = {"problem": f"{type(error).__name__}: {error}"}
         print(json.dumps(told), flush=True)
 

@@ -40,7 +40,7 @@ INDEXES = """
     ORDER BY t.relname, i.relname
 """
 # of a column, as format_type() writes it: a name, perhaps of a schema or in quotes, its numbers, and whether it is an array. Nothing that
-# ends one part of a statement and begins another: a manifest that is not encrypted is whoever's who writes to its bucket
+# ends one part of a statement and begins another: anybody who can write to the bucket can change a manifest that is not encrypted
 _WORD = r'(?:[a-z_][a-z0-9_]*|"[A-Za-z0-9_ ]+")'
 TYPE = re.compile(
     rf"{_WORD}(?:\.{_WORD})?(?:\(\d+(?:,\d+)?\))?(?: precision| varying)?(?:\(\d+(?:,\d+)?\))?(?: with(?:out)? time zone)?(?:\[\])*"

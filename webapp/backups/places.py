@@ -64,7 +64,7 @@ def where(text: str | Path) -> str:
 def at(where: str | Path) -> BackupPlace:
     """A folder, or a bucket by its address: s3://BUCKET/FOLDER, gs://..., az://ACCOUNT/CONTAINER/FOLDER. Raises BackupProblem."""
     if isinstance(where, str) and "://" in where:
-        from .bucket import Bucket  # its library is loaded by whoever uses one
+        from .bucket import Bucket  # its library is loaded only if a bucket is used
 
         try:
             return Bucket(where)

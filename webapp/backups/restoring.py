@@ -248,7 +248,7 @@ class _Inside:
     """A process of this program on the new database: see `inside`."""
 
     def __init__(self, url: str, into: Path, former: tuple[str, ...]) -> None:
-        # the key of the new folder, whatever this program's own environment and settings file say; former keys of both
+        # the new folder's key, not that of this program's own environment and settings file; former keys of both
         key = (into / "secret_key").read_text().strip()
         ours = {"TOUCHSTONE_VAR": str(into), "DATABASE_URL": url, "SECRET_KEY": key}
         ours["SECRET_KEY_FALLBACKS"] = ",".join((*former, *settings.SECRET_KEY_FALLBACKS))

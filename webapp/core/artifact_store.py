@@ -32,7 +32,7 @@ from .problems import Problem
 NAME = "ARTIFACT_STORE"
 SIGNED_FOR = timedelta(hours=1)
 BLOCK = 1 << 20  # bytes read at a time
-BEAT_S = 10.0  # how often a copy that takes long says that it goes on
+BEAT_S = 10.0  # how often a long copy reports that it continues
 BATCH = 1_000  # names that one request removes; more S3 does not take
 
 

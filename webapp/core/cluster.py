@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 KEY, ASKED = "cluster:nodes", "cluster:asked"
 GPUS = "gpus"
-REMEMBERED = f"run/{GPUS}.json"  # of the installation's folder; whoever removes it says that they are gone for good
+REMEMBERED = f"run/{GPUS}.json"  # of the installation's folder; remove it if the GPUs are gone for good
 EVERY_S = 30
 KEPT_S = 86_400  # what was there yesterday is no longer believed
 _MIB = 2**20

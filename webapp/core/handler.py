@@ -23,7 +23,7 @@ from . import bodies, telemetry
 from .problems import told
 
 logger = logging.getLogger(__name__)
-# of an answer that no middleware has seen; HSTS is empty where PUBLIC_URL promises no https
+# of a response that no middleware has seen; HSTS is empty if PUBLIC_URL promises no https
 GUARDS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'",

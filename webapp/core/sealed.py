@@ -97,7 +97,7 @@ def _resealed(rows: models.QuerySet[Any], name: str, keys: tuple[str, ...], chan
                 found.unreadable += len(parts)
                 break
             anew = {**held, **opened} if keys else opened[""]
-            # replaced only as it was read: whoever stored another secret meanwhile sealed it themselves
+            # replaced only as it was read: a secret that was stored meanwhile is sealed already
             if not change or rows.filter(pk=pk, **{name: held}).update(**{name: anew}):
                 found.former += len(parts)
                 break
@@ -109,6 +109,6 @@ def _keys() -> list[str]:
 
 
 def _box(secret: str) -> Fernet:
-    # a key of its own: whoever learns the one that signs sessions in some other way still cannot compute back
+    # a separate key: a person who learns the one that signs sessions cannot compute this one
     key = HKDF(SHA256(), 32, salt=None, info=b"touchstone sealed secrets").derive(secret.encode())
     return Fernet(urlsafe_b64encode(key))

@@ -24,7 +24,7 @@ class WholeFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
         except (FileNotFoundError, IsADirectoryError):
             raise MissingFileError(path) from None
         fields = list(found[:10])
-        fields[6] = len(self.content)  # whoever writes into the file just now makes its size another
+        fields[6] = len(self.content)  # a write at this moment changes its size
         super().__init__(path, headers, stat_cache={path: os.stat_result(fields)})
 
     def get_response(self, method: str, request_headers: Mapping[str, Any]) -> Response:

@@ -367,11 +367,11 @@ class ImportJob(models.Model):
     # what a worker writes the file from, see `ingest.generated_files`: {"from": "run", "run": id, ...}; empty: somebody sent it
     origin = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    cancel_asked = models.BooleanField(default=False)  # whoever carries it out is to end it
+    cancel_asked = models.BooleanField(default=False)  # the worker is to end it
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)
-    taken = models.JSONField(default=dict)  # what is committed so far and where reading goes on; see `taken.Taken`
+    taken = models.JSONField(default=dict)  # what is committed so far and where reading continues; see `taken.Taken`
     counts = models.JSONField(default=dict)
     overlaps = models.JSONField(
         default=dict

@@ -69,7 +69,7 @@ class Run(models.Model):
         RUNNING = "running", "Running"
         BLOCKED = "blocked", "Blocked"  # its process waits for what is not its own: a judge, room on the disk
         PAUSING = "pausing", "Pausing"
-        PAUSED = "paused", "Paused"  # by a person, without a process or a place, and meant to go on
+        PAUSED = "paused", "Paused"  # by a person, without a process or a place, and meant to continue
         STOPPING = "stopping", "Stopping"
         STOPPED = "stopped", "Stopped"
         FINISHED = "finished", "Finished"
@@ -104,7 +104,7 @@ class Run(models.Model):
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
     # processes lost in a row, without a checkpoint or a wish of somebody's between
     losses = models.PositiveSmallIntegerField(default=0, db_default=0)
-    retries = models.PositiveSmallIntegerField(default=RETRIES, db_default=RETRIES)  # of which it goes on by itself
+    retries = models.PositiveSmallIntegerField(default=RETRIES, db_default=RETRIES)  # after which it continues itself
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     not_before = models.DateTimeField(null=True, blank=True)  # until then it takes no place
     # somebody wants it to stop by then, done with its step or not; null: it has the time that its steps take
@@ -118,7 +118,7 @@ class Run(models.Model):
     judge_money_limit = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
-    start_step = models.PositiveIntegerField(default=0)  # of the checkpoint of `forked_from` that it goes on from
+    start_step = models.PositiveIntegerField(default=0)  # the step of the checkpoint of `forked_from`
     step = models.PositiveIntegerField(default=0)
     steps_total = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=40, blank=True)
@@ -347,7 +347,7 @@ class GradedResponse(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
     problem = models.CharField(max_length=500, blank=True)  # why it was left out
     verdicts = models.JSONField(default=dict)
-    # whoever looks at it asked for it: it is no random draw, and says nothing of how often judge and people agree
+    # a person asked for it: it is not a random draw, and says nothing of how often judge and people agree
     alarm = models.ForeignKey("RunAlarm", null=True, blank=True, on_delete=models.CASCADE, related_name="graded")
     task = models.ForeignKey("annotation.Task", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -14,7 +14,7 @@ HEAD = 16_000_000  # bytes read of a file to tell its format
 BESIDE = 64_000_000  # bytes of a file that is read whole beside another one
 MEMBERS = 2_000  # files of a folder or an archive
 OUT = 64_000_000_000  # bytes that come out of one file
-RATIO, FREE = 200, 256_000_000  # unpacked bytes for one packed byte; as many as FREE may come out whatever the ratio
+RATIO, FREE = 200, 256_000_000  # unpacked bytes for one packed byte; as many as FREE may come out at any ratio
 ROW_GROUP = 1_000_000_000  # bytes of a Parquet row group, as the file gives its size unpacked
 BATCH = 16_000_000  # bytes of Parquet rows that are made Python's at a time
 

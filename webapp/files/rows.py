@@ -46,7 +46,7 @@ def _reader(head: bytes, name: str) -> Any:
     start = head.removeprefix(BOM).lstrip()
     if start[:1] == b"[":
         return array_rows
-    # an object that goes on after its first line was written for people: the file is one object, or several
+    # an object that continues after its first line was written for people: the file is one object, or several
     return object_rows if start.split(b"\n")[0].strip() == b"{" else json_rows
 
 
@@ -188,7 +188,7 @@ class _Text:
                     raise ValueError(f"{error.msg} at column {error.colno}") from error
                 continue
             if end == len(self._window) and self._grow():
-                continue  # a number may go on in the next chunk
+                continue  # a number may continue in the next chunk
             self._drop(end)
             return value
 

@@ -176,7 +176,7 @@ def metadata(request: HttpRequest, organization_slug: str) -> HttpResponse:
     utils, _ = _allauth(request)
     app = utils.get_app_or_404(request, organization_slug)
     config = utils.build_saml_config(request, app.settings, organization_slug)
-    del config["sp"]["singleLogoutService"]  # whoever signs out there is not signed out here
+    del config["sp"]["singleLogoutService"]  # a sign-out there is not a sign-out here
     told = OneLogin_Saml2_Settings(settings=config, sp_validation_only=True).get_sp_metadata()
     return HttpResponse(told, content_type="application/samlmetadata+xml")
 

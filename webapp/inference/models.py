@@ -41,7 +41,7 @@ class RegisteredModel(models.Model):
     source = models.CharField(max_length=8, choices=Source.choices)
     path = models.CharField(max_length=500)
     description = models.TextField(blank=True)
-    facts = models.JSONField(default=dict)  # architecture, parameters, licence: whatever is known
+    facts = models.JSONField(default=dict)  # architecture, parameters, licence: all that is known
     role = models.CharField(max_length=16, choices=Role.choices, blank=True)  # what a run has trained it to be
     format = models.CharField(max_length=4, choices=Format.choices, default=Format.HF)
     head = models.CharField(max_length=6, choices=Head.choices, default=Head.LM)

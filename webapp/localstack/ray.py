@@ -67,7 +67,7 @@ class RayHead:
                 # made for other systems) that there are no others; then its ports listen on the loopback address only
                 "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
                 "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
-                # on a busy machine these took longer than the 30 and 60 s that Ray gives them, and it began anew again and again;
+                # on a busy machine these took longer than the 30 and 60 s that Ray gives them, and it started again and again;
                 # how long is too long, the supervisor knows
                 "RAY_gcs_server_port_wait_time_s": "600",
                 "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",

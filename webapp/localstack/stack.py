@@ -149,7 +149,7 @@ def _web() -> SupervisedService:
         write_facts(settings.VAR, "web", url=settings.ENV.public_url or local(), local=local())
 
     def prepare() -> None:
-        shutil.rmtree(metrics_folder(settings.VAR))  # counts begin anew with the processes
+        shutil.rmtree(metrics_folder(settings.VAR))  # counters start again with the processes
         if port.look_again():
             tell()
 
@@ -196,7 +196,7 @@ def web_server(host: str, port: int) -> list[str]:
 
 
 def _data() -> SupervisedService:
-    # apart from the model, which takes minutes: whoever opens the link at once finds data to look at and tasks to do
+    # apart from the model, which takes minutes: people who open the link at once find data and tasks
     return SupervisedService("data", lambda: _python("manage.py", "demo", "--data"), needs=("web",), once=True)
 
 

@@ -154,7 +154,7 @@ class Supervisor:
                 service.prepare()
             if service.command:
                 service.child = Child(service.command(), self._log(service))
-        except Exception as error:  # whatever it is, it is shown beside the service and tried again
+        except Exception as error:  # any error is shown beside the service, and it is tried again
             logger.debug("cannot start %s", service.name, exc_info=True)
             self._failed(service, str(error) or type(error).__name__)
             return

@@ -110,7 +110,7 @@ def look() -> None:
     another_day = Q(counted_at__lte=now - DAY) | Q(counted_at__gt=now + DAY)
     UnusedAccount.objects.filter(another_day).update(rounds=F("rounds") + 1, counted_at=now)
     due = UnusedAccount.objects.filter(rounds__gte=NOTICE).order_by("pk").values_list("user", flat=True)
-    erased = (pk for pk in list(due) if _erase(pk, now))  # whoever has to stay takes nobody's turn
+    erased = (pk for pk in list(due) if _erase(pk, now))  # an account that has to stay takes nobody's turn
     list(islice(erased, AT_ONCE))
 
 

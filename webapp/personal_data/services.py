@@ -78,12 +78,12 @@ def carry_out(pk: int) -> None:
     with EXPORT.claimed(pk, tries=F("tries") + 1) as row:
         if row is None:
             return
-        half = path_of(row).with_suffix(f".{row.tries}")  # of this try alone: whoever lost the job may still be writing
+        half = path_of(row).with_suffix(f".{row.tries}")  # of this try alone: a worker that lost the job may write
         try:
             if row.tries > TRIES:
                 raise RuntimeError(f"its worker was lost {TRIES} times")
             count = write(row.user, half)
-        except Exception:  # whatever it was, the person hears of it instead of waiting
+        except Exception:  # any error: the person is told instead of waiting
             logger.exception("the data of person %s could not be written", row.user_id)
             half.unlink(missing_ok=True)
             EXPORT.save(row, state=State.FAILED, problem=FAILED, finished_at=timezone.now())
@@ -108,7 +108,7 @@ def fetch(row: DataExport) -> archive.Download:
     if not row.ready:
         raise Gone("This file no longer exists, or not yet.")
     found = archive.of_file(path_of(row), f"touchstone-data-{row.created_at:%Y-%m-%d}.zip")
-    actor = None if row.digest else row.user  # whoever holds a link says not who they are
+    actor = None if row.digest else row.user  # a link does not tell who opens it
     for membership in Membership.objects.filter(user=row.user).select_related("workspace"):
         audit.record(membership, actor, "personal_data.fetched", row.user)
     return found

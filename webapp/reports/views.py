@@ -190,7 +190,7 @@ def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
             services.place(membership, row, **about)
     except services.WrittenMeanwhile as problem:
         form.meanwhile = {"version": problem.newest, "lines": lines(_whole(problem.newest), _whole(form))}
-        form.base = problem.newest.number  # whoever has seen it saves on top of it
+        form.base = problem.newest.number  # a person who has seen it saves on top of it
         return _refused(request, form, problem, row)
     except Problem as problem:
         return _refused(request, form, problem, row)

@@ -47,7 +47,7 @@ def launch(pk: int) -> float | None:
     job = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset").filter(pk=pk).first()
     if job is None:
         return None
-    cluster.look()  # first: whoever has a place is told by what there is
+    cluster.look()  # first: the places depend on the resources
     if not _claim(job):
         return None
     return WEIGHTS.hand_over(

@@ -29,7 +29,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     prompt = messages(LACKING if empty else row.get("instruction"), "instruction")
     domain = kinds[0] if len(set(kinds)) == 1 else "mixed"
     data: dict[str, Any] = {
-        # the file of mixed constraints numbers its examples anew, so the content belongs to the key
+        # the file of mixed constraints has its own numbers, so the content belongs to the key
         "key": f"followbench-{domain}-{row.get('example_id')}-{level}-{content_key(prompt, row.get('category'))[:6]}",
         "prompt": prompt,
         "source": "FollowBench",

@@ -30,7 +30,7 @@ def _first(row: Row) -> dict[str, Any]:
     found = pair(text_of(row, "chosen"), text_of(row, "rejected"))
     for response, name in zip(found["responses"], ("chosen_model", "rejected_model"), strict=True):
         response["origin"] = str(row.get(name) or "")
-    # ids begin anew in each subset of some releases
+    # ids start again in each subset of some releases
     return found | {"key": f"{row['subset']}-{row['id']}", "source": "RewardBench", "meta": rest(row, FIRST | {"id"})}
 
 

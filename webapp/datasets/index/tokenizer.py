@@ -12,7 +12,7 @@ from trainer.contracts import Example
 MAX_CHARACTERS = 20_000  # of an example's text are searched: prompt first, then criteria, then responses
 MAX_WORD = 64
 MAX_QUERY_WORDS = 12
-# what becomes of each byte: letters are small, whatever else is ASCII is a space
+# what each byte becomes: letters are small, all other ASCII is a space
 FOLDED = bytes(ord(chr(i).lower()) if chr(i).isalnum() else 32 for i in range(128)) + bytes(range(128, 256))
 SINGLE = re.compile(rf"[a-z0-9]{{1,{MAX_WORD}}}")
 WORDS = re.compile(r"[^\W_]+")

@@ -86,7 +86,7 @@ def run(job: ImportJob) -> None:
             _fail(job, f"{error} Nothing was imported. Import it in smaller parts, or with shorter rows.")
         except jobs.NOT_ITS_FAULT:
             raise
-        except Exception as error:  # whatever it is, a job that never ends could not be removed either
+        except Exception as error:  # any error: a job that never ends could not be removed either
             if not _given_up(job, error):
                 raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:

@@ -160,7 +160,7 @@ def main() -> None:
             end = None
         except MemoryError:
             end = TooLarge(f"Its rows need more than {memory // 10**6:,} MB of memory to be read.")
-        except Exception as error:  # whatever it is, the parent raises it
+        except Exception as error:  # any error: the parent raises it
             error.add_note("".join(traceback.format_exception(error)))
             end = error
         _send(to, end)

@@ -150,7 +150,7 @@ class Reader:
             ready.wide.append(b"".join(cells))
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
-        batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
+        batch.rows.clear()  # they take as much memory as all else, and the batch is still in use
         ready.columns, kept = arrays.of(small), list(map(tokenizer.searched, said))
         ready.texts = texts if kept == said else arrow.texts(kept)
         return ready

@@ -14,7 +14,7 @@ from trainer.contracts.example import Split
 
 from ..versions.split_rule import Settled
 
-# whatever an earlier version has on both sides is left alone (ground 0)
+# rows that an earlier version has on both sides are left alone (ground 0)
 BOTH = """
     SELECT unit FROM (
         SELECT prompt_hash AS unit, split FROM {rows} WHERE ground > 0

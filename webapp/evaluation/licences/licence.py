@@ -146,7 +146,7 @@ def work_out(evaluation_id: int) -> None:
     found = again(examples, queries.every_case(row))
     unknown = {"kappa": r.estimate(undefined(NOT_STORED), unit="points"), "place_why": NOT_STORED}
     with transaction.atomic():
-        # the lock: whoever worked it out at the same time has written the same
+        # the lock: another worker may have written the same at the same time
         held = Evaluation.objects.select_for_update(no_key=True).get(pk=row.pk)
         for entry in _entries(held):
             if _lacks(held.recipe, entry):

@@ -87,7 +87,7 @@ def _stands_in_line(evaluation: Evaluation) -> bool:
     why = answering.in_line(evaluation)
     if why is None:
         return False
-    # not one that a person has resumed meanwhile: it is begun anew
+    # not one that a person has resumed meanwhile: it starts again
     ours = Q(state=State.RUNNING) | Q(state=State.QUEUED, problem=evaluation.problem or None)
     if (
         EVALUATION.held(evaluation)
@@ -205,7 +205,7 @@ class RecipeWork:
         self.dataset = str(evaluation.dataset_version or "")
         self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
-        spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not begin anew
+        spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not start again
         jobs = spent.get("jobs", {"tokens": 0, "money": "0"})
         self._spent_tokens = spent.get("tokens", 0) - jobs["tokens"]
         self._spent_money = Decimal(spent.get("money", "0")) - Decimal(jobs["money"])

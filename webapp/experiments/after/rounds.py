@@ -128,7 +128,7 @@ def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation
         raise StepRefused("Its dataset is gone")
     return evaluating.create(
         membership,
-        asked_at=step.created_at,  # its jobs stand in the line where it was asked for, not behind whoever came since
+        asked_at=step.created_at,  # its jobs take the place in the line of its request, not the last one
         recipe=asked["recipe"],
         config={**asked["config"], "responses": [{"run": first.pk, "name": str(first)[:60]}]},
         dataset=version,

@@ -60,7 +60,7 @@ def add(
     name = names.optional_name(asked.name, "name")
     try:
         with transaction.atomic():
-            # whoever is behind a step that is launched at this moment waits for its run
+            # if the step before is launched at this moment, the new step waits for its run
             held = ChainStep.objects.select_for_update().get(pk=behind.pk) if behind else None
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):

@@ -58,7 +58,7 @@ class RunForm:
     raw: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     forked_from: Run | None = None
-    start_step: int = 0  # of the checkpoint of `forked_from` to go on from
+    start_step: int = 0  # the step of the checkpoint of `forked_from` to continue from
     waits_for: ClassVar[str] = ""  # what it is launched after, in words; empty: at once
 
     @classmethod

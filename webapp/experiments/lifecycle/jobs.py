@@ -68,7 +68,7 @@ def launch(run_id: int) -> float | None:
     run = Run.objects.with_names().filter(id=run_id).first()
     if run is None:
         return None
-    cluster.look()  # first: whoever has a place is told by how many GPUs there are
+    cluster.look()  # first: the places depend on the number of GPUs
     if not _claim(run):
         return None
     after = RUN.hand_over(

@@ -14,7 +14,7 @@ from ..models import ALIVE, LoggedElsewhere, Run
 from . import moments, waiting_line
 
 FIELD = "not_before"
-SLACK = timedelta(minutes=1)  # between the clock of whoever asks and ours
+SLACK = timedelta(minutes=1)  # between the clocks of client and server
 MOST = timedelta(days=366)
 
 
@@ -47,7 +47,7 @@ def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
         if held.state in ALIVE:
             raise Conflict(f"It has started: this run is {held.state}. Pause or stop it first.", "started")
         if held.not_before != moment:
-            said = "" if held.state == Run.State.QUEUED else held.state_reason  # the line says anew what it waits for
+            said = "" if held.state == Run.State.QUEUED else held.state_reason  # the line says again why it waits
             Run.objects.filter(pk=run.pk).update(not_before=moment, losses=0, state_reason=said)
             at = moment and moment.isoformat()
             audit.record(membership, membership.user, "run.not_before", run, not_before=at)

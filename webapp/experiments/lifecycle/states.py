@@ -68,7 +68,7 @@ def move(
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
-            # what blocked it ends in RUNNING too, and does not begin its time anew
+            # a blocked run returns to RUNNING too, and its time does not start again
             begins = to == State.RUNNING and run.begun_at == now
             tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins)
             if to == State.FINISHED:

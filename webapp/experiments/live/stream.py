@@ -68,7 +68,7 @@ async def _texts(
             text = await waiting.next(min(STILL_HERE_S, RECHECK_S))
         yield _event(told["type"], text)
     except DATABASE_AWAY:
-        return  # whoever listens asks again, and hears then why there is no answer
+        return  # the listener asks again, and then gets the reason
 
 
 def _now(run_id: int) -> str:

@@ -15,7 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..models import ReasonMatching, Rollout, Run
 
 PART = "rationale"  # the part of the reward that matches reasons
-SAME = 0.5  # scores above say the same, whatever the matcher
+SAME = 0.5  # scores above say the same, for any matcher
 DRAWN_FROM = 500  # the newest judgements
 Place = tuple[int, str, int, int]
 """step, phase, group, index."""

@@ -155,7 +155,7 @@ def undo(membership: Membership, change: RunChange) -> RunChange:
             raise Conflict("This was undone already.", code="undone")
         rows = list(_locked(membership, change.runs))
         if change.kind == Kind.GROUP:
-            for row in rows:  # who has grouped it anew meanwhile keeps that
+            for row in rows:  # a group that somebody set meanwhile stays
                 Run.objects.filter(pk=row.pk, group=change.word).update(group=change.before.get(str(row.pk), ""))
         else:
             _apply(OPPOSITE[Kind(change.kind)], rows, change.word)

@@ -162,7 +162,7 @@ def _same(former: DirectoryPerson, resource: User) -> bool:
 def _account(directory: Directory, email: str, called: str) -> Account:
     account = Account.objects.select_for_update().filter(email=email).first()
     if account is None or not account.verified:
-        addresses.take(email, Proof.COMPANY)  # whoever typed it first keeps what they did, under no address
+        addresses.take(email, Proof.COMPANY)  # the person who typed it first keeps their data, under no address
         return Account.objects.create_user(email, name=called, proof=Proof.COMPANY)
     if not account.is_active:
         raise UniquenessException(detail=TAKEN)

@@ -30,7 +30,7 @@ SCHEMA = {
     "required": ["count", "colour"],
     "additionalProperties": False,
 }
-# hosted caches begin at 1,024 tokens; about twice that, whatever the tokenizer
+# hosted caches begin at 1,024 tokens; about twice that, for any tokenizer
 LONG = " ".join(f"Line {number} of a list that only makes this prompt long." for number in range(200))
 Finding = dict[str, Any]
 _ASKED = Example(key="test", prompt=(Message(role="user", content="Say hello."),))

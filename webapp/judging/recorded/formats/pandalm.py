@@ -13,7 +13,7 @@ from .base import BadRow, Beside, RecordedPair, Row, VerdictFormat
 
 TESTSET = "testset-v1.json"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
-SIDES = {"0": 0, "1": -1, "2": 1, "tie": 0}  # whatever else a judge's file says is no verdict
+SIDES = {"0": 0, "1": -1, "2": 1, "tie": 0}  # any other text in a judge's file is not a verdict
 SUFFIX = "_result"
 
 
