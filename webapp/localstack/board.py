@@ -17,7 +17,7 @@ COLOURS = {
 
 
 class StatusBoard:
-    """Where nothing can be shown (a file on a full disk, a reader that has gone), the services continue all the same."""
+    """A block of lines with the services. If it cannot be shown (a full disk, a reader that has gone), the services still continue."""
 
     def __init__(self, services: list[SupervisedService], out: TextIO = sys.stdout) -> None:
         self.services = services
@@ -30,7 +30,7 @@ class StatusBoard:
         self._show(_line(service))
 
     def note(self, text: str) -> None:
-        """A message that stays below the services."""
+        """Shows a message below the services."""
         self.notes.append(text)
         self._show(text)
 

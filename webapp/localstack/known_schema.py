@@ -1,7 +1,7 @@
-"""Whether the database is as `upgrade` left it for this very code: then no page has to wait for it to find nothing to do.
+"""Whether `upgrade` has already run for exactly this code and this database: then the start need not wait for it.
 
-What `manage.py upgrade` does and says follows from the code and from the schema that it finds. Both are written down when it has
-ended well; while neither has changed, it would say the same.
+What `manage.py upgrade` does and prints depends on the code and on the schema. Both are recorded after it has succeeded; while neither
+changes, it would do the same.
 """
 
 from contextlib import suppress
@@ -34,20 +34,20 @@ SCHEMA = (
 
 
 def is_current(url: str) -> bool:
-    """Whether the last `upgrade` that ended well saw this code, and left the database at `url` as it is now."""
+    """Whether the last successful `upgrade` saw this code, and left the database at `url` as it is now."""
     known = facts(settings.VAR, FACTS)
     return bool(known) and known == {"code": _code(), "schema": _schema(url)}
 
 
 def remember(url: str) -> None:
-    """To be called when `upgrade` has ended well. What does not fit on the disk is found out again."""
+    """Records a successful `upgrade`. If the record does not fit on the disk, `upgrade` simply runs again."""
     if found := _schema(url):
         with suppress(OSError):
             write_facts(settings.VAR, FACTS, code=_code(), schema=found)
 
 
 def _code() -> str:
-    """Changes with the code of ours, models and migrations among it, and with the packages, some of which bring their own."""
+    """A digest of our code, with models and migrations, and of the packages, some of which bring their own."""
     found = sha256()
     for path in sorted([BASE / "requirements.lock", *BASE.glob("webapp/**/*.py")]):
         found.update(f"{path.relative_to(BASE)}\n".encode() + path.read_bytes())
@@ -55,7 +55,7 @@ def _code() -> str:
 
 
 def _schema(url: str) -> str:
-    """Changes with the schema; empty if the database cannot say."""
+    """A digest of the schema; empty if the database does not answer."""
     try:
         with psycopg.connect(url, connect_timeout=2) as connection:
             rows = [sorted(map(str, connection.execute(query).fetchall())) for query in SCHEMA]

@@ -1,4 +1,4 @@
-"""One supervisor per var folder."""
+"""A lock: one supervisor per var folder."""
 
 import fcntl
 import os

@@ -27,9 +27,10 @@ def short_dir(var: Path) -> Path:
 
 
 def close_to_others(var: Path) -> None:
-    """What this process and its children write from now on is its user's alone, and so is `var`: uploads, answers, keys, logs.
+    """Lets only the user of this process read what it and its children write from now on, and `var`: uploads, answers, keys, logs.
 
-    Root's folders can be passed through, not listed: the embedded Postgres runs as another user and has its own inside.
+    Other users can pass through root's folders, but not list them, because the embedded Postgres runs as another user and has its files
+    inside.
     """
     as_root = os.geteuid() == 0
     os.umask(0o066 if as_root else 0o077)
@@ -44,7 +45,7 @@ def socket_path(var: Path, name: str) -> Path:
 
 
 def metrics_folder(var: Path) -> Path:
-    """Where the web processes of this machine count what they answer. Not in `var`, which containers share: their processes
+    """The folder in which the web processes of this machine count their responses. Not in `var`, which containers share: their processes
     have the same numbers."""
     path = short_dir(var) / "metrics"
     path.mkdir(mode=0o700, exist_ok=True)
@@ -52,7 +53,7 @@ def metrics_folder(var: Path) -> Path:
 
 
 def facts(var: Path, name: str) -> dict[str, str]:
-    """What `manage.py up` found out about a service and wrote down; empty if it never ran here."""
+    """The facts about a service that `manage.py up` recorded; empty if it never ran here."""
     try:
         found = json.loads((var / "run" / f"{name}.json").read_text())
     except (OSError, ValueError):

@@ -49,8 +49,8 @@ class ReservedPort:
         self.number = self._choose()
 
     def look_again(self) -> bool:
-        """Before a server starts: whether it is another number now, since a stranger listens at the old one. A port that was in use by
-        us stays: people have its address."""
+        """Checks the number before a server starts. Returns whether it changed, because another program listens at the old one. A port that
+        we used stays, because people have its address."""
         if self.was_used or is_free(self.number, self.host):
             return False
         self.number = self._choose()

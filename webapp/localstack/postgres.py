@@ -51,7 +51,7 @@ def _binaries() -> Path:
 
 
 def _unprivileged() -> tuple[int, int] | None:
-    """Postgres refuses to run as root: as root, the user to run it as; None when we are not root."""
+    """The user as which to run, if we are root, because Postgres refuses to run as root; None if we are not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -145,7 +145,7 @@ class Postgres:
         self._initdb(*args if self.durable else [*args, "--no-sync"])
 
     def to_disk(self) -> None:
-        """While it was not `durable` nothing waited for the disk; after this, all that it holds is there. It must not run."""
+        """Writes all data to the disk. Without `durable` nothing waited for the disk. The server must not run."""
         self._initdb("--sync-only")
 
     def _initdb(self, *args: str) -> None:
@@ -180,9 +180,8 @@ class Postgres:
                 stale.unlink(missing_ok=True)
 
     def _end_orphans(self) -> None:
-        """What a server that was killed has left at work on our data: each continues until its statement is over, which may take
-        minutes, and holds the shared memory without which no other server starts. The new one goes by the log, not by what they do.
-        """
+        """Ends processes of a killed server that still work on our data: each continues until its statement is over, which may take
+        minutes, and holds the shared memory without which no other server starts. The new server reads the log, not their results."""
         left = [process for process in psutil.process_iter(["name", "cwd"]) if _works_in(process, self.data)]
         for process in left:
             with suppress(psutil.Error):  # gone meanwhile
@@ -206,7 +205,7 @@ class Postgres:
         )
 
     def ready(self) -> bool:
-        """Whether it answers; makes the databases the first time it does."""
+        """Whether the server answers; makes the databases when it answers for the first time."""
         try:
             with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=2) as connection:
                 present = {row[0] for row in connection.execute("select datname from pg_database")}

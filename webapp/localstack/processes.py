@@ -20,13 +20,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans() -> None:
-    """Processes that our children leave behind become ours instead of init's, so that we can end them too."""
+    """Makes this process the parent of processes that our children leave behind, instead of init, so that we can end them too."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `without`: variables it does not get from us. `user` is (uid, gid) to become; `stop_signal` is what the program takes as "end cleanly"."""
+    """What to run. `without`: variables that it does not get. `user` is (uid, gid) to become; `stop_signal` is what the program takes as
+    "end cleanly"."""
 
     args: Sequence[str]
     env: dict[str, str] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Child:
         return self.process.poll()
 
     def ask_to_stop(self) -> None:
-        """Signals the process itself, not its group: it knows best how to end what it started."""
+        """Signals the process itself, not its group, because it knows how to end the processes that it started."""
         if self.exit_code() is None:
             self.process.send_signal(self.command.stop_signal)
 

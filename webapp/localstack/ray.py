@@ -31,7 +31,7 @@ class RayHead:
         return f"http://127.0.0.1:{self._dashboard.number}"
 
     def prepare(self) -> None:
-        """Old sessions go: they hold only sockets and logs, and our lock says that no one uses them."""
+        """Removes old sessions: they hold only sockets and logs, and our lock shows that nobody uses them."""
         self.token_file.parent.mkdir(parents=True, exist_ok=True)
         if not self.token_file.exists():
             with open(os.open(self.token_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:

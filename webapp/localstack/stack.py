@@ -1,4 +1,4 @@
-"""The services of one machine: what each needs, how it starts, and how one knows that it runs."""
+"""The services of one machine: their needs, their commands, and their checks."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def _python(*args: str, nice: bool = False, env: dict[str, str] | None = None) -
 def services(demo: bool) -> list[SupervisedService]:
     """All services of this machine, in the order they are shown.
 
-    What a page needs starts first and has the machine to itself: the stores and the web server. The rest, which takes several
+    The services of a page start first and have the machine to themselves: the stores and the web server. The rest, which takes several
     times as long, needs "web" only in order to come after it.
     """
     listed = [postgres(), _migrate(), redis_server(), ray_head(), _celery(), _beat(), _web()]
@@ -71,7 +71,7 @@ def postgres() -> SupervisedService:
 
 
 def _migrate() -> SupervisedService:
-    """Nothing starts on a database that is not the one this code expects."""
+    """The migration. Nothing starts on a database that is not the one this code expects."""
     url = settings.ENV.database_url or Postgres(settings.VAR).url()
     return SupervisedService(
         "migrate",

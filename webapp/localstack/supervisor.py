@@ -70,8 +70,8 @@ class SupervisedService:
     up_since: float = field(default=0.0, init=False)
 
     def patience_s(self) -> float:
-        """Seconds to answer in; twice as many after each failure. On a machine that is so busy that one start did not come to its end
-        in time, the next would not either."""
+        """Seconds in which the service must answer; twice as many after each failure, because on a busy machine the next start would be too
+        slow as well."""
         return self.start_timeout_s * 2.0 ** min(self.failures, MOST_PATIENCE)
 
     def backoff_s(self) -> float:
@@ -120,7 +120,7 @@ class Supervisor:
                 bound_log(self._log(service))
 
     def stop_all(self) -> None:
-        """In two steps: those who use the stores first, then the stores. Leaves no process behind."""
+        """Ends all services in two steps: first those that use the stores, then the stores. Leaves no process behind."""
         for last in (False, True):
             group = [s for s in self.services if s.child and s.last_to_stop is last]
             for service in group:

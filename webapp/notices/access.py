@@ -30,7 +30,7 @@ def may_read(membership: Membership) -> Membership:
 
 
 def subject_read(membership: Membership, kind: str, subject_id: int) -> Watchable:
-    """What somebody may watch, of the workspace, or 404."""
+    """A thing of the workspace that the person may watch, or 404."""
     if kind not in READ:
         raise Http404("nothing of this kind is watched")
     return READ[kind](membership, subject_id)

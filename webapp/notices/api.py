@@ -1,4 +1,4 @@
-"""Notices and watches over the API: one's own, in the workspace of the token."""
+"""Notices and watches over the API: those of the person, in the workspace of the token."""
 
 from datetime import datetime
 from typing import Literal
@@ -19,7 +19,7 @@ MOST_IDS = 1_000
 
 
 class NoticeOut(Schema):
-    """`about` and `subject` are the kind and the id of what it is about; `href` its page, which is not there once that was deleted."""
+    """`about` and `subject` are the kind and the id of its thing; `href` is its page, which no longer exists if the thing was deleted."""
 
     id: int
     event: str
@@ -88,7 +88,7 @@ class WatchList(Schema):
 
 
 class NoticeSettingsOut(Schema):
-    """`own`: what you launch is watched unless you say otherwise of it. `mail`: what comes by mail."""
+    """`own`: what you launch is watched unless you say otherwise. `mail`: the notices that come by mail."""
 
     own: bool
     mail: Literal["never", "trouble", "all"]

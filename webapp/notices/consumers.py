@@ -1,4 +1,4 @@
-"""`/ws/notices`: what one person is told, as it happens."""
+"""`/ws/notices`: the notices of one person as they happen."""
 
 from typing import Any
 

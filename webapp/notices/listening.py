@@ -44,7 +44,7 @@ Said = Mapping[tuple[Thing, int], bool]
 
 @dataclass(frozen=True)
 class Subject:
-    """What an event is about, who launched it, and what else it concerns that people watch."""
+    """The thing of an event, the person who launched it, and other things that it concerns and people watch."""
 
     kind: str
     pk: int
@@ -102,7 +102,7 @@ def group(workspace_id: int, user_id: int) -> str:
 
 
 def message(row: Notice) -> dict[str, object]:
-    """`tag` is the same for what shares a line: a browser then shows one box, not forty."""
+    """The message of a notice. `tag` is the same for notices that share a line, so that a browser shows one box, not forty."""
     tag = f"{row.event} {row.sweep}" if row.sweep and row.about == "run" else str(row.pk)
     told = {"id": row.pk, "title": words.title(row), "text": words.text(row), "href": words.href(row), "tag": tag}
     return {"type": "notice", **told, "tone": words.KINDS[row.event].tone}
@@ -127,7 +127,7 @@ def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subje
 
 
 def _also(workspace_id: int, event: str, payload: Mapping[str, Any]) -> list[Thing]:
-    """What else this concerns: the dataset that something is done with, the model that an alias leaves."""
+    """The other things that an event concerns: the dataset of an operation, the model that an alias leaves."""
     if event.partition(".")[0] in INTO_DATASETS and (known := payload.get("dataset")):
         return [("dataset", known)]
     if words.about(event) == "import":  # under way: it has the name of its dataset, which cannot be renamed meanwhile
@@ -154,7 +154,7 @@ def _people(subject: Subject, event: str) -> set[int]:
 
 
 def _said(subject: Subject) -> Said:
-    """What everybody has said about it, about its sweep, and about what else it concerns."""
+    """People's choices about it, about its sweep, and about the other things that it concerns."""
     of_sweep = [("sweep", subject.sweep)] if subject.sweep else []
     things = [thing for thing in (subject.thing, *of_sweep, *subject.also) if thing[0] in SUBJECTS]
     if not things:

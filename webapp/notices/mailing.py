@@ -1,9 +1,9 @@
 """Notices by mail. Called by the workers only; a task may come twice, late or never.
 
-What a person is told is gathered for a minute, and for ten after the last letter: forty runs that fail are one mail. A letter is sent
-once as far as SMTP allows: if a worker died, or the server's answer was lost, after the server had taken the mail, it is sent
-again under the same Message-ID, by which mail programs tell that it is the same. What may no longer be read is left out until the
-moment of sending.
+A person's notices are gathered for a minute, and for ten after the last letter: forty runs that fail are one mail. A letter is sent once as
+far as SMTP allows: if a worker died, or the server's answer was lost, after the server had taken the mail, it is sent again under the same
+Message-ID, by which mail programs tell that it is the same. Notices that the person may no longer read are left out, up to the moment of
+sending.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ State = Letter.State
 
 
 def gather() -> int:
-    """Puts what has waited long enough into letters, one for each person. How many."""
+    """Puts notices that have waited long enough into letters, one for each person. Returns the number of letters."""
     if not mail.configured():
         return 0
     now, made = timezone.now(), 0
@@ -72,7 +72,7 @@ def _allowed(rows: "QuerySet[Notice]") -> "QuerySet[Notice]":
 
 
 def send(letter_id: int, attempt: int) -> None:
-    """Sends the letter if it still waits for this attempt, and writes down what came of it."""
+    """Sends the letter if it still waits for this attempt, and stores the result."""
     now = timezone.now()
     waiting = Letter.objects.filter(pk=letter_id, state=State.WAITING, attempts=attempt)
     if not waiting.update(state=State.SENDING, attempts=attempt + 1, next_try_at=now + LEASE):
@@ -91,7 +91,7 @@ def send(letter_id: int, attempt: int) -> None:
 
 
 def _settle(letter: Letter, state: Letter.State, error: str) -> None:
-    """Unless the lease ran out meanwhile and another attempt has begun."""
+    """Stores the result, unless the lease ran out meanwhile and another attempt has started."""
     now = timezone.now()
     pause = min(FIRST_PAUSE * 2 ** min(letter.attempts - 1, 10), LONGEST_PAUSE)
     Letter.objects.filter(pk=letter.pk, state=State.SENDING, attempts=letter.attempts).update(
@@ -100,7 +100,7 @@ def _settle(letter: Letter, state: Letter.State, error: str) -> None:
 
 
 def take_up() -> int:
-    """One round of upkeep: queues what is due, also what a lost task or worker has left. How many."""
+    """One round of upkeep: queues due letters, also those of a lost task or worker. Returns the number."""
     now = timezone.now()
     open_ones = Letter.objects.filter(state__in=(State.WAITING, State.SENDING))
     open_ones.filter(next_try_at__gt=now + 2 * LONGEST_PAUSE).update(next_try_at=now)  # the clock went back
@@ -125,7 +125,7 @@ def subject(rows: Sequence[Notice]) -> str:
 
 
 def text(user: User, rows: Sequence[Notice]) -> str:
-    """Plain, what went wrong first, each line with its page."""
+    """The mail as plain text, failures first, each line with its page."""
     base, lines = public_url(), words.folded(rows)
     lines.sort(key=lambda line: not line.kind.trouble)
     several = len({row.workspace_id for row in rows}) > 1

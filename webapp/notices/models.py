@@ -1,4 +1,4 @@
-"""What people want to be told of, and what they were told."""
+"""Watches of people, and their notices."""
 
 from functools import reduce
 from operator import or_
@@ -18,7 +18,7 @@ def _alone(kind: str) -> Q:
 
 
 class Watch(models.Model):
-    """A person's own word on one thing: tell me of it, or (`on` false) do not, though I launched it."""
+    """A person's own choice about one thing: watch it, or (`on` false) do not, although I launched it."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="watches")
     run = models.ForeignKey("experiments.Run", null=True, on_delete=models.CASCADE, related_name="+")
@@ -56,7 +56,7 @@ class Watch(models.Model):
 
 
 class Mails(models.TextChoices):
-    """What is mailed of what a person is told."""
+    """The notices that come by mail."""
 
     NEVER = "never", "Nothing"
     TROUBLE = "trouble", "What went wrong"
@@ -64,7 +64,7 @@ class Mails(models.TextChoices):
 
 
 class NoticeSettings(models.Model):
-    """How a person wants to be told; who has none has the defaults."""
+    """How a person gets notices; a person without a row has the defaults."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_settings"
@@ -80,9 +80,9 @@ class NoticeSettings(models.Model):
 
 
 class Letter(models.Model):
-    """One mail with all that one person was to be mailed at that time.
+    """One mail with all notices for one person at that time.
 
-    `attempts` is also the fence: a task names the number it was made for, and a worker claims the row by raising it. `next_try_at` is
+    `attempts` is also the fence: a task names the number for which it was made, and a worker claims the row by raising it. `next_try_at` is
     when a waiting row is due, or when a row that is being sent counts as lost.
     """
 
@@ -112,10 +112,10 @@ class Letter(models.Model):
 
 
 class Notice(models.Model):
-    """One event, told to one person. `about` and `subject` say what it leads to; `facts` is what its words are made of.
+    """One event, for one person. `about` and `subject` name the page to which it links; `facts` has the data for its words.
 
-    `sweep` is the id of the sweep that a run belongs to: the list folds what came of its runs. Ids, no keys: what is deleted
-    later was told all the same.
+    `sweep` is the id of the run's sweep: the list folds the notices of its runs. The row has ids instead of foreign keys, because the
+    notice stays when its thing is deleted.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices")

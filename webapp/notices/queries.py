@@ -22,7 +22,7 @@ MANY = 100
 
 
 def notices(membership: Membership, *, unread: bool = False) -> "QuerySet[Notice]":
-    """What this person was told in this workspace. Nothing for a role that may not read what notices are about."""
+    """The notices of this person in this workspace. None for a role that may not read the things of notices."""
     if not membership.may(READER):
         return Notice.objects.none()
     rows = Notice.objects.filter(user_id=membership.user_id, workspace_id=membership.workspace_id)
@@ -30,12 +30,12 @@ def notices(membership: Membership, *, unread: bool = False) -> "QuerySet[Notice
 
 
 def unread(membership: Membership) -> int:
-    """How many, up to `MANY`."""
+    """The number of unread notices, up to `MANY`."""
     return notices(membership, unread=True)[:MANY].count()
 
 
 def gone(rows: Sequence[Notice]) -> frozenset[tuple[str, int]]:
-    """(kind, id) of what has been deleted since: a link would lead nowhere. A query for each kind."""
+    """(kind, id) of things that have been deleted since: a link would lead nowhere. A query for each kind."""
     about = {(row.about, row.subject) for row in rows} | {("sweep", row.sweep) for row in rows if row.sweep}
     there: set[tuple[str, int]] = set()
     for kind in {kind for kind, _ in about}:
@@ -50,7 +50,7 @@ def kind_of(subject: Watchable) -> str:
 
 
 def watched(membership: Membership, subject: Watchable) -> bool:
-    """Whether this person is told of it: as they have said, or else because they launched it. Nobody launches data, judges or models."""
+    """Whether this person watches it: by their choice, or because they launched it. Nobody launches data, judges or models."""
     said = Watch.objects.filter(user_id=membership.user_id, **{kind_of(subject): subject.pk}).values_list(
         "on", flat=True
     )
@@ -79,7 +79,7 @@ def last_letter(user_id: int) -> Letter | None:
 
 
 def watches(membership: Membership) -> "QuerySet[Watch]":
-    """What this person has said of things of this workspace, the newest first."""
+    """The person's choices about things of this workspace, newest first."""
     here = Q(run__experiment__workspace=membership.workspace_id)
     for kind in set(SUBJECTS) - {"run"}:
         here |= Q(**{f"{kind}__workspace": membership.workspace_id})

@@ -1,4 +1,4 @@
-"""All that people do to their notices and watches, and the forgetting of old ones."""
+"""Changes of people to their notices and watches, and the deletion of old notices."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,7 +22,7 @@ KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
 
 @transaction.atomic
 def watch(membership: Membership, subject: queries.Watchable, on: bool) -> None:
-    """From now on this person is told of it, or is not. The same again changes nothing. Raises Conflict at one too many."""
+    """Starts or ends this person's watch. The same again changes nothing. Raises Conflict at one too many."""
     mine = Watch.objects.filter(user_id=membership.user_id)
     kind = queries.kind_of(subject)
     if on and not mine.filter(**{kind: subject.pk}).exists() and mine.count() >= MOST_WATCHES:
@@ -33,7 +33,8 @@ def watch(membership: Membership, subject: queries.Watchable, on: bool) -> None:
 
 @transaction.atomic
 def mark_read(membership: Membership, ids: Sequence[int] | None = None) -> int:
-    """Notices of this person in this workspace, None for all. How many were unread; ids of nobody's or somebody else's change nothing."""
+    """Marks notices of this person in this workspace as read, None for all. Returns how many were unread; unknown ids and those of other
+    people change nothing."""
     rows = queries.notices(membership, unread=True)
     changed = (rows if ids is None else rows.filter(pk__in=ids)).update(read_at=timezone.now())
     if changed:
@@ -43,7 +44,8 @@ def mark_read(membership: Membership, ids: Sequence[int] | None = None) -> int:
 
 
 def change_settings(membership: Membership, *, own: bool | None = None, mails: str | None = None) -> NoticeSettings:
-    """How this person is told, in every workspace; None leaves as it is. Raises Invalid at `mail` if there can be none."""
+    """Changes how this person gets notices, in every workspace; None leaves a value as it is. Raises Invalid at `mail` if there can be
+    none."""
     row = queries.settings(membership.user_id)
     row.own = row.own if own is None else own
     if mails is not None and mails not in Mails.values:
@@ -59,7 +61,7 @@ def change_settings(membership: Membership, *, own: bool | None = None, mails: s
 
 
 def trim() -> int:
-    """Forgets notices that were read a month ago, all that are three months old, and letters of a month ago. How many notices."""
+    """Deletes notices that were read a month ago, all that are three months old, and letters a month old. Returns the number of notices."""
     now = timezone.now()
     old = Q(created_at__lt=now - KEPT) | Q(read_at__lt=now - KEPT_READ)
     deleted, _ = Notice.objects.filter(old).delete()

@@ -1,4 +1,4 @@
-"""The list of notices, the button that watches something, and how one is told."""
+"""The list of notices, the button that watches something, and the settings of notices."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -25,7 +25,7 @@ MOST_WATCHES = 200
 @never_cache
 @require_GET
 def notices(request: HttpRequest) -> HttpResponseBase:
-    """The newest first; what came of the runs of one sweep shares a line."""
+    """The notices, newest first; those of the runs of one sweep share a line."""
     membership = require(request, READER)
     unread = request.GET.get("show") != "all"
     try:

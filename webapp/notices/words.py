@@ -1,4 +1,4 @@
-"""What a notice says, of its event and facts alone."""
+"""The words of a notice, made of its event and facts alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ VERSIONED = ("project.published", "import.finished", "version.frozen", "judge.ve
 
 @dataclass(frozen=True)
 class Kind:
-    """How an event is told: `said` follows the name of what it is about. `trouble`: somebody has to see to it."""
+    """The words of an event: `said` follows the name of its thing. `trouble`: somebody has to deal with it."""
 
     tone: str
     icon: str
@@ -60,7 +60,7 @@ KINDS: Mapping[str, Kind] = {
     "model.stage_changed": Kind(tone="info", icon="flag", said="came to another stage"),
 }
 ABOUT = {"version": "dataset"}
-"""Events that are told of something else than their first word says."""
+"""Events whose notices are about another kind of thing than their first word."""
 TROUBLE = frozenset(event for event, kind in KINDS.items() if kind.trouble)
 NAMED = {
     "sweep": "Sweep",
@@ -97,7 +97,7 @@ KEPT = frozenset(
 
 
 def about(event: str) -> str:
-    """The kind of thing that this event is told of."""
+    """The kind of thing that the notices of this event are about."""
     first = event.partition(".")[0]
     return ABOUT.get(first, first)
 
@@ -131,7 +131,7 @@ def name(row: Notice) -> str:
 
 
 def text(row: Notice) -> str:
-    """A line more, or nothing."""
+    """A further line, or an empty text."""
     facts = row.facts
     if why := str(facts.get("reason") or facts.get("error") or "").strip():
         return why.partition("\n")[0][:MOST_WORDS]
@@ -178,7 +178,7 @@ class Told:
     title: str
     text: str
     href: str
-    """Empty if what it was about is gone."""
+    """Empty if its thing was deleted."""
 
     @property
     def newest(self) -> Notice:
@@ -198,7 +198,7 @@ class Told:
 
 
 def folded(rows: Sequence[Notice], gone: frozenset[tuple[str, int]] = frozenset()) -> list[Told]:
-    """Rows in the order given. What came of the runs of one sweep and is alike, read or unread, shares the line of the first."""
+    """Rows in the given order. Equal notices of the runs of one sweep, read or unread, share the line of the first."""
     lines: dict[tuple[object, ...], list[Notice]] = {}
     for row in rows:
         alone = row.sweep is None or row.about != "run"

@@ -1,4 +1,4 @@
-"""A report as one HTML file that asks nobody for anything: charts as SVG, no script, its style within."""
+"""A report as one self-contained HTML file: charts as SVG, no script, its style inside."""
 
 import re
 from base64 import b64encode
@@ -26,7 +26,7 @@ MOST_CHARTS = 60
 
 
 def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
-    """As this reader sees it now."""
+    """The report as this reader sees it now."""
     style = exported.style("report-file.css")
     digest = b64encode(sha256(f"\n{style}".encode()).digest()).decode()
     context = {
@@ -44,7 +44,7 @@ def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
 
 
 def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
-    """With the charts drawn, the first `MOST_CHARTS` of them."""
+    """The parts with their charts, at most the first `MOST_CHARTS`."""
     parts, left = showing.shown(membership, body), MOST_CHARTS
     found: list[ReportWords | ShownBlock] = []
     for part in parts:

@@ -40,7 +40,7 @@ class LineFault:
 
 @dataclass(frozen=True)
 class ReportWords:
-    """Markdown."""
+    """A piece of Markdown."""
 
     line: int
     text: str
@@ -64,7 +64,7 @@ class ReportBlock:
 
 @dataclass(frozen=True)
 class BlockKey:
-    """What one line of a block says. `read` raises BadValue."""
+    """One line of a block. `read` raises BadValue."""
 
     read: Callable[[str], Any]
     help: str
@@ -130,7 +130,7 @@ def _share(value: str) -> float:
 
 
 def _comparison(value: str) -> Mapping[str, Any]:
-    """What the address of the page Compare asks for: its runs, or its query."""
+    """The parameters of the page Compare in an address: its runs, or its query."""
     asked = parse_qs(urlsplit(value).query)
     if not urlsplit(value).path.endswith("/runs/compare") or not (asked.get("q") or asked.get("ids")):
         raise BadValue("must be the address of the page Compare, such as /runs/compare?ids=12,15")
@@ -260,7 +260,7 @@ def _written(name: str, value: str) -> str:
 
 
 def _sentence(name: str, problem: str) -> str:
-    """What a reader of a value says gets its key in front; whole sentences stay."""
+    """The message of a reader of values with its key in front; whole sentences stay."""
     return problem if problem.endswith((".", "?")) else f"“{name}”: {problem}."
 
 

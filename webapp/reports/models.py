@@ -34,7 +34,7 @@ class ReportPage(models.Model):
 
 
 class ReportPageVersion(models.Model):
-    """What was saved once. It never changes; what is restored is saved again as the newest."""
+    """A saved version. It never changes; restoring one saves it again as the newest."""
 
     report = models.ForeignKey(ReportPage, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

@@ -21,14 +21,14 @@ def versions(report: ReportPage) -> "QuerySet[ReportPageVersion]":
 
 
 def newest(report: ReportPage) -> ReportPageVersion:
-    """The one that people read."""
+    """The newest version, which people read."""
     found = ReportPageVersion.objects.select_related("created_by").get(report=report, number=report.newest)
     found.report = report
     return found
 
 
 def newest_of(rows: list[ReportPage]) -> dict[int, ReportPageVersion]:
-    """The same of many: by the id of the report."""
+    """The newest versions by the ids of their reports."""
     found = ReportPageVersion.objects.filter(report__in=rows, number=F("report__newest"))
     return {row.report_id: row for row in found.select_related("created_by")}
 

@@ -1,4 +1,4 @@
-"""Bodies and answers of reports in the API."""
+"""Requests and responses of reports in the API."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -72,7 +72,7 @@ class ReportPageIn(Schema):
 
 
 class ReportPageChange(Schema):
-    """What is left out stays as it is."""
+    """Absent fields stay as they are."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"base": 3, "title": "Scaffolds help a lot"}}

@@ -21,7 +21,7 @@ MOST_TOLD = 5
 
 
 class WrittenMeanwhile(Conflict):
-    """`extra.newest` is the version that came between."""
+    """`extra.newest` is the version that was saved meanwhile."""
 
     def __init__(self, newest: ReportPageVersion) -> None:
         who = newest.created_by or "Somebody"
@@ -60,7 +60,7 @@ def create(
 @transaction.atomic
 def write(membership: Membership, report: ReportPage, base: int, title: str, body: str) -> ReportPageVersion:
     """The next version, made from version `base`; the same text again makes none. Raises Invalid at `title`, `body` or `base`,
-    WrittenMeanwhile where `base` is not the newest any more."""
+    WrittenMeanwhile if `base` is no longer the newest."""
     title, body = checked(title, body)
     newest = _locked(report)
     if not 1 <= base <= newest.number:
@@ -74,7 +74,7 @@ def write(membership: Membership, report: ReportPage, base: int, title: str, bod
 
 @transaction.atomic
 def restore_version(membership: Membership, report: ReportPage, number: int) -> ReportPageVersion:
-    """Saves an older version once more, as the newest: what came between stays in the history."""
+    """Saves an older version again, as the newest: the versions in between stay in the history."""
     newest = _locked(report)
     old = report.versions.get(number=number)
     if (newest.title, newest.body) == (old.title, old.body):
@@ -86,7 +86,7 @@ def restore_version(membership: Membership, report: ReportPage, number: int) -> 
 def place(
     membership: Membership, report: ReportPage, experiment: Experiment | None, project: Project | None
 ) -> ReportPage:
-    """What it is about; both are the workspace's."""
+    """Sets its experiment and project; both are the workspace's."""
     report.experiment, report.project = experiment, project
     report.save(update_fields=["experiment", "project"])
     audit.record(membership, membership.user, "report.placed", report, experiment=_pk(experiment), project=_pk(project))
@@ -116,7 +116,7 @@ def about(membership: Membership, experiment: int | None, project: int | None) -
 
 
 def checked(title: str, body: str) -> tuple[str, str]:
-    """Both as they are stored. Raises Invalid, with the line where a block cannot be read."""
+    """Title and body as they are stored. Raises Invalid, with the line of a block that cannot be read."""
     title = " ".join(title.replace("\0", "").split())
     body = body.replace("\0", "").replace("\r\n", "\n").rstrip()
     wrong = {}
@@ -141,7 +141,7 @@ def _wrong(body: str) -> str:
 
 
 def _locked(report: ReportPage) -> ReportPageVersion:
-    """The newest version, and nobody saves another until the end of the transaction."""
+    """The newest version, locked: nobody saves another until the end of the transaction."""
     row = ReportPage.objects.select_for_update(no_key=True).get(pk=report.pk)
     return ReportPageVersion.objects.get(report=row, number=row.newest)
 

@@ -23,7 +23,7 @@ from .sources import NothingToShow
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A block as one reader sees it. `why` says why there is nothing; `notes` what of it is not there; `facts` what it draws."""
+    """A block as one reader sees it. `why` says why it is empty; `notes` lists missing parts; `facts` is what it draws."""
 
     block: ReportBlock
     why: str = ""
@@ -40,7 +40,7 @@ class ShownBlock:
 
     @property
     def drawing(self) -> str:
-        """What the page's script needs of a chart."""
+        """The data of a chart for the page's script."""
         return json.dumps({name: value for name, value in self.facts.items() if name != "ids"})
 
     @property
@@ -49,7 +49,7 @@ class ShownBlock:
 
 
 def shown(membership: Membership, text: str) -> list[ReportWords | ShownBlock]:
-    """A report piece by piece. Nothing in it raises: what cannot be shown says so."""
+    """A report piece by piece. It never raises: a block that cannot be shown says so."""
     may_read(membership)
     return [part if isinstance(part, ReportWords) else one(membership, part) for part in language.pieces(text)]
 

@@ -1,4 +1,4 @@
-"""Pages of reports: the list, one report as it is read, its editor, and the preview beside that."""
+"""Pages of reports: the list, one report for readers, its editor, and the preview beside the editor."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +37,7 @@ metric: {metric}
 
 @dataclass
 class ReportForm:
-    """What stands in the editor. `base`: the version that it began with; 0 of a new report."""
+    """The values of the editor. `base`: the version with which it began; 0 for a new report."""
 
     title: str = ""
     body: str = ""
@@ -92,7 +92,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def report_version(request: HttpRequest, report_id: int, number: int) -> HttpResponseBase:
-    """An older version: its words as they were, its blocks as they are now."""
+    """An older version: its words of that time, and its blocks with today's values."""
     membership = require(request)
     version = access.version_read(membership, report_id, number)
     context = {
@@ -128,7 +128,7 @@ def report_history(request: HttpRequest, report_id: int) -> HttpResponseBase:
 
 
 def _changed(version: ReportPageVersion, older: ReportPageVersion | None) -> tuple[list[DiffLine], int, int]:
-    """What it changed about the one before, and how many lines came and went."""
+    """The changes to the previous version, and how many lines were added and removed."""
     found = lines(_whole(older), _whole(version)) if older else []
     return found, sum(each.kind == "added" for each in found), sum(each.kind == "removed" for each in found)
 
@@ -175,7 +175,7 @@ def report_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
-    """Posted, it saves a version, unless somebody has saved another since this form was opened: then both are kept and shown."""
+    """A POST saves a version, unless somebody has saved another since this form was opened: then both are kept and shown."""
     membership = require(request)
     row = access.report_write(membership, report_id)
     if request.method == "GET":
@@ -201,7 +201,7 @@ def report_edit(request: HttpRequest, report_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def report_act(request: HttpRequest, report_id: int) -> HttpResponseBase:
-    """Archives it, or puts it back: nothing is deleted."""
+    """Archives it, or restores it: nothing is deleted."""
     membership = require(request)
     row = access.report_write(membership, report_id)
     if request.POST.get("action") == "archive":
@@ -216,7 +216,7 @@ def report_act(request: HttpRequest, report_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def preview(request: HttpRequest) -> HttpResponseBase:
-    """What stands in `body` as readers will see it, as a fragment; lines that cannot be read say so in their place."""
+    """The text in `body` as readers will see it, as a fragment; unreadable lines are reported in their place."""
     body = request.POST.get("body", "")[: services.MAX_BODY].replace("\0", "").replace("\r\n", "\n")
     return render(request, "reports/_parts.html", {"parts": showing.shown(require(request), body), "editing": True})
 

@@ -1,4 +1,4 @@
-"""Hooks carry what happens in a workspace out of it: only its owners see or touch them."""
+"""Permissions of webhooks: they send events of a workspace outside, so only its owners see or change them."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
@@ -11,7 +11,7 @@ OWNER = Role.OWNER
 
 
 def hook_write(membership: Membership, hook_id: int) -> Webhook:
-    """A hook of the membership's workspace, or 404; PermissionDenied for who is no owner."""
+    """A hook of the membership's workspace, or 404; PermissionDenied for a member who is not an owner."""
     if not membership.may(OWNER):
         raise PermissionDenied("Only owners manage webhooks.")
     found = (

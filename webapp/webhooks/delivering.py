@@ -50,7 +50,7 @@ class DeliveryOutcome:
 
 
 def send(delivery_id: int, attempt: int) -> None:
-    """Sends the delivery if it still waits for this attempt, and writes down what came of it."""
+    """Sends the delivery if it still waits for this attempt, and stores the result."""
     row = _waiting(delivery_id, attempt).select_related("webhook__workspace").first()
     if row is None or not row.webhook.active:
         return

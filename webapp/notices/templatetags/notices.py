@@ -1,4 +1,4 @@
-"""What every page shows of notices: how many wait, and the button that watches what the page is about."""
+"""Tags for notices on every page: the number of unread ones, and the button that watches the page's thing."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def unread_notices(context: RequestContext) -> int:
-    """Counted once, however often the page shows it."""
+    """The number of unread notices, counted once for a page."""
     request = context["request"]
     membership: Membership | None = getattr(request, "membership", None)
     if not hasattr(request, "unread_notices"):

@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def owner() -> Membership:
-    """The demo's owner in the demo's workspace, made once: at a first start the link and the data are made at the same time."""
+    """The demo's owner in the demo's workspace, made once: at the first start the link and the data are made at the same time."""
     locks.until_commit(locks.Work.DEMO)
     user = get_or_create_user(EMAIL, name="Demo")
     found = Membership.objects.filter(user=user, workspace__slug="demo").select_related("user", "workspace").first()
@@ -57,7 +57,7 @@ def owner() -> Membership:
 
 
 def import_dataset(membership: Membership, name: str, path: Path) -> None:
-    """By the importer that people use, here and now instead of by a worker; skipped if the name is there."""
+    """Imports a file with the importer that people use, in this process instead of a worker; skipped if the name exists."""
     from webapp.datasets.ingest import services as imports
     from webapp.datasets.models import Dataset, ImportJob
 
@@ -72,8 +72,8 @@ def import_dataset(membership: Membership, name: str, path: Path) -> None:
 
 
 def open_projects(membership: Membership) -> None:
-    """The projects of demo/projects.json, open, with the owner taking part: bodies as `POST /api/v1/projects` takes
-    them, each with its guidelines beside it. Their tasks are made here and now, instead of by a worker."""
+    """The projects of demo/projects.json, open, with the owner taking part: bodies as `POST /api/v1/projects` takes them, each with its
+    guidelines beside it. This process makes their tasks, instead of a worker."""
     from webapp.annotation.models import Project
     from webapp.annotation.people import services as people
     from webapp.annotation.projects import gold_services, task_services
@@ -108,7 +108,7 @@ def register_model(membership: Membership) -> None:
 
 
 def launch(membership: Membership) -> int:
-    """The run of demo/run.json, a body as `POST /api/v1/runs` takes it. The key lets it start only once."""
+    """Launches the run of demo/run.json, a body as `POST /api/v1/runs` takes it. The key lets it start only once."""
     from webapp.experiments.launch import services
     from webapp.experiments.launch.checks import DatasetChoice
 

@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 class Welcome:
-    """Says where to go once the web server answers, and who to be once there is someone."""
+    """Prints the address once the web server answers, and the sign-in link once there is an owner."""
 
     def __init__(self, board: StatusBoard, supervisor: Supervisor, demo: bool) -> None:
         self.board, self.supervisor, self.demo = board, supervisor, demo
@@ -73,7 +73,7 @@ class Welcome:
 
 
 def _sign_in_link() -> str:
-    """A link for the demo's owner; made in a process of its own, as this one stays clear of the database and of the apps."""
+    """A sign-in link for the demo's owner; made in a separate process, because this one loads neither the database nor the apps."""
     command = [sys.executable, "manage.py", "demo", "--link"]
     try:
         made = subprocess.run(command, capture_output=True, text=True, cwd=settings.BASE_DIR, timeout=LINK_TIMEOUT_S)
