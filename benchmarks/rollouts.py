@@ -1,0 +1,271 @@
+"""The rollouts of one large run: `python -m benchmarks.rollouts [--rows N]`.
+
+Starts a Postgres of its own in a temporary folder and fills a run with N rollouts, 512 a step, each with a prompt, a response of about 90
+words drawn as words of a language are (few often, most rarely), a tenth of it Chinese, its tokens with log-probabilities, two parts of a
+reward and a judge's explanation. Then it asks the API in this process, as the page of the run does, and says how long an answer took and
+how much memory the process has had at most. At the end it stores more rollouts as the ingest does.
+"""
+
+import argparse
+import json
+import logging
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from base64 import urlsafe_b64encode
+from functools import cache
+from typing import Any
+
+from benchmarks.machine import describe
+from benchmarks.runs_table import database
+
+STEP, GROUP = 512, 8
+PROMPTS = 2_000
+POOL = 4_000  # texts that rollouts are made of, each with words of its own
+VOCABULARY = 60_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rollouts", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument(
+        "--stored", type=int, default=4_000, help="rollouts that are stored at the end, as the ingest does"
+    )
+    parser.add_argument("--fill", nargs=3, type=int, metavar=("RUN", "FROM", "TO"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.fill:
+        return _fill(*options.fill)
+    with database():
+        logging.getLogger("webapp.core.limits").setLevel(
+            logging.ERROR
+        )  # there is no cache here, and each request says so
+        _measure(options.rows, options.rounds, options.stored)
+    return None
+
+
+def _measure(rows: int, rounds: int, stored: int) -> None:
+    client, run = _run()
+    _filled(run.pk, rows)
+    asked = ApiTimes(client, run.pk, rounds)
+    print(describe())
+    print(f"{rows:,} rollouts in {-(-rows // STEP):,} steps; {_sizes()}")
+    print(f"{'':40}{'rows':>6}{'first ms':>10}{'median ms':>11}{'worst ms':>10}")
+    last = -(-rows // STEP) - 1
+    worst = [asked("the newest page", limit=100)]
+    worst.append(asked("a page from the middle", limit=100, cursor=_cursor("newest", last // 2, "train", 0, 0)))
+    worst.append(asked("a page from the end", limit=100, cursor=_cursor("newest", 1, "train", 0, 0)))
+    asked("a step", step=last // 2, limit=100)
+    asked("a step, by reward", step=last // 2, sort="-reward", limit=100)
+    asked("all steps, by reward", sort="-reward", limit=100)
+    asked("all steps, by a part, a verdict", part="judge", low=0.9, verdict="unmet", limit=100)
+    asked("all steps, a part that none has", part="judge", low=2.0, limit=100)
+    asked("what can be filtered by, as the page asks", "/facets", step=last // 2, counted="false")
+    asked("the same with counts", "/facets", step=last // 2)
+    print(f"memory of this process at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
+    _written(run.pk, rows, stored)
+    print(json.dumps({"rollouts": {"ours": round(max(worst), 1), "peer": None, "unit": "ms a page", "ratio": None}}))
+
+
+class ApiTimes:
+    """Answers of the API, each several times. The first time of a kind is told apart: it reads from disk."""
+
+    def __init__(self, client: Any, run: int, rounds: int) -> None:
+        self._client, self._address, self._rounds = client, f"/api/v1/runs/{run}/rollouts", rounds
+
+    def __call__(self, label: str, more: str = "", **query: Any) -> float:
+        """The median in ms."""
+        took, found = [], dict[str, Any]()
+        for _ in range(self._rounds + 1):
+            started = time.perf_counter()
+            answer = self._client.get(self._address + more, query)
+            took.append(1000 * (time.perf_counter() - started))
+            assert answer.status_code == 200, answer.content  # noqa: S101
+            found = answer.json()
+        rows = len(found["items"] if "items" in found else found["steps"])
+        median = statistics.median(took[1:])
+        print(f"{label:40}{rows:6,}{took[0]:10.1f}{median:11.1f}{max(took[1:]):10.1f}", flush=True)
+        return median
+
+
+def _cursor(order: str, *values: Any) -> str:
+    return urlsafe_b64encode(json.dumps([order, *values]).encode()).decode()
+
+
+def _run() -> tuple[Any, Any]:
+    """A browser of the owner of a run, and the run."""
+    from django.test import Client
+
+    from webapp.accounts.models import User
+    from webapp.accounts.workspaces.services import create_workspace
+    from webapp.datasets.models import Dataset, DatasetVersion
+    from webapp.experiments.models import Experiment, Run
+    from webapp.inference.models import RegisteredModel
+
+    user = User.objects.create_user("ada@example.org")
+    workspace = create_workspace("Lab", user).workspace
+    dataset = Dataset.objects.create(workspace=workspace, name="prompts")
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="0" * 64)
+    model = RegisteredModel.objects.create(workspace=workspace, name="m", source="local", path="/m")
+    experiment = Experiment.objects.create(workspace=workspace, name="e")
+    given = {"experiment": experiment, "dataset_version": version, "model": model, "recipe": "policy", "config": {}}
+    client = Client(SERVER_NAME="127.0.0.1")
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client, Run.objects.create(number=1, **given)
+
+
+def _filled(run: int, rows: int) -> None:
+    """Two processes fill, so that this one stays as small as a web process."""
+    from django.db import connection
+
+    started = time.monotonic()
+    with connection.cursor() as cursor:
+        half = rows // STEP // 2 * STEP
+        command = [sys.executable, "-m", "benchmarks.rollouts", "--fill", str(run)]
+        ranges = [(0, half), (half, rows)]
+        fillers = [subprocess.Popen([*command, str(start), str(end)]) for start, end in ranges if end > start]
+        if any(filler.wait() for filler in fillers):
+            raise RuntimeError("a filling process failed")
+        took = time.monotonic() - started
+        print(f"{rows:,} rollouts copied in {took:,.0f} s", file=sys.stderr, flush=True)
+        cursor.execute("SELECT setval('experiments_rollout_id_seq', %s)", [rows])
+        cursor.execute("VACUUM ANALYZE experiments_rollout")
+
+
+def _sizes() -> str:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_table_size('experiments_rollout'), pg_indexes_size('experiments_rollout')")
+        table, index = (size / 2**30 for size in cursor.fetchone())
+    return f"table {table:.2f} GiB, indexes {index:.2f} GiB"
+
+
+def _fill(run: int, start: int, end: int) -> None:
+    import django
+
+    django.setup()
+    from django.db import connection
+
+    pool, draw = _pool(), random.Random(start)  # noqa: S311
+    columns = 'id, run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content'
+    connection.ensure_connection()
+    with (
+        connection.connection.cursor() as cursor,
+        cursor.copy(f"COPY experiments_rollout ({columns}) FROM STDIN") as to,
+    ):
+        for number in range(start, end):
+            prepared = pool[draw.randrange(POOL)]
+            step, within = divmod(number, STEP)
+            group, index = divmod(within, GROUP)
+            reward, judge = round(draw.random(), 3), round(draw.random(), 3)
+            prompt = f"e{(step * (STEP // GROUP) + group) % PROMPTS}"
+            extra = {f"only{number}", prompt} | ({"seldom"} if number % 100_000 == 50_000 else set())
+            content = prepared % (prompt, group, index, " ".join(extra), reward, judge)
+            values = json.dumps({"judge": judge, "form": 1.0})
+            to.write_row((number + 1, run, step, "train", group, index, prompt, reward, 0.0, False, values, content))
+
+
+def _pool() -> list[str]:
+    """Contents with places for what each rollout has of its own."""
+    made = []
+    for draw in map(random.Random, range(POOL)):
+        content = _content(draw)
+        text = json.dumps(content).replace("%", "%%")
+        for mark, place in (
+            ("KEY", "%s"),
+            ('"GROUP"', "%d"),
+            ('"INDEX"', "%d"),
+            ("OWN", "%s"),
+            ('"REWARD"', "%s"),
+            ('"JUDGE"', "%s"),
+        ):
+            text = text.replace(mark, place, 1)
+        made.append(text)
+    return made
+
+
+def _content(draw: random.Random) -> dict[str, Any]:
+    """In the order in which its marks are filled in."""
+    said = _words(draw, 90)
+    response = " ".join(said)
+    verdict = {
+        "criterion_id": "c1",
+        "met": draw.random() < 0.5,
+        "source": "judge",
+        "note": " ".join(_words(draw, 15)),
+        "raw": "",
+    }
+    return {
+        "phase": "train", "example_key": "KEY", "group": "GROUP", "index": "INDEX", "prompt": " ".join(_words(draw, 40)),
+        "response": f"{response} OWN", "finish_reason": "stop", "reward": "REWARD", "advantage": 0.0, "scaffold": "",
+        "criteria": [{"text": "Names a colour", "points": 3, "kind": "hard", "verdict": verdict}],
+        "parts": [{"name": "judge", "kind": "judge", "value": "JUDGE", "why": ""}, {"name": "form", "kind": "format", "value": 1.0}],
+        "excluded": "", "tokens": said, "logprobs": [round(-draw.random(), 4) for _ in said], "ratios": [1.0] * len(said),
+        "mask": [1.0] * len(said), "components": {}, "turns": [],
+    }  # fmt: skip
+
+
+def _words(draw: random.Random, count: int) -> list[str]:
+    found = draw.choices(_vocabulary(), cum_weights=_weights(VOCABULARY), k=count - count // 10)
+    han = draw.choices(_han(), cum_weights=_weights(3000), k=count // 10 * 2)
+    return [*found, *map("".join, zip(han[::2], han[1::2], strict=True))]
+
+
+@cache
+def _vocabulary() -> list[str]:
+    """Words of two to four syllables, the most frequent first."""
+    draw = random.Random(7)  # noqa: S311
+    syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+    found = dict.fromkeys("".join(draw.choices(syllables, k=draw.choice((2, 3, 3, 4)))) for _ in range(2 * VOCABULARY))
+    return list(found)[:VOCABULARY]
+
+
+@cache
+def _han() -> list[str]:
+    return ["的", "一", *(chr(0x4E00 + 5 * place) for place in range(1, 2999))]
+
+
+@cache
+def _weights(count: int) -> list[float]:
+    """As often as words of a language are: the n-th as 1/n."""
+    total, found = 0.0, []
+    for place in range(1, count + 1):
+        total += 1 / place
+        found.append(total)
+    return found
+
+
+def _written(run: int, rows: int, stored: int) -> None:
+    """Rollouts stored per second by the statement of the ingest, 64 at a time."""
+    first = rows // STEP + 1
+    print(f"{'stored as the ingest does':40}{_stored(run, first, stored):10,.0f} rollouts/s")
+
+
+def _stored(run: int, step: int, count: int) -> float:
+    from django.db import transaction
+
+    from trainer.contracts import RolloutRecord
+    from webapp.experiments import bulk
+
+    records = []
+    for number in range(count):
+        content = _content(random.Random(1_000_000 + number)) | {"example_key": f"e{number}"}  # noqa: S311
+        content |= {"group": number // GROUP, "index": number % GROUP, "reward": 0.5}
+        content["parts"][0]["value"] = 0.5
+        records.append(RolloutRecord.model_validate(content))
+    took = 0.0
+    for start in range(0, count, 64):
+        batch = [bulk.RolloutRow(step, record) for record in records[start : start + 64]]
+        began = time.perf_counter()
+        with transaction.atomic():
+            bulk.upsert_rollouts(run, batch)
+        took += time.perf_counter() - began
+    return count / took
+
+
+if __name__ == "__main__":
+    main()
