@@ -17,13 +17,25 @@ RUNS_BEFORE = 1  # of a statement, before it is prepared
 
 def rows(sql: str, values: Values) -> list[tuple[Any, ...]]:
     """Runs the statement, which must return rows, and reads them all. Prepared from its second run on."""
+    with _executed(sql, values) as cursor:
+        return list(cursor.fetchall())
+
+
+def run(sql: str, values: Values) -> int:
+    """Runs the statement, which returns no rows: how many rows it has written."""
+    with _executed(sql, values) as cursor:
+        return int(cursor.rowcount)
+
+
+@contextmanager
+def _executed(sql: str, values: Values) -> Iterator[Any]:
     connection.ensure_connection()
     with _prepared(connection.connection):
         raw = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs describe psycopg 2
         # wrapped as Django wraps its own: errors are Django's, and tests count the query
         with connection._prepare_cursor(raw) as cursor:  # type: ignore[attr-defined]
             cursor.execute(sql, values)
-            return list(cursor.fetchall())
+            yield cursor
 
 
 @contextmanager

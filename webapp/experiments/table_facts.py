@@ -10,6 +10,8 @@ from typing import Any
 
 from django.db import connection
 
+from webapp.core import prepared
+
 from . import recipe_metrics
 from .models import Run
 from .table.models import MAX_PATH, MAX_TEXT, RunColumn
@@ -44,11 +46,11 @@ ON CONFLICT DO NOTHING
 
 VALUES = """
 INSERT INTO experiments_runvalue (run_id, column_id, number, low, high, text, step)
-SELECT %(run)s, known.id, number, low, high, text, step
+SELECT %(run)s::bigint, known.id, number, low, high, text, step
 FROM jsonb_to_recordset(%(facts)s::jsonb)
     AS given(source text, path text, number float8, low float8, high float8, text text, step int)
 JOIN experiments_runcolumn AS known USING (source, path)
-WHERE known.workspace_id = %(workspace)s
+WHERE known.workspace_id = %(workspace)s::bigint
 ON CONFLICT (run_id, column_id) DO UPDATE SET
     number = EXCLUDED.number, low = EXCLUDED.low, high = EXCLUDED.high, text = EXCLUDED.text, step = EXCLUDED.step
 """
@@ -80,7 +82,7 @@ def worded(value: Any) -> str:
 
 
 def read(value: Any) -> Any:
-    """What a program elsewhere logs as a text: a number if it is one, else the text."""
+    """What a program elsewhere logs as a text: a number where it is one, else the text."""
     return float(value) if isinstance(value, str) and len(value) <= 40 and NUMBER.match(value) else value
 
 
@@ -137,8 +139,8 @@ def keep(workspace_id: int, run_id: int, facts: Iterable[Fact]) -> None:
         "paths": [row.path for row in rows],
     }
     written = json.dumps([vars(row) for row in rows])
-    with connection.cursor() as cursor:
-        cursor.execute(VALUES, {"run": run_id, "workspace": workspace_id, "facts": written})
-        if cursor.rowcount < len(rows):  # some columns are new to the workspace
+    given: dict[str, Any] = {"run": run_id, "workspace": workspace_id, "facts": written}
+    if prepared.run(VALUES, given) < len(rows):  # some columns are new to the workspace
+        with connection.cursor() as cursor:
             cursor.execute(COLUMNS, asked)
-            cursor.execute(VALUES, {"run": run_id, "workspace": workspace_id, "facts": written})
+        prepared.run(VALUES, given)

@@ -19,6 +19,14 @@ def test_a_statement_is_planned_once_and_gives_what_it_gives(django_assert_num_q
         assert cursor.fetchone() == (1,)
 
 
+def test_a_statement_that_returns_nothing_says_how_many_rows_it_has_written():
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE written (n int)")
+    for count in (3, 0, 2):
+        statement = "INSERT INTO written SELECT generate_series(1, %(count)s::int)"
+        assert prepared.run(statement, {"count": count}) == count
+
+
 def test_errors_are_the_ones_of_django():
     with pytest.raises(ProgrammingError):
         prepared.rows("SELECT nothing", [])

@@ -59,6 +59,9 @@ class GatheredEvents:
     alarms: dict[tuple[str, str], RunAlarm] = field(default_factory=dict)
     states: list[tuple[RunEvent, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
+    kept: dict[tuple[str, ...], list[str]] = field(
+        default_factory=dict
+    )  # keys of an event -> those that the summary keeps
 
 
 def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
@@ -178,17 +181,22 @@ def _gather_metrics(
     step = gathered.steps.setdefault(event.step, bulk.StepMetrics(event.step, event.time))
     step.time = event.time
     step.values |= data.values
-    step.histograms |= {key: histogram.model_dump(mode="json") for key, histogram in data.histograms.items()}
+    for key, histogram in data.histograms.items():
+        step.histograms[key] = {"edges": list(histogram.edges), "counts": list(histogram.counts)}
     fields["step"] = event.step
-    fields["summary"] = _summary(run, fields.get("summary", run.summary), data.values)
+    keys = tuple(data.values)
+    if keys not in gathered.kept:  # the steps of a batch mostly have the same
+        gathered.kept[keys] = [key for key in keys if recipe_metrics.remembers(run.recipe, key)]
+    if kept := gathered.kept[keys]:
+        news = {key: data.values[key] for key in kept}
+        fields["summary"] = _summary(run, fields.get("summary", run.summary), news)
     if run.first_metric_at is None:
         fields.setdefault("first_metric_at", timezone.now())
 
 
-def _summary(run: Run, summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
+def _summary(run: Run, summary: dict[str, float], news: dict[str, float]) -> dict[str, float]:
     """The last values of the metrics that the recipe shows on top and of the evaluations; for these, and for the headline, also the first
     value, to show what training has changed."""
-    news = {key: value for key, value in values.items() if recipe_metrics.remembers(run.recipe, key)}
     firsts = {
         key + recipe_metrics.FIRST: value for key, value in news.items() if recipe_metrics.keeps_first(run.recipe, key)
     }

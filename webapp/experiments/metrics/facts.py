@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from django.db import connection
+from webapp.core import prepared
 
 from .. import table_facts
 from ..models import Run
@@ -12,8 +12,8 @@ from . import points
 
 STANDING = """
 SELECT path, number, low, high, step FROM experiments_runcolumn AS known
-JOIN experiments_runvalue AS value ON value.column_id = known.id AND value.run_id = %(run)s
-WHERE known.workspace_id = %(workspace)s AND known.source = 'metric' AND known.path = ANY(%(paths)s)
+JOIN experiments_runvalue AS value ON value.column_id = known.id AND value.run_id = %(run)s::bigint
+WHERE known.workspace_id = %(workspace)s::bigint AND known.source = 'metric' AND known.path = ANY(%(paths)s::text[])
 """
 
 
@@ -45,9 +45,8 @@ def _joined(key: str, old: Fact | None, told: list[tuple[int, float]]) -> Fact:
 
 
 def _standing(workspace_id: int, run_id: int, keys: list[str]) -> dict[str, Fact]:
-    with connection.cursor() as cursor:
-        cursor.execute(STANDING, {"run": run_id, "workspace": workspace_id, "paths": keys})
-        return {key: _fact(key, *rest) for key, *rest in cursor.fetchall()}
+    found = prepared.rows(STANDING, {"run": run_id, "workspace": workspace_id, "paths": keys})
+    return {key: _fact(key, *rest) for key, *rest in found}
 
 
 # of keys whose steps came again: a repeat replaces a point, and an extreme may be gone with it

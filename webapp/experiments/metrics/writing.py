@@ -16,6 +16,8 @@ from typing import Any
 
 from django.db import connection
 
+from webapp.core import prepared
+
 from ..bulk import StepMetrics
 from . import condensing
 from .points import LoggedPoint
@@ -50,10 +52,10 @@ SELECT wanted.place - 1, stretch.id, stretch.count, stretch.last_step, row.step
 FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS wanted(key, place)
 LEFT JOIN LATERAL (
     SELECT id, last_step, cardinality(steps) AS count FROM experiments_metricstretch
-    WHERE run_id = %(run)s AND key = wanted.key ORDER BY first_step DESC LIMIT 1
+    WHERE run_id = %(run)s::bigint AND key = wanted.key ORDER BY first_step DESC LIMIT 1
 ) AS stretch ON true
 LEFT JOIN LATERAL (
-    SELECT step FROM experiments_metricpoint WHERE run_id = %(run)s AND key = wanted.key ORDER BY step DESC LIMIT 1
+    SELECT step FROM experiments_metricpoint WHERE run_id = %(run)s::bigint AND key = wanted.key ORDER BY step DESC LIMIT 1
 ) AS row ON true
 """
 # Keys that were measured at the same steps share these: `grids` has each once. Texts of arrays, because that is what Postgres reads fastest.
@@ -190,8 +192,7 @@ def _pack(run_id: int, series: Mapping[str, Packable]) -> set[str]:
     keys, left = list(series), set[str]()
     appended, begun = PackedBatch(), PackedBatch()
     with connection.cursor() as cursor:
-        cursor.execute(ENDS, {"run": run_id, "keys": keys})
-        for place, stretch, count, *ends in cursor.fetchall():
+        for place, stretch, count, *ends in prepared.rows(ENDS, {"run": run_id, "keys": keys}):
             key, one = keys[place], series[keys[place]]
             if one.steps[0] <= max((end for end in ends if end is not None), default=-1):
                 left.add(key)

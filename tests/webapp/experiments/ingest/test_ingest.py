@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import OperationalError, connection, connections
 from django.test import AsyncClient
+from django.test.utils import CaptureQueriesContext
 
 from trainer.contracts import jsonlines
 from webapp.core import broadcast
@@ -304,6 +305,13 @@ def test_the_same_events_from_many_posts_at_once_are_stored_once(trainer):
 def test_a_batch_costs_the_same_queries_whatever_its_size(trainer, django_assert_max_num_queries):
     with django_assert_max_num_queries(12):
         trainer.post(*(trainer.metrics(step, **{"reward/mean": 1.0, "b": 2.0}) for step in range(100)))
+
+
+def test_a_batch_reads_the_names_of_its_run_once(trainer):
+    with CaptureQueriesContext(connection) as asked:
+        trainer.post(trainer.metrics(1, loss=0.5))
+    told = [str(query["sql"]) for query in asked]
+    assert sum('"accounts_workspace"."name"' in sql for sql in told) == 1
 
 
 LOST = "process 1 of the 2 that train the model together was lost"
