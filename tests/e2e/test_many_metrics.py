@@ -32,14 +32,14 @@ def run(server, cast, process):
     run = launch.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
     trainer = process(run)
     for step in range(1, 6):
-        own = {"reward/mean": step / 10, "loose": 1.0 * step}
+        own = {"reward/mean": step / 10, "loose": 1.0 * step, "odd/a-b": 2.0, "odd/a/b": 3.0, "Odd/a": 4.0}
         values = {key: math.sin(place + step) for place, key in enumerate(KEYS)}
         trainer.post(trainer.event("metrics", step, values=own | values))
     return run
 
 
 def chart(page, key: str):
-    return page.locator(f"#chart-{key.replace('/', '-')}")
+    return page.locator(f"#chart-{'key-' if key in KEYS else ''}{key.replace('/', '-')}")
 
 
 def test_a_thousand_metrics_are_drawn_as_they_come_into_view(open_page, as_researcher, run):
@@ -65,6 +65,16 @@ def test_a_thousand_metrics_are_drawn_as_they_come_into_view(open_page, as_resea
     assert page.evaluate("document.documentElement.scrollHeight") == height
     look(page, "metrics-end")
     assert not faults(page)
+
+
+def test_keys_that_differ_in_one_sign_have_charts_of_their_own(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    charts = page.locator("#other-odd .chart")
+    expect(charts).to_have_count(2)
+    expect(page.locator("#other-_4f_dd .chart")).to_have_count(1)
+    for place, key in enumerate(("odd/a-b", "odd/a/b")):
+        expect(charts.nth(place).locator(".chart-title")).to_have_text(key)
 
 
 def test_a_field_finds_metrics_by_their_keys_and_its_words_are_in_the_address(open_page, as_researcher, run):

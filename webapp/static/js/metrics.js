@@ -2,6 +2,8 @@
 // webapp/experiments/recipe_metrics.py). Nothing here knows a metric: a key that nobody declares is drawn under "Other".
 
 const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+/** Another id for every key: keys that programs choose may differ in one sign alone, such as `a/b` and `a-b`. */
+const idOf = (key) => key.replaceAll(/[^a-z0-9]/gu, (sign) => (sign === "/" ? "-" : `_${sign.codePointAt(0).toString(16)}_`));
 const isPattern = (metric) => metric.key.includes("*");
 
 /** What the `*` of a pattern stands for in `key`; null if the key is not of the pattern. */
@@ -46,7 +48,7 @@ function countsOf(metric, keys) {
 
 function chart(title, metric, keys) {
   const { unit, share, held_out, help } = metric;
-  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: bandsOf(metric, keys), counts: countsOf(metric, keys) };
+  return { id: isPattern(metric) && !metric.chart ? `key-${idOf(keys[0])}` : slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: bandsOf(metric, keys), counts: countsOf(metric, keys) };
 }
 
 function chartsOf(declared, group, keys, bands) {
@@ -83,7 +85,7 @@ function byPrefix(charts) {
   const stem = ({ keys: [key] }) => key.slice(0, Math.max(key.indexOf("/"), 0));
   const stems = [...new Set(charts.map(stem).sort())].filter(Boolean);
   return [...stems, ""].map((name) => ({
-    id: name ? `other-${slug(name)}` : "other", title: name || "Other", lede: "", small: true, traces: [], histograms: [], charts: charts.filter((chart) => stem(chart) === name),
+    id: name ? `other-${idOf(name)}` : "other", title: name || "Other", lede: "", small: true, traces: [], histograms: [], charts: charts.filter((chart) => stem(chart) === name),
   }));
 }
 
@@ -95,6 +97,6 @@ export function layout(declared, keys) {
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];
   const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), traces: tracesOf(declared, group.id, keys), histograms: declared.histograms.filter((each) => each.group === group.id) }));
   const rest = keys.filter((key) => !metricOf(declared, key) && !bands.has(key));
-  const undeclared = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
+  const undeclared = rest.map((key) => ({ id: `key-${idOf(key)}`, title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
   return [...found, ...byPrefix(undeclared)].filter((group) => group.charts.length || group.histograms.length);
 }
