@@ -1,11 +1,13 @@
 """From a row to everything it reached, or to everything it rests on: one recursive query over `edges`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from django.db import connection
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from webapp.annotation.models import PublishedCase, Task
 from webapp.datasets.models import Example, VersionMember
@@ -75,13 +77,23 @@ def _of_example(example_id: int, way: Way, most: int) -> Reached:
 
 def _reached(start: Sequence[Node], way: Way, most: int) -> list[Node]:
     kinds, ids = [kind for kind, _ in start], [pk for _, pk in start]
-    with connection.cursor() as cursor:
+    with _by_indexes() as cursor:
         cursor.execute(_WALK.format(steps=steps(way)), [kinds, ids, most + 1])
         return [(kind, pk) for kind, pk in cursor.fetchall()]
 
 
+@contextmanager
+def _by_indexes() -> Iterator[CursorWrapper]:
+    """Each step has an index for each of its edges. If nearly all runs begin with one model, the planner expects that of every model, and
+    would read all runs for each model on the way."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        yield cursor
+        cursor.execute("SET LOCAL enable_seqscan = on")
+
+
 def _near(start: Node, way: Way, most: int) -> set[Node]:
-    with connection.cursor() as cursor:
+    with _by_indexes() as cursor:
         cursor.execute(_STEP.format(steps=steps(way)), [*start, most])
         return {(kind, pk) for kind, pk in cursor.fetchall()}
 

@@ -21,7 +21,7 @@ from webapp.evaluation.recipes import RECIPES
 from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment, Run, RunJudge
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
-from webapp.lineage import edges
+from webapp.lineage import edges, walking
 from webapp.lineage.kinds import KINDS
 from webapp.lineage.walking import walk
 from webapp.weights.models import WeightsJob
@@ -287,3 +287,17 @@ def test_the_page_says_where_nothing_is_known(world, cast):
     assert page.get(f"/lineage/run/{world.policy.pk}?way=sideways").status_code == 404
     assert page.get(f"/lineage/run/{world.policy.pk}?of=model&cursor=x").status_code == 404
     assert Membership.objects.filter(workspace=cast.workspace).count() >= 4
+
+
+def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
+    """The planner would read a small table whole, as it would a large one if its rows have mostly one model."""
+    RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path="/m")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE inference_registeredmodel")
+    with walking._by_indexes() as cursor:
+        cursor.execute(f"EXPLAIN {walking._WALK.format(steps=walking.steps('down'))}", [["model"], [1], 10])
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Seq Scan on inference_registeredmodel " not in plan
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW enable_seqscan")
+        assert cursor.fetchone() == ("on",)
