@@ -90,7 +90,7 @@ class DatasetVersion(models.Model):
         indexes = [
             models.Index(fields=["dataset", "digest"], name="version_digest"),
             # for what a version, a run or an evaluation became part of: see `webapp.lineage`
-            GinIndex(fields=["lineage"], opclasses=["jsonb_path_ops"], name="version_lineage"),
+            GinIndex(fields=["lineage"], opclasses=["jsonb_path_ops"], name="version_lineage", fastupdate=False),
         ]
 
     def __str__(self) -> str:

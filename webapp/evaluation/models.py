@@ -94,7 +94,7 @@ class Evaluation(models.Model):
             models.Index(fields=["workspace", "-id"], name="evaluation_listing"),
             models.Index(fields=["workspace", "benchmark"], name="evaluation_benchmark"),
             # for what a judge, a model or a run was tried in: see `webapp.lineage`
-            GinIndex(fields=["config"], opclasses=["jsonb_path_ops"], name="evaluation_config"),
+            GinIndex(fields=["config"], opclasses=["jsonb_path_ops"], name="evaluation_config", fastupdate=False),
         ]
 
     def __str__(self) -> str:
