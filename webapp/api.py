@@ -46,6 +46,7 @@ from webapp.notices.api import router as notices
 from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
 from webapp.reports.api import router as reports
+from webapp.reports.sharing.api import router as report_links
 from webapp.verifiers.api import router as verifiers
 from webapp.webhooks.api import router as webhooks
 from webapp.weights.api import router as weights
@@ -221,5 +222,16 @@ ROUTERS = (
     ingest,
 )
 api.add_decorator(known_query, mode="view")
-for router in (*ROUTERS, lineage, notices, reports, playground, weights, weights_ingest, installation, personal_data):
+for router in (
+    *ROUTERS,
+    lineage,
+    notices,
+    reports,
+    report_links,
+    playground,
+    weights,
+    weights_ingest,
+    installation,
+    personal_data,
+):
     api.add_router("", router)

@@ -52,6 +52,7 @@ PAGES = (
     "/reports/{report}",
     "/reports/{report}/edit",
     "/reports/{report}/versions",
+    "/reports/{report}/share",
     "/lineage/run/{run}",
     "/lineage/example/{example}",
     "/runs/{run}/chain",

@@ -12,6 +12,7 @@ from .recipes import views as recipes
 from .rewards import views as rewards
 from .rollouts import views as rollouts
 from .runs import views as runs
+from .sharing import comparison as shared_comparison
 from .sharing import public as shared
 from .sharing import views as sharing
 from .sweeps import views as sweeps
@@ -27,8 +28,8 @@ urlpatterns = [
     path("experiments/share", sharing.share_new, name="share_new"),
     path("settings/share-links/<int:link_id>/withdraw", sharing.share_withdraw, name="share_withdraw"),
     path("shared/<str:secret>", shared.page, name="shared"),
-    path("shared/<str:secret>/compare", shared.compare, name="shared_compare"),
-    path("shared/<str:secret>/curves", shared.curves, name="shared_curves"),
+    path("shared/<str:secret>/compare", shared_comparison.compare, name="shared_compare"),
+    path("shared/<str:secret>/curves", shared_comparison.curves, name="shared_curves"),
     path("experiments/claims", claims.methods, name="claims"),
     path("experiments/claims/<int:study_id>", claims.study, name="claim_study"),
     path("experiments/claims/<int:study_id>/standing", claims.study_standing, name="claim_standing"),

@@ -176,7 +176,7 @@ HOLDINGS = (
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE
     ),
     Holding(
-        "experiments.ShareLink", "created_by", "share_links", "Links by which you have shared runs.", GONE, hide=("digest",),
+        "experiments.ShareLink", "created_by", "share_links", "Links by which you have shared runs and reports.", GONE, hide=("digest",),
         also=IN_WORKSPACE,
     ),
     Holding("notices.Watch", "user", "watches", "What you have said that you watch, or do not.", GONE),

@@ -3,16 +3,38 @@
 The content of its blocks is fetched by the rules of each kind of content, for the reader (`showing`).
 """
 
+from dataclasses import dataclass
+
 from django.http import Http404
 
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
+from webapp.experiments import queries as runs_queries
+from webapp.experiments.models import RunQuerySet
 
 from . import queries
 from .models import ReportPage, ReportPageVersion
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
 WRITER = Role.RESEARCHER
+
+
+@dataclass(frozen=True)
+class ReportReader:
+    """For whom the blocks of a report are read. People who have a link and no account read by the rights of the person who made it, and of
+    the runs with the ids `only`; they are told no name of a person, and nothing about what is not there."""
+
+    membership: Membership
+    only: frozenset[int] | None = None
+
+    @property
+    def is_stranger(self) -> bool:
+        return self.only is not None
+
+    @property
+    def runs(self) -> RunQuerySet:
+        found = runs_queries.runs(may_read(self.membership).workspace_id)
+        return found if self.only is None else found.filter(pk__in=self.only)
 
 
 def may_read(membership: Membership) -> Membership:

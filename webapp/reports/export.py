@@ -16,6 +16,7 @@ from webapp.experiments.access import runs_read
 from webapp.experiments.table import comparing
 
 from . import showing, svg
+from .access import ReportReader
 from .language import ReportWords
 from .models import ReportPageVersion
 from .showing import ShownBlock
@@ -45,7 +46,7 @@ def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
 
 def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
     """The parts with their charts, at most the first `MOST_CHARTS`."""
-    parts, left = showing.shown(membership, body), MOST_CHARTS
+    parts, left = showing.shown(ReportReader(membership), body), MOST_CHARTS
     found: list[ReportWords | ShownBlock] = []
     for part in parts:
         if isinstance(part, ShownBlock) and part.kind == "chart" and part.facts:

@@ -49,3 +49,13 @@ class ReportPageVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} v{self.number}"
+
+
+class SharedReport(models.Model):
+    """The version of a report that a share link shows. The link's own runs are those that the version showed when it was shared."""
+
+    link = models.OneToOneField("experiments.ShareLink", on_delete=models.CASCADE, related_name="report")
+    version = models.ForeignKey(ReportPageVersion, on_delete=models.CASCADE, related_name="shared")
+
+    def __str__(self) -> str:
+        return str(self.version)

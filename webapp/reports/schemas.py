@@ -7,6 +7,9 @@ from ninja import Path, Schema
 from pydantic import ConfigDict, Field
 
 from webapp.experiments.schemas import Named
+from webapp.experiments.sharing import services as links
+from webapp.experiments.sharing.models import MAX_NAME
+from webapp.experiments.sharing.schemas import ShareLinkOut
 
 from .models import ReportPage, ReportPageVersion
 
@@ -84,6 +87,30 @@ class ReportPageChange(Schema):
     experiment: _Row | None = None
     project: _Row | None = None
     archived: bool | None = None
+
+
+class ReportShareIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"name": "For the paper", "days": 30}})
+
+    name: str = Field(
+        "", max_length=MAX_NAME, description="For the list of links; people who open the link do not see it"
+    )
+    days: int | None = Field(
+        links.DAYS, ge=1, le=links.MOST_DAYS, description="Until then it works; null: until it is withdrawn"
+    )
+
+
+class ReportShareOut(ShareLinkOut):
+    version: int = Field(description="The version that it shows")
+
+
+class ReportShareMade(ReportShareOut):
+    url: str = Field(description="Shown only now")
+
+
+class ReportShareList(Schema):
+    items: list[ReportShareOut]
+    next: str | None
 
 
 def told(row: ReportPage) -> dict[str, Any]:

@@ -10,15 +10,16 @@ from typing import Any
 
 from django.utils.http import urlencode
 
-from webapp.accounts.models import Membership
-from webapp.experiments.access import may_read
 from webapp.experiments.models import Rollout
-from webapp.experiments.queries import runs
 from webapp.experiments.table import columns, comparing
 
 from . import language, sources, tables
+from .access import ReportReader, may_read
 from .language import ReportBlock, ReportWords
 from .sources import NothingToShow
+
+API = "/api/v1/runs/table/"
+GONE = "What stood here was deleted, or is not shared."
 
 
 @dataclass(frozen=True)
@@ -48,26 +49,28 @@ class ShownBlock:
         return f"reports/_{self.kind}.html"
 
 
-def shown(membership: Membership, text: str) -> list[ReportWords | ShownBlock]:
+def shown(reader: ReportReader, text: str) -> list[ReportWords | ShownBlock]:
     """A report piece by piece. It never raises: a block that cannot be shown says so."""
-    may_read(membership)
-    return [part if isinstance(part, ReportWords) else one(membership, part) for part in language.pieces(text)]
+    may_read(reader.membership)
+    return [part if isinstance(part, ReportWords) else one(reader, part) for part in language.pieces(text)]
 
 
-def one(membership: Membership, block: ReportBlock) -> ShownBlock:
+def one(reader: ReportReader, block: ReportBlock) -> ShownBlock:
+    """Why there is nothing is told in detail to members alone: the reason may name a query, a view or a metric."""
     if block.problems:
         return ShownBlock(block)
     try:
-        notes, facts = SHOW[block.kind](membership, block)
+        notes, facts = SHOW[block.kind](reader, block)
     except NothingToShow as problem:
-        return ShownBlock(block, str(problem))
+        return ShownBlock(block, GONE if reader.is_stranger else str(problem))
     return ShownBlock(block, "", tuple(notes), facts)
 
 
-def _chart(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
-    source = sources.found(membership, block)
+def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+    source = sources.found(reader, block)
     given = block.given
     facts = {
+        "source": API,
         "asked": urlencode(source.asked),
         "ids": source.ids,
         "metrics": [_metric(key) for key in given["metric"]],
@@ -84,9 +87,9 @@ def _metric(key: str) -> dict[str, Any]:
     return {"key": key, "label": comparing.label_of(key), "share": bool(declared and declared.share)}
 
 
-def _rollout(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+def _rollout(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
     given = block.given
-    run = runs(membership.workspace_id).filter(pk=given["run"]).first()
+    run = reader.runs.filter(pk=given["run"]).first()
     if run is None:
         raise NothingToShow(sources.gone([given["run"]]))
     phase, index = given.get("phase", "train"), given.get("response", 1)
@@ -119,7 +122,7 @@ def _criterion(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-SHOW: Mapping[str, Callable[[Membership, ReportBlock], tuple[Sequence[str], dict[str, Any]]]] = {
+SHOW: Mapping[str, Callable[[ReportReader, ReportBlock], tuple[Sequence[str], dict[str, Any]]]] = {
     "chart": _chart,
     "runs": tables.table,
     "rollout": _rollout,

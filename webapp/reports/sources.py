@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.accounts.models import Membership
-from webapp.experiments.queries import runs
 from webapp.experiments.table import comparing, queries
 from webapp.experiments.table.language import QueryProblem
 
 from . import language
+from .access import ReportReader
 from .language import ReportBlock
 
 MOST_NAMED = 10  # runs that are not there, by number
+SOME_GONE = "Some of these runs were deleted, or are not shared."
 
 
 class NothingToShow(LookupError):
@@ -27,15 +27,14 @@ class BlockRuns:
     notes: tuple[str, ...] = ()
 
 
-def found(membership: Membership, block: ReportBlock) -> BlockRuns:
+def found(reader: ReportReader, block: ReportBlock) -> BlockRuns:
     """The runs that it names or its query finds. Raises NothingToShow."""
     if "runs" in block.given:
-        return _numbered(membership, block.given["runs"])
-    query = asked(membership, block)
+        return _numbered(reader, block.given["runs"])
+    query = asked(reader, block)
     try:
-        ids = list(
-            queries.found(membership, query).order_by("-pk").values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
-        )
+        rows = queries.found(reader.membership, query, reader.only).order_by("-pk")
+        ids = list(rows.values_list("pk", flat=True)[: comparing.MOST_RUNS + 1])
     except QueryProblem as problem:
         raise unreadable(block, problem) from problem
     if not ids:
@@ -45,11 +44,11 @@ def found(membership: Membership, block: ReportBlock) -> BlockRuns:
     return BlockRuns(ids, {"q": query})
 
 
-def asked(membership: Membership, block: ReportBlock) -> str:
+def asked(reader: ReportReader, block: ReportBlock) -> str:
     """What it asks of the table of runs, as a query. Raises NothingToShow."""
     if "runs" in block.given:
         return f"is:any run:{','.join(map(str, block.given['runs']))}"
-    return block.given["query"] if "query" in block.given else _of_view(membership, block.given["view"])
+    return block.given["query"] if "query" in block.given else _of_view(reader, block.given["view"])
 
 
 def unreadable(block: ReportBlock, problem: QueryProblem) -> NothingToShow:
@@ -57,13 +56,15 @@ def unreadable(block: ReportBlock, problem: QueryProblem) -> NothingToShow:
     return NothingToShow(f"Line {line}: the query cannot be read. {problem.message}")
 
 
-def _numbered(membership: Membership, wanted: Sequence[int]) -> BlockRuns:
-    there = set(runs(membership.workspace_id).filter(pk__in=wanted).values_list("pk", flat=True))
+def _numbered(reader: ReportReader, wanted: Sequence[int]) -> BlockRuns:
+    there = set(reader.runs.filter(pk__in=wanted).values_list("pk", flat=True))
     ids = [run_id for run_id in wanted if run_id in there]
     lost = [run_id for run_id in wanted if run_id not in there]
     if not ids:
         raise NothingToShow(gone(lost))
-    return BlockRuns(ids, {"ids": ",".join(map(str, ids))}, (gone(lost),) if lost else ())
+    return BlockRuns(
+        ids, {"ids": ",".join(map(str, ids))}, (SOME_GONE if reader.is_stranger else gone(lost),) if lost else ()
+    )
 
 
 def gone(ids: Sequence[int]) -> str:
@@ -75,8 +76,8 @@ def gone(ids: Sequence[int]) -> str:
     return f"Runs {named} are not here: they were deleted, or belong to another workspace."
 
 
-def _of_view(membership: Membership, name: str) -> str:
-    view = queries.views(membership.workspace_id).filter(name=name).first()
+def _of_view(reader: ReportReader, name: str) -> str:
+    view = queries.views(reader.membership.workspace_id).filter(name=name).first()
     if view is None:
         raise NothingToShow(f"There is no saved view “{name}” of the table of runs here.")
     return view.query

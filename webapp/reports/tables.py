@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
+from webapp.experiments.sharing.shown import value as kept_short
 from webapp.experiments.table import folded, queries
 from webapp.experiments.table.columns import PICTURES, Column
 from webapp.experiments.table.language import QueryProblem
@@ -15,10 +15,13 @@ from webapp.experiments.table.queries import Layout
 from webapp.experiments.templatetags.run_table import cell_text, interval_text, is_number, mean_text
 
 from . import sources
+from .access import ReportReader
 from .language import ReportBlock
 
 COLUMNS = ("state", "result", "gain", "took")
 ROWS = 20
+PEOPLE = ("by",)  # columns that name them
+ToldValue = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,24 @@ class TableCell:
 @dataclass(frozen=True)
 class TableRow:
     run: Run
-    count: int  # runs that it stands for
+    ids: tuple[int, ...]  # of the runs that it stands for
     small: str
     cells: tuple[TableCell, ...]
 
+    @property
+    def count(self) -> int:
+        return len(self.ids)
 
-def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
+
+def table(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
     """The notes of the block and the context of its table. Raises sources.NothingToShow."""
-    found = sources.found(membership, block)
+    found = sources.found(reader, block)
     apart, most = block.given.get("seeds") == "apart", block.given.get("most", ROWS)
-    layout = Layout(
-        sources.asked(membership, block), block.given.get("sort", queries.NEWEST), block.given.get("columns", COLUMNS)
-    )
+    wanted = tuple(name for name in block.given.get("columns", COLUMNS) if not (reader.is_stranger and name in PEOPLE))
+    layout = Layout(sources.asked(reader, block), block.given.get("sort", queries.NEWEST), wanted)
     read: Callable[..., queries.TablePage[Any]] = queries.page if apart else folded.page
     try:
-        page = read(membership, layout, None, most)
+        page = read(reader.membership, layout, None, most, reader.only)
     except QueryProblem as problem:
         raise sources.unreadable(block, problem) from problem
     except Invalid as problem:
@@ -59,22 +65,31 @@ def table(membership: Membership, block: ReportBlock) -> tuple[Sequence[str], di
             f"Line {block.lines.get('sort', block.line)}: {' '.join(problem.fields.values())}"
         ) from problem
     shown = [column for column in page.columns if column.name not in PICTURES]
-    notes = [f"Column {name}: {why}" for name, why in page.unknown.items()]
+    notes = [f"Column {name}: {'it is not here.' if reader.is_stranger else why}" for name, why in page.unknown.items()]
     if page.next:
         notes.append(f"Only the first {most} rows are shown.")
-    rows = [_alone(row) if apart else _family(row) for row in page.rows]
+    told = kept_short if reader.is_stranger else _as_it_is
+    rows = [_alone(row, told) if apart else _family(row, told) for row in page.rows]
     return [*found.notes, *notes], {"heads": [(each.label, not each.is_text) for each in shown], "rows": rows}
 
 
-def _alone(row: queries.RunRow) -> TableRow:
-    cells = tuple(_aligned(_cell(row.run, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
-    return TableRow(row.run, 1, row.run.experiment.name, cells)
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
-def _family(row: folded.FoldedRow) -> TableRow:
+def _alone(row: queries.RunRow, told: ToldValue) -> TableRow:
+    cells = tuple(
+        _aligned(_cell(row.run, cell, told), cell.column) for cell in row.cells if cell.column.name not in PICTURES
+    )
+    return TableRow(row.run, (row.run.pk,), row.run.experiment.name, cells)
+
+
+def _family(row: folded.FoldedRow, told: ToldValue) -> TableRow:
     seeds = f" · seeds {', '.join(row.seeds)}" if len(row.ids) > 1 and row.seeds else ""
-    cells = tuple(_aligned(_folded(row, cell), cell.column) for cell in row.cells if cell.column.name not in PICTURES)
-    return TableRow(row.run, len(row.ids), f"{row.run.experiment.name}{seeds}", cells)
+    cells = tuple(
+        _aligned(_folded(row, cell, told), cell.column) for cell in row.cells if cell.column.name not in PICTURES
+    )
+    return TableRow(row.run, row.ids, f"{row.run.experiment.name}{seeds}", cells)
 
 
 def _aligned(cell: TableCell, column: Column) -> TableCell:
@@ -82,13 +97,13 @@ def _aligned(cell: TableCell, column: Column) -> TableCell:
     return replace(cell, number=True) if cell.missing and not column.is_text else cell
 
 
-def _cell(run: Run, cell: queries.Cell) -> TableCell:
+def _cell(run: Run, cell: queries.Cell, told: ToldValue) -> TableCell:
     if cell.column.pk is not None:
-        return TableCell(cell_text(cell), number=is_number(cell.value))
+        return TableCell(cell_text(replace(cell, value=told(cell.value))), number=is_number(cell.value))
     return TableCell(_fact(run, cell.column.name))
 
 
-def _folded(row: folded.FoldedRow, cell: folded.FoldedCell) -> TableCell:
+def _folded(row: folded.FoldedRow, cell: folded.FoldedCell, told: ToldValue) -> TableCell:
     name = cell.column.name
     if name == "state":
         return TableCell(", ".join(f"{n} {state}" if len(row.ids) > 1 else state for state, n in row.states))
@@ -97,7 +112,7 @@ def _folded(row: folded.FoldedRow, cell: folded.FoldedCell) -> TableCell:
     if cell.differ:
         return TableCell(f"{cell.differ} values")
     if cell.column.pk is not None:
-        return TableCell(cell_text(cell), number=is_number(cell.value))
+        return TableCell(cell_text(replace(cell, value=told(cell.value))), number=is_number(cell.value))
     shared = name in ("experiment", "recipe", "model", "dataset", "group", "by") or len(row.ids) == 1
     return TableCell(_fact(row.run, name) if shared else "–")
 

@@ -1,6 +1,8 @@
 from django.urls import path
 
 from . import views
+from .sharing import public as shared
+from .sharing import views as sharing
 
 urlpatterns = [
     path("reports", views.reports, name="reports"),
@@ -16,5 +18,9 @@ urlpatterns = [
         views.report_version_restore,
         name="report_version_restore",
     ),
+    path("reports/<int:report_id>/share", sharing.report_share, name="report_share"),
+    path("reports/<int:report_id>/share/<int:link_id>/newest", sharing.report_share_newest, name="report_share_newest"),
+    path("shared/<str:secret>/charts/<int:place>/compare", shared.chart, name="shared_chart"),
+    path("shared/<str:secret>/charts/<int:place>/curves", shared.chart_curves, name="shared_chart_curves"),
     path("reports/<int:report_id>/act", views.report_act, name="report_act"),
 ]

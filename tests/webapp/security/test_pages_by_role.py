@@ -38,7 +38,7 @@ PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 ANNOTATORS = {  # what is about oneself, one's own tasks, and what one sends along; and the doors
     "home", "search", "version", "api_docs", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
     "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
-    "shared", "shared_compare", "shared_curves", "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
+    "shared", "shared_chart", "shared_chart_curves", "shared_compare", "shared_curves", "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
     "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "saml_login", "saml_acs", "saml_finish_acs", "saml_metadata", "saml_sls", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
 }  # fmt: skip
 OWNERS = {
@@ -50,7 +50,7 @@ RESEARCHERS_READ = {
     "chain_new",
     "chain_recipe",
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "run_fork", "run_new", "run_rollouts_dataset", "share_links", "share_new", "sweep_new", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "report_share", "run_fork", "run_new", "run_rollouts_dataset", "share_links", "share_new", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "notice_settings",

@@ -48,7 +48,7 @@ KEEPS = {
     "project", "project_publish", "project_state", "project_task", "recording_new", "review_majority", "review_match",
     "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_labels", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",
     "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_stop",
-    "report_act",
+    "report_act", "report_share_newest",
     "report_version_restore",
     "share_links_allow", "switch_workspace", "theme", "train_on_answers", "verifier_try", "view_save", "webhook", "weights_job_act",
 }  # fmt: skip

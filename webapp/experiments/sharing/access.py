@@ -13,6 +13,7 @@ from webapp.accounts.models import RANK, Membership, hash_secret
 from .. import queries as runs_queries
 from ..access import WRITER
 from ..models import Run, ShareLink
+from .models import COMPARISON
 
 SHARER = WRITER
 SHARERS = [role for role in RANK if RANK[role] >= RANK[SHARER]]
@@ -24,9 +25,11 @@ class NothingShared(Exception):
 
 @dataclass(frozen=True)
 class OpenedLink:
-    """A link that works, with the runs that are left of it, in their order. `baseline` is the id of one of them."""
+    """A link that works, with the runs that are left of it, in their order. `baseline` is the id of one of them, `maker` the membership by
+    whose rights it opens."""
 
     link: ShareLink
+    maker: Membership
     runs: list[Run]
     baseline: int | None
 
@@ -54,10 +57,16 @@ def opened_by(secret: str) -> OpenedLink:
     # of the link's own workspace again: a row that names another's run would show nothing
     found = {run.pk: run for run in runs_queries.runs(link.workspace_id).filter(pk__in=shared)}
     runs = [found[row.run_id] for row in sorted(shared.values(), key=lambda row: row.place) if row.run_id in found]
-    if not runs:
+    maker = _maker(link)
+    if maker is None or (link.shows == COMPARISON and not runs):
         raise NothingShared
     baseline = next((run.pk for run in runs if shared[run.pk].baseline), None)
-    return OpenedLink(link, runs, baseline)
+    return OpenedLink(link, maker, runs, baseline)
+
+
+def _maker(link: ShareLink) -> Membership | None:
+    held = Membership.objects.select_related("user", "workspace")
+    return held.filter(user_id=link.created_by_id, workspace_id=link.workspace_id, role__in=SHARERS).first()
 
 
 def working() -> "QuerySet[ShareLink]":

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from django.db.models import Value
 from django.http import HttpRequest
 from ninja import Field, Path, Router, Status
 
@@ -17,10 +16,13 @@ router = Router(tags=["runs"])
 LinkId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 
 
-@router.get("/share-links", response=s.ShareLinkList, summary="Links that show comparisons without an account")
+@router.get(
+    "/share-links", response=s.ShareLinkList, summary="Links that show comparisons and reports without an account"
+)
 def share_links(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     """The links of the workspace that nobody has withdrawn, newest first."""
-    return page(queries.links(access.may_share(require(request)).workspace_id), cursor, limit)
+    found = page(queries.links(access.may_share(require(request)).workspace_id), cursor, limit)
+    return {"items": s.told(found.items), "next": found.next}
 
 
 @router.post("/share-links", response={201: s.ShareLinkMade}, summary="Share a comparison; its link is shown only now")
@@ -30,8 +32,7 @@ def share(request: HttpRequest, payload: s.ShareLinkIn) -> Status[object]:
     membership = access.may_share(require(request))
     runs = runs_access.runs_read(membership, list(dict.fromkeys(payload.runs)))
     link, secret = services.share(membership, runs, payload.name, payload.days, payload.baseline)
-    rows = queries.links(membership.workspace_id).annotate(url=Value(services.address(secret)))
-    return Status(201, rows.get(pk=link.pk))
+    return Status(201, s.told_made(link, secret))
 
 
 @router.delete("/share-links/{int:link_id}", response={204: None}, summary="Withdraw a share link")

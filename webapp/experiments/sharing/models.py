@@ -1,19 +1,21 @@
-"""Links that show chosen runs to the people who have them, without an account."""
+"""Links that show chosen runs, or a report, to the people who have them, without an account."""
 
 from django.db import models
 from django.utils import timezone
 
 MAX_NAME = 80
+COMPARISON = "comparison"
 
 
 class ShareLink(models.Model):
-    """Shows its runs, and nothing else of the workspace. Only the digest of its secret is stored.
+    """Shows its runs, and nothing else of the workspace. Only the digest of its secret is stored. `shows` says in which form: one of `kinds.KINDS`.
 
     It opens by the rights of `created_by`, as an API token does: see `access.opened_by`.
     """
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="share_links")
     name = models.CharField(max_length=MAX_NAME)  # for the list; people who open the link do not see it
+    shows = models.CharField(max_length=20, default=COMPARISON, db_default=COMPARISON)
     digest = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="share_links")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -1,8 +1,11 @@
 """Reads of the links of a workspace, for those who may share."""
 
+from collections.abc import Sequence
+
 from django.db.models import Count, QuerySet
 
 from ..models import Run, ShareLink
+from . import kinds
 
 
 def links(workspace_id: int) -> "QuerySet[ShareLink]":
@@ -11,8 +14,12 @@ def links(workspace_id: int) -> "QuerySet[ShareLink]":
     return rows.annotate(run_count=Count("runs", distinct=True))
 
 
-def run_ids(link: ShareLink) -> list[int]:
-    return list(link.runs.order_by("place").values_list("run_id", flat=True))
+def listed(links: Sequence[ShareLink]) -> dict[int, kinds.ListedLink]:
+    """What each shows, by its id: as many statements as there are kinds."""
+    found: dict[int, kinds.ListedLink] = {}
+    for name, kind in kinds.KINDS.items():
+        found |= kind.listed([link for link in links if link.shows == name])
+    return found
 
 
 def experiments(runs: list[Run]) -> list[str]:

@@ -1,14 +1,17 @@
 """Links as programs read and make them."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from ninja import Field, Schema
 
 from ..models import ShareLink
 from ..table import comparing
-from . import services
+from . import queries, services
 from .models import MAX_NAME
+
+PLAIN = ("id", "name", "created_at", "first_opened_at", "last_opened_at", "expires_at", "run_count", "shows")
 
 
 class ShareLinkIn(Schema):
@@ -35,10 +38,10 @@ class ShareLinkOut(Schema):
     last_opened_at: datetime | None = Field(description="To the minute")
     expires_at: datetime | None
     run_count: int = Field(description="Runs that it shows; deleted ones are gone from it")
-
-    @staticmethod
-    def resolve_created_by(row: ShareLink) -> str:
-        return str(row.created_by)
+    shows: str = Field(description="comparison or report")
+    page: str | None = Field(
+        description="The page of the workspace that shows the same; null if all runs of a comparison were deleted"
+    )
 
 
 class ShareLinkMade(ShareLinkOut):
@@ -48,3 +51,22 @@ class ShareLinkMade(ShareLinkOut):
 class ShareLinkList(Schema):
     items: list[ShareLinkOut]
     next: str | None
+
+
+def told(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
+    """As `ShareLinkOut` has it, of rows of `queries.links`."""
+    listed = queries.listed(links)
+    return [
+        {
+            **{name: getattr(row, name) for name in PLAIN},
+            "created_by": str(row.created_by),
+            "page": listed[row.pk].page or None,
+        }
+        for row in links
+    ]
+
+
+def told_made(link: ShareLink, secret: str) -> dict[str, Any]:
+    """As `ShareLinkMade` has it."""
+    (row,) = told(list(queries.links(link.workspace_id).filter(pk=link.pk)))
+    return {**row, "url": services.address(secret)}

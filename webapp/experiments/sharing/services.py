@@ -14,7 +14,7 @@ from webapp.core.problems import Invalid, Problem
 from webapp.core.texts import stripped
 
 from ..models import Run, SharedRun, ShareLink
-from .models import MAX_NAME
+from .models import COMPARISON, MAX_NAME
 
 DAYS = 30  # where nobody says otherwise
 MOST_DAYS = 365
@@ -36,18 +36,27 @@ def share(
     It ends after so many `days`; None: when somebody withdraws it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
     `days` or `baseline`, NotAllowed.
     """
-    link, secret = _made(membership, name or f"Comparison of {len(runs)} runs", days)
+    link, secret = made(membership, COMPARISON, name or f"Comparison of {len(runs)} runs", days)
     ids = [run.pk for run in runs]
     if baseline is not None and baseline not in ids:
         raise Invalid("This is not a baseline.", {"baseline": "must be one of the runs"})
-    SharedRun.objects.bulk_create(
-        SharedRun(link=link, run=run, place=place, baseline=run.pk == baseline) for place, run in enumerate(runs)
-    )
+    open_runs(link, ids, baseline)
     audit.record(membership, membership.user, "share_link.made", link, name=link.name, days=days, runs=ids)
     return link, secret
 
 
-def _made(membership: Membership, name: str, days: int | None) -> tuple[ShareLink, str]:
+def open_runs(link: ShareLink, ids: Sequence[int], baseline: int | None = None) -> None:
+    """From now on the link opens these runs of its workspace, in this order, and no other."""
+    link.runs.all().delete()
+    SharedRun.objects.bulk_create(
+        SharedRun(link=link, run_id=run_id, place=place, baseline=run_id == baseline)
+        for place, run_id in enumerate(ids)
+    )
+
+
+def made(membership: Membership, shows: str, name: str, days: int | None) -> tuple[ShareLink, str]:
+    """A link that opens nothing yet, and its secret. For services that share: they say what it opens and write the entry of the audit log.
+    Raises Invalid at `name` or `days`, NotAllowed."""
     membership.workspace.refresh_from_db(fields=["allows_share_links"])
     if not membership.workspace.allows_share_links:
         raise NotAllowed
@@ -56,6 +65,7 @@ def _made(membership: Membership, name: str, days: int | None) -> tuple[ShareLin
     secret = secrets.token_urlsafe(32)
     link = ShareLink.objects.create(
         workspace=membership.workspace,
+        shows=shows,
         name=stripped(name, MAX_NAME, "A link needs a name.", "name"),
         digest=hash_secret(secret),
         created_by=membership.user,

@@ -22,6 +22,7 @@ from ..table import comparing
 from ..table.compare_api import chosen
 from . import access, queries, services, shown
 from .forms import ShareForm
+from .kinds import ListedLink
 
 PAGE = 50
 MOST_NAMED = 12  # runs and fields that the form names
@@ -89,23 +90,15 @@ def share_links(request: HttpRequest) -> HttpResponseBase:
     except Invalid:
         return redirect("share_links")
     working = set(access.working().filter(pk__in=[row.pk for row in found.items]).values_list("pk", flat=True))
-    rows = [(row, _standing(row, row.pk in working), _where(row)) for row in found.items]
+    listed = queries.listed(found.items)
+    rows = [(row, listed[row.pk], _standing(row, listed[row.pk], row.pk in working)) for row in found.items]
     context = {"rows": rows, "next": found.next, "here": request.get_full_path(), "owns": membership.may(Role.OWNER)}
     return render(request, "experiments/sharing/links.html", context)
 
 
-def _standing(row: ShareLink, works: bool) -> str:
+def _standing(row: ShareLink, listed: ListedLink, works: bool) -> str:
     """Why it opens nothing; empty if it does."""
-    if row.over:
-        return "ended"
-    if not row.run_count:  # type: ignore[attr-defined]  # see `queries.links`
-        return "its runs were deleted"
-    return "" if works else "closed"
-
-
-def _where(row: ShareLink) -> str:
-    """The page in the workspace that shows the same."""
-    return f"{reverse('runs_compare')}?{urlencode({'ids': ','.join(map(str, queries.run_ids(row)))})}"
+    return "ended" if row.over else listed.over or ("" if works else "closed")
 
 
 @member(access.SHARER)

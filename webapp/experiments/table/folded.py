@@ -1,7 +1,7 @@
 """The table with seeds folded: runs of one experiment that differ by their seed alone are one row, with mean and interval."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +51,17 @@ class FoldedRow:
 
 
 def page(
-    membership: Membership, layout: queries.Layout, cursor: str | None = None, limit: int = queries.PAGE
+    membership: Membership,
+    layout: queries.Layout,
+    cursor: str | None = None,
+    limit: int = queries.PAGE,
+    within: Collection[int] | None = None,
 ) -> queries.TablePage[FoldedRow]:
     """A page like `queries.page`; the order uses the mean. A column without numbers has no mean: it orders by the newest run."""
     order, shown, unknown = queries.resolved(membership, layout)
     if order.column.pk is None:
         order = RowOrder(columns.CREATED, order.down)
-    found = queries.found(membership, layout.query).annotate(kin=KIN)
+    found = queries.found(membership, layout.query, within).annotate(kin=KIN)
     newest, following = keyset.walk(_stretches(found, order), order, cursor, limit)
     rows = _rows(membership, found, newest, shown)
     return queries.TablePage(rows, following, order, shown, unknown)

@@ -1,6 +1,6 @@
 """Reads of the table: a page of rows with the chosen columns, in a number of queries that no number of rows changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -69,16 +69,24 @@ def invalid_query(problem: QueryProblem) -> Invalid:
     return error
 
 
-def found(membership: Membership, query: str) -> "QuerySet[Run]":
-    """The workspace's runs that a query finds. Raises QueryProblem."""
+def found(membership: Membership, query: str, within: Collection[int] | None = None) -> "QuerySet[Run]":
+    """The workspace's runs that a query finds; with `within`, those of them that have these ids. Raises QueryProblem."""
     ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
-    return Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
+    runs = Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
+    return runs if within is None else runs.filter(pk__in=within)
 
 
-def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = PAGE) -> TablePage[RunRow]:
-    """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that is not there is left out, and named in `unknown`."""
+def page(
+    membership: Membership,
+    layout: Layout,
+    cursor: str | None = None,
+    limit: int = PAGE,
+    within: Collection[int] | None = None,
+) -> TablePage[RunRow]:
+    """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that is not there is left out, and named in `unknown`.
+    `within`: no other runs than these."""
     order, shown, unknown = resolved(membership, layout)
-    ids, following = keyset.page(found(membership, layout.query), order, cursor, limit)
+    ids, following = keyset.page(found(membership, layout.query, within), order, cursor, limit)
     return TablePage(rows(membership, ids, shown), following, order, shown, unknown)
 
 

@@ -1,12 +1,16 @@
-// Charts in a report: drawn from the answers that the page Compare uses, and again while a run of them is under way.
+// Charts in a report: drawn from the answers that the page Compare uses, or from those of a share link, and again while a run of them is under way.
 import { Board, Chart } from "./chart.js";
 import { gridded, groups, line } from "./familylines.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 
 const AGAIN = 10_000; // milliseconds, while a run is under way
+const EACH = 600; // milliseconds more between two updates for every request of the page: a share link answers 240 a minute
 const OVER = new Set(["finished", "stopped", "failed"]);
 let made = 0;
+
+/** Of all charts of the page, each time they are brought up to date. */
+const requests = () => document.querySelectorAll("[data-report-chart], [data-report-chart] .chart").length;
 
 class ReportCharts {
   /** `place`: an element with `data-report-chart`, JSON of what the block asks for. */
@@ -38,7 +42,7 @@ class ReportCharts {
   }
 
   api(path, more) {
-    return json(`/api/v1/runs/table/${path}?${new URLSearchParams([...new URLSearchParams(this.asked.asked), ...Object.entries(more)])}`);
+    return json(`${this.asked.source}${path}?${new URLSearchParams([...new URLSearchParams(this.asked.asked), ...Object.entries(more)])}`);
   }
 
   async load() {
@@ -52,7 +56,7 @@ class ReportCharts {
       this.live.textContent = this.data ? `Not brought up to date: ${error.message}` : "";
     }
     this.place.removeAttribute("aria-busy");
-    if (this.underWay()) setTimeout(() => this.again(), AGAIN);
+    if (this.underWay()) setTimeout(() => this.again(), Math.max(AGAIN, EACH * requests()));
   }
 
   async loadOne(held) {

@@ -1,0 +1,55 @@
+"""A report that is shared, with a chart, a table and a rollout of two runs; and runs beside them that are not shared."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.webapp.experiments.sharing.conftest import allowed, elsewhere, scored, secret_run  # noqa: F401 - fixtures
+from tests.webapp.reports.conftest import launch, model, places_enough, seeds, version  # noqa: F401 - fixtures
+from webapp.experiments.models import Run, ShareLink
+from webapp.reports import services as reports
+from webapp.reports.models import ReportPage
+from webapp.reports.sharing import services
+
+BODY = """Scaffolds **help**.
+
+```chart
+metric: reward/mean
+query: is:any
+title: In training
+```
+
+```runs
+query: is:any
+columns: state, by, reward/mean, config.seed
+seeds: apart
+```
+
+```rollout
+run: {run}
+step: 2
+prompt: 4
+response: 2
+```
+"""
+
+
+@pytest.fixture
+def report(cast, seeds: list[Run]) -> ReportPage:  # noqa: F811
+    return reports.create(cast.researcher, "What we saw", BODY.format(run=seeds[0].pk))
+
+
+@pytest.fixture
+def link(cast, allowed, report: ReportPage) -> tuple[ShareLink, str]:  # noqa: F811
+    """Made by the researcher; the row and its secret."""
+    return services.share(cast.researcher, report, "For the paper")
+
+
+@pytest.fixture
+def shared(cast, allowed, seeds: list[Run]) -> Callable[[str], str]:  # noqa: F811
+    """The secret of a link to a report with this text."""
+
+    def sharing(body: str) -> str:
+        return services.share(cast.researcher, reports.create(cast.researcher, "Other", body))[1]
+
+    return sharing

@@ -1,0 +1,29 @@
+"""What links can show. The comparison is registered here; an app above registers its own kind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+
+from ..models import ShareLink
+from .access import OpenedLink
+
+
+@dataclass(frozen=True)
+class ListedLink:
+    """What the list of links says of one: what it shows, the page of the workspace that shows the same, and why it opens nothing, if so."""
+
+    shows: str
+    page: str
+    over: str = ""
+
+
+@dataclass(frozen=True)
+class SharedKind:
+    """`page` answers whoever opens a link of this kind; `listed` tells of many links at once, by their ids."""
+
+    page: Callable[[HttpRequest, OpenedLink], HttpResponse]
+    listed: Callable[[Sequence[ShareLink]], Mapping[int, ListedLink]]
+
+
+KINDS: dict[str, SharedKind] = {}
