@@ -34,7 +34,6 @@ ARGUED = {
     ("webapp/annotation/access.py", "webapp/datasets/access.py"): POLICY,
     ("webapp/annotation/access.py", "webapp/judging/access.py"): POLICY,
     ("webapp/datasets/access.py", "webapp/judging/access.py"): POLICY,
-    ("webapp/experiments/access.py", "webapp/reports/access.py"): POLICY,
     ("webapp/inference/endpoints/api.py", "webapp/inference/endpoints/queries.py"): API,
     ("webapp/inference/endpoints/api.py", "webapp/inference/endpoints/services.py"): API,
     ("client/touchstone/types.py", "webapp/experiments/outputs/schemas.py"): CLIENT,

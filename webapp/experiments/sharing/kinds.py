@@ -20,7 +20,7 @@ class ListedLink:
 
 @dataclass(frozen=True)
 class SharedKind:
-    """`page` answers whoever opens a link of this kind; `listed` tells of many links at once, by their ids."""
+    """`page` answers the person who opens a link of this kind; `listed` tells of many links at once, by their ids."""
 
     page: Callable[[HttpRequest, OpenedLink], HttpResponse]
     listed: Callable[[Sequence[ShareLink]], Mapping[int, ListedLink]]

@@ -20,7 +20,7 @@ def shared_write(membership: Membership, report_id: int, link_id: int) -> Shared
 
 
 def opened_version(opened: OpenedLink) -> ReportPageVersion:
-    """What a link that works shows now. Raises NothingShared where the report is archived."""
+    """The version that an opened link shows now. Raises NothingShared if the report is archived."""
     held = SharedReport.objects.select_related("version__report")
     # of the link's own workspace again: a row that names another's report would show nothing
     ours = held.filter(version__report__workspace_id=opened.link.workspace_id, version__report__archived_at=None)

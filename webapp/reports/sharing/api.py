@@ -22,7 +22,7 @@ router = Router(tags=["reports"])
 
 @router.get("/reports/{report_id}/share-links", response=s.ReportShareList, summary="Links that show this report")
 def report_links(request: HttpRequest, report_id: s.Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    """Those that nobody has withdrawn, newest first."""
+    """Links that nobody has withdrawn, newest first."""
     membership = require(request)
     found = page(queries.shared(access.report_write(membership, report_id)), cursor, limit)
     return {"items": _told(membership.workspace_id, found.items), "next": found.next}
@@ -35,7 +35,7 @@ def report_links(request: HttpRequest, report_id: s.Id, cursor: str | None = Non
 )
 def share_report(request: HttpRequest, report_id: s.Id, payload: s.ReportShareIn) -> Status[dict[str, Any]]:
     """People who have the link see the newest version as it is now: its text, and its charts, tables and rollouts with the runs that they
-    show now. 403 with `share_links_not_allowed` where no owner has allowed such links, 409 with `report_archived` where it is archived."""
+    show now. 403 with `share_links_not_allowed` if no owner has allowed such links, 409 with `report_archived` if it is archived."""
     membership = require(request)
     link, secret = services.share(membership, access.report_write(membership, report_id), payload.name, payload.days)
     (row,) = _told(membership.workspace_id, [shared_write(membership, report_id, link.pk)])
@@ -48,7 +48,7 @@ def share_report(request: HttpRequest, report_id: s.Id, payload: s.ReportShareIn
     summary="Let a link show the newest version of its report",
 )
 def share_newest(request: HttpRequest, report_id: s.Id, link_id: s.Id) -> dict[str, Any]:
-    """With the runs that the newest version shows now. Until then a link goes on with the version that was shared."""
+    """With the runs that the newest version shows now. Until then a link keeps showing the version that was shared."""
     membership = require(request)
     services.show_newest(membership, shared_write(membership, report_id, link_id))
     (row,) = _told(membership.workspace_id, [shared_write(membership, report_id, link_id)])

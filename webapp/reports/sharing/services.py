@@ -21,7 +21,7 @@ def share(
     membership: Membership, report: ReportPage, name: str = "", days: int | None = links.DAYS
 ) -> tuple[ShareLink, str]:
     """A new link to the newest version, with the runs that it shows now, and its secret, which cannot be read again. The report is the
-    membership's. Raises what `links.made` raises, Conflict where the report is archived, Invalid where it shows too many runs."""
+    membership's. Raises what `links.made` raises, Conflict if the report is archived, Invalid if it shows too many runs."""
     link, secret = links.made(membership, REPORT, name or report.title[:MAX_NAME], days)
     version, runs = _shows(membership, report)
     SharedReport.objects.create(link=link, version=version)
