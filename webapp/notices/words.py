@@ -57,6 +57,8 @@ KINDS: Mapping[str, Kind] = {
     "version.frozen": Kind(tone="info", icon="snowflake", said="has a frozen version"),
     "judge.versioned": Kind(tone="info", icon="scale", said="has a new version"),
     "model.alias_moved": Kind(tone="info", icon="tag", said="has a new alias"),
+    "model.alias_removed": Kind(tone="info", icon="tag", said="has lost an alias"),
+    "model.deleted": Kind(tone="info", icon="trash-2", said="was taken off the list"),
     "model.stage_changed": Kind(tone="info", icon="flag", said="came to another stage"),
 }
 ABOUT = {"version": "dataset"}
@@ -118,7 +120,7 @@ def title(row: Notice) -> str:
 
 
 def _said(row: Notice) -> str:
-    if row.event == "model.alias_moved":
+    if row.event in ("model.alias_moved", "model.alias_removed"):
         return f"{KINDS[row.event].said}, {MARK}{row.facts['alias']}"
     return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
 
@@ -164,6 +166,8 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
 def href(row: Notice) -> str:
     if row.event in ("run.failed", "run.stalled"):
         return reverse("run_tab", args=[row.subject, "log"])
+    if row.event == "model.deleted":
+        return reverse("models")
     if row.event == "version.frozen":
         return reverse("dataset_version", args=[row.subject, row.facts["version"]])
     there = page(row.about, row.subject)

@@ -93,6 +93,20 @@ def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(
     assert len(told(cast.reviewer)) == 4, "who watches both is told once"
 
 
+def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_list(model, cast):
+    old = model("old")
+    services.watch(cast.reviewer, old, True)
+    alias = promotion.move(cast.researcher, "champion", old)
+    promotion.remove(cast.researcher, alias, reason="worse")
+    registry.delete(cast.researcher, old)
+    assert told(cast.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
+    assert [title for title, _, _ in said(cast.reviewer)][1:] == [
+        "Model “old” has lost an alias, @champion",
+        "Model “old” was taken off the list",
+    ]
+    assert "Model “old” was taken off the list" in browser(cast.reviewer).get("/notices").content.decode()
+
+
 def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(model, cast):
     old, new = model("old"), model("new")
     promotion.move(cast.researcher, "champion", old)

@@ -14,6 +14,7 @@ from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: 
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
 from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.projects import services as projects
+from webapp.core.problems import Conflict
 from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import stalls
@@ -170,6 +171,22 @@ def test_a_moved_alias_and_a_new_stage_are_told_once(cast):
     assert told()[1:] == [
         ("model.alias_moved", {**facts, "alias": "champion", "before": "old", "reason": "better"}),
         ("model.stage_changed", {**facts, "stage": "production", "before": "", "reason": ""}),
+    ]
+
+
+def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(cast):
+    listen(cast.owner)
+    made = RegisteredModel.objects.create(workspace=cast.workspace, name="old", source="hub", path="o/m")
+    pk, alias = made.pk, promotion.move(cast.researcher, "champion", made)
+    with pytest.raises(Conflict):  # the alias points at it: nothing happened
+        registry.delete(cast.researcher, made)
+    for _ in range(2):
+        promotion.remove(cast.researcher, alias, reason="worse")
+    registry.delete(cast.researcher, made)
+    facts = {"model": pk, "name": "old"}
+    assert told()[1:] == [
+        ("model.alias_removed", {**facts, "alias": "champion", "reason": "worse"}),
+        ("model.deleted", {**facts, "source": "hub", "role": ""}),
     ]
 
 

@@ -63,6 +63,8 @@ def remove(membership: Membership, alias: ModelAlias, *, reason: str = "") -> No
         return
     row.delete()
     _note(membership, row.model, kind=ModelPromotion.Kind.REMOVED, name=row.name, before=row.model.name, reason=reason)
+    facts = {"model": row.model.pk, "name": row.model.name, "alias": row.name, "reason": reason}
+    announce(membership.workspace_id, "model.alias_removed", facts, by=membership.user_id)
     audit.record(membership, membership.user, "model.alias_removed", row.model, name=row.model.name, alias=row.name)
 
 

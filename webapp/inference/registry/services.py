@@ -215,6 +215,8 @@ def delete(membership: Membership, model: RegisteredModel) -> None:
     try:
         with transaction.atomic():
             audit.record(membership, membership.user, "model.deleted", model, name=model.name)
+            # first: what people have said about watching it goes with it
+            announce(membership.workspace_id, "model.deleted", _facts(model), by=membership.user_id)
             model.delete()
     except ProtectedError as error:
         reason = (
