@@ -63,7 +63,7 @@ class ClaimStudyOut(Schema):
         description="waiting: for its task to be made; refused: its runs could not be launched, see `problem`"
     )
     problem: str
-    runs: int
+    runs: int = Field(description="Also while it waits for its task: those that it will launch then")
     finished: int
     created_at: datetime
 
@@ -177,14 +177,14 @@ def again(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     return _standing(services.again(membership, access.study_write(membership, study_id)))
 
 
-def _study(row: ClaimStudy, runs: int, finished: int) -> dict[str, Any]:
+def _study(row: ClaimStudy, launched: int, finished: int) -> dict[str, Any]:
     return {
         "id": row.pk,
         "plan": row.plan,
         "title": PLANS[row.plan].title,
         "state": row.state,
         "problem": row.problem,
-        "runs": runs,
+        "runs": launched if row.state == ClaimStudy.State.LAUNCHED else services.planned(row),
         "finished": finished,
         "created_at": row.created_at,
     }

@@ -116,7 +116,12 @@ class Standing:
     @property
     def planned(self) -> int:
         """The number of runs that the launch will make."""
-        return len(self.plan.arms) * int(self.study.asked.get("seeds", 0))
+        return planned(self.study)
+
+
+def planned(study: ClaimStudy) -> int:
+    """The number of runs of a study that has not launched them yet."""
+    return len(PLANS[study.plan].arms) * int(study.asked.get("seeds", 0))
 
 
 def plan_of(name: str) -> Plan:

@@ -28,7 +28,7 @@ class AliasOut(Schema):
 
 class AliasList(Schema):
     items: list[AliasOut]
-    next: None = None
+    next: str | None
 
 
 class AliasIn(Schema):
@@ -70,9 +70,11 @@ class PromotionList(Schema):
 
 
 @router.get("/models/aliases", response=AliasList, summary="Every alias with the model that it points at")
-def list_aliases(request: HttpRequest) -> dict[str, Any]:
+def list_aliases(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    """By name."""
     membership = models.may_read(require(request))
-    return {"items": [_alias(row) for row in queries.aliases(membership.workspace_id)]}
+    found = page(queries.aliases(membership.workspace_id), cursor, limit, "name")
+    return {"items": [_alias(row) for row in found.items], "next": found.next}
 
 
 @router.get("/models/aliases/{name}", response=AliasOut, summary="The model that an alias points at")

@@ -318,6 +318,8 @@ def test_the_api_makes_the_task_too(cast, api, made):
     assert answer.status_code == 201
     told, job = answer.json(), WeightsJob.objects.get()
     assert told["state"] == "waiting" and told["making"]["job"] == job.pk and told["table"] == []
+    planned = claims.standing(ClaimStudy.objects.get()).planned
+    assert planned > 0 and [told["runs"], api.get("/claims").json()["items"][0]["runs"]] == [planned] * 2
     made(job, leaves=False)
     told = api.get(f"/claims/{told['id']}").json()
     assert told["making"]["state"] == "failed" and "is not on this server" in told["making"]["problem"]

@@ -48,6 +48,16 @@ def test_an_alias_moves_and_its_history_tells_from_where_and_why(api, cast, old,
     assert [row["model_name"] for row in api.get(f"/models/promotions?model={old.pk}").json()["items"]] == ["old"]
 
 
+def test_aliases_are_listed_in_pages_by_name(api, old):
+    for name in ("champion", "baseline", "a"):
+        api.put(f"/models/aliases/{name}", {"model": old.pk})
+    first = api.get("/models/aliases?limit=2").json()
+    second = api.get(f"/models/aliases?limit=2&cursor={first['next']}").json()
+    assert [row["name"] for row in first["items"]] == ["a", "baseline"] and second["next"] is None
+    assert [row["name"] for row in second["items"]] == ["champion"]
+    assert api.get("/models/aliases?cursor=x").status_code == 422
+
+
 def test_the_same_move_again_changes_nothing(cast, old):
     services.move(cast.researcher, "champion", old)
     services.move(cast.researcher, "champion", old, expected="somebody else's")
