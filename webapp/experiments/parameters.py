@@ -1,9 +1,10 @@
 """Shared parts of the API of runs: its router, and the parameters that several operations take."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Header, Path, Router
+from ninja import Header, Path, Query, Router
 from pydantic import Field
 
 from webapp.accounts.access import require
@@ -16,6 +17,16 @@ router = Router(tags=["runs"])
 RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 Key = Annotated[str, Field(min_length=1, max_length=250)]
+# ninja cannot have a parameter called `keys`
+JoinedKeys = Annotated[str | None, Query(alias="keys", description="Metric keys, with commas between")]
+EachKey = Annotated[
+    list[Key],
+    Query(
+        alias="key",
+        max_length=200,
+        description="A metric key, as often as you like: also one that has a comma, which `keys` cannot name",
+    ),
+]
 LaunchKey = Annotated[
     str | None,
     Header(
@@ -31,5 +42,9 @@ def run_of(request: HttpRequest, run_id: int) -> Run:
     return access.run_read(require(request), run_id)
 
 
-def keys_of(keys: str) -> list[str]:
-    return [key.strip() for key in keys.split(",") if key.strip()]
+def keys_of(joined: str | None, each: Sequence[str]) -> list[str] | None:
+    """The keys of both parameters, each once; None where neither was given."""
+    if joined is None and not each:
+        return None
+    parts = [key.strip() for key in (joined or "").split(",") if key.strip()]
+    return list(dict.fromkeys([*parts, *each]))

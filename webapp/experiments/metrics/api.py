@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query
 
-from ..parameters import Key, RunId, Step, keys_of, router, run_of
+from ..parameters import EachKey, JoinedKeys, Key, RunId, Step, keys_of, router, run_of
 from . import curves as thinned
 from .schemas import CurvesOut, MetricHistogramsOut, MetricsOut
 
@@ -25,11 +25,12 @@ def metrics(
 def curves(
     request: HttpRequest,
     run_id: RunId,
-    named: Annotated[str | None, Query(alias="keys")] = None,  # ninja cannot have a parameter called `keys`
+    joined: JoinedKeys = None,
+    each: EachKey = [],  # noqa: B006  read, never changed
     max_points: Annotated[int, Query(ge=2, le=5000)] = 600,
 ) -> HttpResponse:
-    """`keys`: metric keys separated by commas; all of them if left out."""
-    found = thinned.curves(run_of(request, run_id), None if named is None else keys_of(named), max_points)
+    """Of the keys that `keys` and `key` name; of all of them if both are left out."""
+    found = thinned.curves(run_of(request, run_id), keys_of(joined, each), max_points)
     return HttpResponse(found, content_type="application/json; charset=utf-8")
 
 

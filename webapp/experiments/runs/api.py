@@ -17,7 +17,7 @@ from .. import access, serializers
 from .. import schemas as s
 from ..lifecycle import line_page
 from ..models import LOGGED
-from ..parameters import RunId, keys_of, router, run_of
+from ..parameters import EachKey, JoinedKeys, RunId, keys_of, router, run_of
 from . import history as run_history
 from . import likeness
 from . import queries as runs_queries
@@ -52,16 +52,18 @@ def runs(
 def compare(
     request: HttpRequest,
     ids: str,
-    named: Annotated[str | None, Query(alias="keys")] = None,
+    joined: JoinedKeys = None,
+    each: EachKey = [],  # noqa: B006  read, never changed
     max_points: Annotated[int, Query(ge=2, le=2000)] = 300,
 ) -> dict[str, Any]:
-    """`ids`: up to 8 runs, separated by commas; `keys`: metric keys, by default what their recipes show on top."""
+    """`ids`: up to 8 runs, separated by commas; `keys` and `key`: metric keys, by default what their recipes show on top."""
     membership = require(request)
     wanted = list(dict.fromkeys(whole(part.strip()) for part in ids.split(",") if part.strip()))
     if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
         raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
-    found = runs_queries.compare(rows, runs_queries.top_keys(rows) if named is None else keys_of(named), max_points)
+    keys = keys_of(joined, each)
+    found = runs_queries.compare(rows, runs_queries.top_keys(rows) if keys is None else keys, max_points)
     return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
 
 

@@ -15,8 +15,8 @@ from webapp.core.problems import Invalid
 
 from .. import access as runs_access
 from ..models import Run
+from ..parameters import EachKey, JoinedKeys, keys_of
 from . import columns, comparing, queries
-from .api import split
 from .comparing import Curves, Family, RunComparison
 from .language import QueryProblem
 
@@ -101,16 +101,18 @@ def compare(
     request: HttpRequest,
     ids: Ids = "",
     q: Text = None,
-    named: Annotated[str | None, Query(alias="keys", max_length=5000, description="Metrics; at most 50")] = None,
+    joined: JoinedKeys = None,
+    each: EachKey = [],  # noqa: B006  read, never changed
     baseline: Annotated[
         int | None, Query(ge=1, lt=2**63, description="A run: others are compared with its seeds")
     ] = None,
 ) -> HttpResponse:
     """The differences of the configs, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one
-    experiment that differ by their seed alone are a family. 422 if there are more: none is left out."""
+    experiment that differ by their seed alone are a family. 422 if there are more: none is left out. At most 50 metrics
+    of `keys` and `key`."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
-    found = comparing.compared(membership.workspace_id, runs, None if named is None else split(named))
+    found = comparing.compared(membership.workspace_id, runs, keys_of(joined, each))
     return written(told(found, baseline))
 
 

@@ -32,7 +32,7 @@ export class Later {
     try {
       for (let keys = wanted(); keys.length; keys = wanted()) {
         const some = keys.slice(0, TOGETHER);
-        const { curves } = await json(`${this.api}/curves?max_points=1000&keys=${encodeURIComponent(some.join())}`);
+        const { curves } = await json(`${this.api}/curves?${new URLSearchParams([["max_points", 1000], ...some.map((key) => ["key", key])])}`);
         for (const key of some) this.keys.delete(key);
         this.store.load(curves);
         this.arrived(some);

@@ -4,14 +4,17 @@ import json
 import math
 import tracemalloc
 from itertools import pairwise
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
+from tests.cast import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments import recipe_metrics, serializers
 from webapp.experiments.metrics import curves as metrics
+from webapp.experiments.metrics import facts
 from webapp.experiments.models import LogLine, MetricPoint, Rollout
 from webapp.experiments.rollouts import queries as rollouts
 from webapp.experiments.runs import configs
@@ -82,6 +85,25 @@ def test_keys_behind_the_first_200_are_named_and_come_when_asked_for(run, django
     assert (list(second["curves"]), second["more"]) == (names[200:400], names[400:])
     last = curves_of(run, keys=second["more"])
     assert (list(last["curves"]), last["more"], last["curves"]["k449"]["values"]) == (names[400:], [], [449.0])
+
+
+def test_a_key_with_a_comma_is_asked_for_over_the_api(run, cast):
+    """Also behind the first 200, beside keys that are joined, and where runs are compared."""
+    names = [f"p@{i:03}, k={i}" for i in range(230)]
+    for i, name in enumerate(names):
+        facts.keep_metrics(cast.workspace.pk, run, [(1, {name: float(i)})])
+        points(run, name, [(1, float(i))])
+    points(run, "zz", [(1, 1.0)])
+    api = ApiClient(cast.researcher)
+    more = api.get(f"/runs/{run.pk}/curves").json()["more"]
+    assert more == [*names[200:], "zz"]
+    asked = urlencode({"key": more[:-1], "keys": "zz"}, doseq=True)
+    told = api.get(f"/runs/{run.pk}/curves?{asked}").json()["curves"]
+    assert list(told) == ["zz", *names[200:]] and told[names[229]]["values"] == [229.0]
+    asked = urlencode({"ids": run.pk, "key": names[228:]}, doseq=True)
+    assert list(api.get(f"/runs/compare?{asked}").json()["curves"]) == names[228:]
+    table = api.get(f"/runs/table/compare?{asked}").json()["metrics"]
+    assert [(each["key"], each["last"]) for each in table] == [(names[228], [228.0]), (names[229], [229.0])]
 
 
 MANY = """
