@@ -8,9 +8,12 @@ from contextvars import ContextVar
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
+from redis import exceptions
 
 logger = logging.getLogger(__name__)
 Message = tuple[str, dict[str, object]]  # its group and what it says
+AWAY = (OSError, exceptions.ConnectionError, exceptions.TimeoutError)
+MOST_AWAY = 2  # a connection that broke is made anew by the next message
 _gathered: ContextVar[list[Message] | None] = ContextVar("gathered", default=None)
 
 
@@ -53,10 +56,18 @@ def _deliver(messages: Sequence[Message]) -> None:
         return
 
     async def send_all() -> None:
-        for group, message in messages:
-            await layer.group_send(group, {"type": "broadcast", "message": message})
+        away = 0
+        for sent, (group, message) in enumerate(messages):
+            if away == MOST_AWAY:  # each of the rest would wait as long for nothing
+                logger.warning("the broker is away: %s more broadcasts are not sent", len(messages) - sent)
+                return
+            try:
+                await layer.group_send(group, {"type": "broadcast", "message": message})
+            except Exception as error:  # a message that fails takes no other with it
+                logger.warning("cannot broadcast to %s", group, exc_info=True)
+                away += isinstance(error, AWAY)
 
     try:
         async_to_sync(send_all)()
-    except Exception:  # the change is committed; a broker that is away must not turn it into an error
-        logger.warning("cannot broadcast to %s", ", ".join(group for group, _ in messages), exc_info=True)
+    except Exception:  # the change is committed; nothing here must turn it into an error
+        logger.warning("cannot broadcast", exc_info=True)

@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import transaction
+from redis import exceptions
 
 from webapp.core import broadcast
 
@@ -45,3 +46,33 @@ def test_a_broker_that_is_away_keeps_nobody_from_going_on(monkeypatch, caplog):
     monkeypatch.setattr(broadcast, "get_channel_layer", Away)
     broadcast.send_now(*ONE)
     assert "cannot broadcast to group" in caplog.text
+
+
+class Layer:
+    """Sends what it can: `fails` says which error a message meets. `tried` are the messages that reached it, in order."""
+
+    def __init__(self, fails):
+        self.fails, self.tried, self.sent = fails, [], []
+
+    async def group_send(self, group, message):
+        name = message["message"]["type"]
+        self.tried.append(name)
+        if name in self.fails:
+            raise self.fails[name]
+        self.sent.append(name)
+
+
+@pytest.mark.parametrize("error", [TypeError("no JSON"), ConnectionResetError(), exceptions.ConnectionError()])
+def test_a_message_that_fails_takes_no_other_with_it(monkeypatch, error):
+    layer = Layer({"two": error})
+    monkeypatch.setattr(broadcast, "get_channel_layer", lambda: layer)
+    broadcast._deliver([ONE, TWO, THREE])
+    assert layer.sent == ["one", "three"]
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), exceptions.ConnectionError(), exceptions.TimeoutError()])
+def test_a_broker_that_is_away_is_not_waited_for_by_every_message(monkeypatch, caplog, error):
+    layer = Layer({str(i): error for i in range(50)})
+    monkeypatch.setattr(broadcast, "get_channel_layer", lambda: layer)
+    broadcast._deliver([("group", {"type": str(i)}) for i in range(50)])
+    assert len(layer.tried) == broadcast.MOST_AWAY and "48 more broadcasts are not sent" in caplog.text
