@@ -45,6 +45,8 @@ def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_men
     audit.record_all(cast.workspace, None, "run.reconciled", [run] * 60, **told)
     page.goto(PAGE)
     expect(page.get_by_role("alert")).to_have_count(0)
+    for cell in page.locator("tbody tr").first.locator("td.breaks").all():
+        assert cell.bounding_box()["width"] >= 170, "as wide as a sentence needs, also on a phone: the table scrolls"
     is_for_everybody(page, f"mended-{theme}-{width}")
     page.get_by_role("link", name="Older ones").click()
     expect(page.get_by_role("row")).to_have_count(11)

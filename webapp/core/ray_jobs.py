@@ -173,8 +173,7 @@ class RayJobKind(Generic[Row]):
 
     def tidy(self, now: datetime) -> None:
         """Upkeep: queues again the launches whose task was lost, and mends times that lie ahead."""
-        for column in ("heartbeat_at", "state_at"):
-            self.rows.filter(written_ahead(column), state__in=self.alive).update(**{column: now})
+        self._set_clocks_right(now)
         overdue = Q(next_try_at__lt=now - LOST) | Q(next_try_at__gt=now + LEASE + AHEAD)
         lost = self.rows.filter(overdue, state__in=("queued", "starting"), ray_job_id="")
         for job in lost.all():
@@ -183,6 +182,20 @@ class RayJobKind(Generic[Row]):
                     enqueue(self.task, job.pk)
                     believed = f"{job.state}, a worker is about to hand it over"
                     done = "no worker did so in time, so it was queued for one again"
+                    self.repaired(job, believed=believed, ray=NOT_ASKED, done=done)
+
+    def _set_clocks_right(self, now: datetime) -> None:
+        """Of what was written before the clock of the server went back: else silence would not count until the clock is there again."""
+        ahead = self.rows.filter(written_ahead("heartbeat_at") | written_ahead("state_at"), state__in=self.alive)
+        for job in ahead.all():
+            with transaction.atomic():
+                same = self.attempt(job, state__in=self.alive)
+                mended = [
+                    same.filter(written_ahead(name)).update(**{name: now}) for name in ("heartbeat_at", "state_at")
+                ]
+                if any(mended):
+                    believed = f"{job.state}, with a time that lies ahead"
+                    done = "the clock of the server was set back, so the time of its last word or change was set to now"
                     self.repaired(job, believed=believed, ray=NOT_ASKED, done=done)
 
 

@@ -21,7 +21,7 @@ from webapp.core import cluster, hearing, locks, reconciling
 from webapp.core.addresses import internal_url
 from webapp.core.logs import asked_by
 from webapp.core.ray_client import RayClient, RayJob
-from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
+from webapp.core.ray_jobs import LEASE, NOT_ASKED, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
 from webapp.core.tasks import enqueue
 
 from ..live import broadcasts
@@ -157,8 +157,11 @@ def _put_back() -> None:
     """Puts runs back into the line whose carrier does not start any more."""
     for run in together.let_go():
         with transaction.atomic():
+            believed = f"{run.state}, to be trained by the process of {run.carried_by}"
             if move(run, State.QUEUED, sources=(State.STARTING,), carried_by="", next_try_at=timezone.now()):
                 enqueue("workers.runs.launch", run.pk)
+                done = "that run does not start any more, so this one waits in the line again"
+                RUN.repaired(run, believed=believed, ray=NOT_ASKED, done=done)
 
 
 def _web_answers() -> bool:

@@ -51,6 +51,27 @@ def test_a_run_that_is_given_up_or_ended_says_so(live, run, ray, state, believed
     assert detail["done"].endswith("counts as stopped" if state == "stopping" else "was given up as failed")
 
 
+@pytest.mark.parametrize("columns", [("heartbeat_at",), ("state_at",), ("heartbeat_at", "state_at")])
+def test_a_clock_that_is_set_right_is_written_down_once(live, run, ray, columns):  # noqa: F811
+    set_row(run, **dict.fromkeys(columns, ago(-7200)))
+    jobs.watch()
+    [(action, pk, detail)] = entries()
+    assert (action, pk, detail["believed"]) == ("run.reconciled", run.pk, "running, with a time that lies ahead")
+    assert detail["ray"] == "was not asked" and "the clock of the server was set back" in detail["done"]
+    jobs.watch()
+    assert len(entries()) == 1
+
+
+def test_a_run_that_waits_in_the_line_again_is_written_down_once(run, ray):  # noqa: F811
+    set_row(run, state="starting", carried_by="run-999999-1", next_try_at=None)
+    jobs.watch()
+    assert fresh(run).state == "queued" and fresh(run).carried_by == ""
+    [(_, pk, detail)] = [each for each in entries() if "waits in the line again" in each[2]["done"]]
+    assert (pk, detail["believed"]) == (run.pk, "starting, to be trained by the process of run-999999-1")
+    jobs.watch()
+    assert sum("waits in the line again" in each[2]["done"] for each in entries()) == 1
+
+
 def test_a_silent_run_ends_without_a_word_of_ray(live, run, ray):  # noqa: F811
     ray.broken = True
     set_row(run, heartbeat_at=ago(400))
