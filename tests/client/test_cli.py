@@ -216,7 +216,7 @@ def test_a_claim_is_started_with_its_own_task_and_shown(run, cast, tmp_path):
     again = run("claims", "start", "rationale", "--seeds", 2, "--config", settings, "--key", "k")
     assert again.output == started.output
     shown = run("claims", "show", study.pk).output
-    assert "0 of 0 runs" in shown and f"job {job.pk} · queued" in shown
+    assert "0 of 4 runs" in shown and f"job {job.pk} · queued" in shown
     assert json.loads(run("claims", "show", study.pk, "--json").output)["state"] == "waiting"
     refused = run("claims", "start", "rationale", "--model", "m")
     assert refused.exit_code == 1 and "also name the data" in refused.output

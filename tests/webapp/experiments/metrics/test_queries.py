@@ -101,7 +101,7 @@ def test_a_key_with_a_comma_is_asked_for_over_the_api(run, cast):
     told = api.get(f"/runs/{run.pk}/curves?{asked}").json()["curves"]
     assert list(told) == ["zz", *names[200:]] and told[names[229]]["values"] == [229.0]
     asked = urlencode({"ids": run.pk, "key": names[228:]}, doseq=True)
-    assert list(api.get(f"/runs/compare?{asked}").json()["curves"]) == names[228:]
+    assert list(api.get(f"/runs/compare?{asked}").json()["curves"][str(run.pk)]) == names[228:]
     table = api.get(f"/runs/table/compare?{asked}").json()["metrics"]
     assert [(each["key"], each["last"]) for each in table] == [(names[228], [228.0]), (names[229], [229.0])]
 
