@@ -185,7 +185,7 @@ class RayJobKind(Generic[Row]):
                     self.repaired(job, believed=believed, ray=NOT_ASKED, done=done)
 
     def _set_clocks_right(self, now: datetime) -> None:
-        """Of what was written before the clock of the server went back: else silence would not count until the clock is there again."""
+        """Sets times to now that were written before the clock of the server went back. Else silence would not count until they have passed."""
         ahead = self.rows.filter(written_ahead("heartbeat_at") | written_ahead("state_at"), state__in=self.alive)
         for job in ahead.all():
             with transaction.atomic():

@@ -43,7 +43,7 @@ def run_of(request: HttpRequest, run_id: int) -> Run:
 
 
 def keys_of(joined: str | None, each: Sequence[str]) -> list[str] | None:
-    """The keys of both parameters, each once; None where neither was given."""
+    """The keys of both parameters, each once; None if neither was given."""
     if joined is None and not each:
         return None
     parts = [key.strip() for key in (joined or "").split(",") if key.strip()]

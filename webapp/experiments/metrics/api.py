@@ -29,7 +29,7 @@ def curves(
     each: EachKey = [],  # noqa: B006  read, never changed
     max_points: Annotated[int, Query(ge=2, le=5000)] = 600,
 ) -> HttpResponse:
-    """Of the keys that `keys` and `key` name; of all of them if both are left out."""
+    """The curves of the keys that `keys` and `key` name, or of all keys if both are left out."""
     found = thinned.curves(run_of(request, run_id), keys_of(joined, each), max_points)
     return HttpResponse(found, content_type="application/json; charset=utf-8")
 
