@@ -47,7 +47,7 @@ class NodeList(Schema):
     "/lineage/{what}/{what_id}", response=LineageOut, summary="What was made from a row, or what it is based on"
 )
 def lineage(request: HttpRequest, what: What, what_id: Id, way: Way = "down") -> dict[str, Any]:
-    """Down: from a person, an answer, an example or a version to everything that was made of it; up: back to the people."""
+    """`down` leads from a person, an answer, an example or a version to everything that was made of it; `up` leads back to the people."""
     found = _walked(request, what, what_id, way)
     return {
         "start": found.told(what, found.row),
@@ -75,7 +75,7 @@ def rows(
 
 
 def _walked(request: HttpRequest, what: str, what_id: int, way: Way) -> queries.Walked:
-    """A key to runs alone does not open who annotated what."""
+    """The walk, without people for a key that opens runs alone."""
     membership, named = require(request), True
     if token := getattr(request, "api_token", None):
         try:

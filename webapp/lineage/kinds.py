@@ -1,4 +1,4 @@
-"""The kinds of rows that lineage speaks of: which rows there are in a workspace, what they are called, where they are shown."""
+"""The kinds of rows in a lineage: which rows of a kind a workspace has, what they are called, and which page shows them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ def may_read(membership: Membership) -> Membership:
 
 
 def fetched(membership: Membership, kind: str, row_id: int) -> Model:
-    """A row of the caller's workspace, or 404; people only for who may know who they are."""
+    """A row of the caller's workspace, or 404. A person is found only by a reader who may know who people are."""
     may_read(membership)
     if kind not in KINDS or (kind == "person" and not may_name(membership)):
         raise Http404("no such row")

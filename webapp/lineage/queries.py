@@ -14,7 +14,7 @@ from .walking import Reached, Way, walk
 
 @dataclass(frozen=True)
 class Walked:
-    """`named`: whether the caller may know who the people are."""
+    """A walk, and whether the caller may know who its people are (`named`)."""
 
     kind: LineageKind
     row: Model
@@ -25,12 +25,12 @@ class Walked:
 
     @property
     def counts(self) -> dict[str, int]:
-        """In the order in which one rests on the other; kinds of which nothing was found are left out."""
+        """The number of rows of each kind that was found, in the order in which one kind rests on the other."""
         return {name: count for name in KINDS if (count := self.reach.counts[name])}
 
     @property
     def again(self) -> dict[str, int]:
-        """What would have to be made again without the start."""
+        """The numbers of rows that would have to be made again if the start was withdrawn."""
         return {name: count for name, count in self.counts.items() if KINDS[name].made}
 
     def rows(self, kind: str) -> QuerySet[Any]:
@@ -59,7 +59,7 @@ def walked(membership: Membership, kind: str, row_id: int, way: Way, *, named: b
 
 
 def _within(workspace_id: int, reach: Reached) -> Reached:
-    """Without the rows of other workspaces: a person may annotate in several."""
+    """The rows of this workspace alone, because a person may annotate in several."""
     kept = {
         kind: set(KINDS[kind].rows(workspace_id).filter(pk__in=ids).values_list("pk", flat=True))
         for kind, ids in reach.ids.items()

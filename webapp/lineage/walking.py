@@ -47,7 +47,7 @@ class Reached:
 
 
 def walk(start: Node, way: Way, most: int = MOST) -> Reached:
-    """What `start` reached (`down`), or what it rests on (`up`)."""
+    """The rows that `start` reached (`down`), or that it rests on (`up`)."""
     if start[0] == "example":
         return _of_example(start[1], way, most)
     found = _reached([start], way, most)

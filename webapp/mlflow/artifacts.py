@@ -15,7 +15,7 @@ from .door import Refused, door, query, said
 
 @door("GET", Right.READ)
 def of_run(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """The files directly below a folder of the run, by their whole paths."""
+    """Lists the files directly below a folder of the run, by their whole paths."""
     given = query(request, b.ListArtifacts)
     row = access.logged_read(membership, given.run_id)
     root = f"mlflow-artifacts:/{row.run.experiment_id}/{row.key}/artifacts"
@@ -25,7 +25,7 @@ def of_run(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 @door("GET", Right.READ)
 def listed(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """The same by the path that the artifact's address has, each by its name in the folder."""
+    """Lists the files below the path in the artifact's address, each by its name in the folder."""
     row, below = _place(membership, request.GET.get("path", ""), Right.READ)
     return said({"files": _listed(row, below, "")})
 

@@ -1,4 +1,4 @@
-"""Requests of the protocol. Names are MLflow's; what it sends beside them is left alone, as its servers do."""
+"""Bodies of the protocol's requests, with MLflow's names. Other fields are ignored, as MLflow's servers ignore them."""
 
 import math
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ LAST_MS = 253_402_300_799_999  # the year 9999
 
 
 def _number(value: Any) -> Any:
-    """Protobuf writes what is not a finite number as a word."""
+    """The number, also from the words that protobuf writes for NaN and infinity."""
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return (
@@ -60,7 +60,7 @@ class MetricBody(Body):
 
 
 class OfRun(Body):
-    """`run_uuid` is the name of programs older than 2018, and those of today send both."""
+    """Names a run. Programs older than 2018 call it `run_uuid`; those of today send both names."""
 
     run_id: Id = Field(validation_alias=AliasChoices("run_id", "run_uuid"))
 

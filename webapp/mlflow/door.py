@@ -1,4 +1,4 @@
-"""The door of MLflow's tracking protocol: an API token, what its areas and its person's role allow, errors in MLflow's form."""
+"""Admits requests of MLflow's tracking protocol by an API token, as its areas and its person's role allow. Errors have MLflow's form."""
 
 import json
 import logging
@@ -139,7 +139,7 @@ def body(request: HttpRequest, kind: type[Read]) -> Read:
 
 
 def query(request: HttpRequest, kind: type[Read]) -> Read:
-    """The parameters of the address. Raises ValidationError."""
+    """The parameters of the address, checked. Raises ValidationError."""
     return kind.model_validate({name: values[-1] for name, values in request.GET.lists()})
 
 

@@ -86,7 +86,7 @@ class _TokenReader:
         return self.tokens[self.at - 1]
 
     def word(self, *wanted: str) -> bool:
-        """Whether the next words are these, which are then taken."""
+        """Takes the next words if they are these, and returns whether they were."""
         coming = [
             text.upper() for kind, text in self.tokens[self.at : self.at + len(wanted)] if kind in ("word", "sign")
         ]
@@ -96,7 +96,7 @@ class _TokenReader:
         return True
 
     def name(self) -> str:
-        """With the dots in it: `metrics.eval.loss` names `eval.loss`."""
+        """The next name, with its dots: what follows `metrics.` in `metrics.eval.loss` is `eval.loss`."""
         kind, text = self.take()
         if kind in ("quoted", "text"):
             return text[1:-1]
@@ -156,7 +156,7 @@ def _identifier(reader: _TokenReader) -> tuple[str, str]:
 
 
 def conditions(text: str) -> list[Condition]:
-    """What a filter asks for, all of it. Raises Refused."""
+    """The condition that a whole filter asks for. Raises Refused."""
     reader, found = _TokenReader(text), list[Condition]()
     while not reader.done:
         if found and not reader.word("AND"):
@@ -197,7 +197,7 @@ def _experiment_operand(kind: str, name: str) -> Combinable:
 
 
 def _value(condition: Condition) -> Any:
-    """In the words of the column. Raises Refused."""
+    """The value as its column stores it. Raises Refused."""
     name, value = condition.name, condition.value
     if condition.kind == "metrics":
         return _of(condition, float)
@@ -250,7 +250,7 @@ def _pattern(like: str) -> str:
 
 
 def runs(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySet[Row]":
-    """Logged runs that the filter finds, in the order that is asked for; of equals, and without one, the newest first."""
+    """The logged runs that the filter finds, in the given order. Equal runs come newest first, as do all if no order is given."""
     for place, condition in enumerate(conditions(text)):
         rows = _narrowed(rows, place, condition, _operand(condition.kind, condition.name))
     return _ordered(rows, orders, _operand, ("-run__started_at", "-pk"))
@@ -285,7 +285,7 @@ def token(offset: int) -> str:
 
 
 def offset(page_token: str) -> int:
-    """Raises Refused."""
+    """The offset that a page token stands for. Raises Refused."""
     if not page_token:
         return 0
     try:

@@ -35,7 +35,7 @@ def status(run: Run) -> str:
 
 
 def experiment(row: Experiment) -> dict[str, Any]:
-    """Needs `logged` loaded with the row."""
+    """An experiment as MLflow has it. The row must have `logged` loaded."""
     made = milliseconds(row.created_at)
     kept = getattr(row, "logged", None)
     return {
@@ -50,7 +50,7 @@ def experiment(row: Experiment) -> dict[str, Any]:
 
 
 def info(row: LoggedRun) -> dict[str, Any]:
-    """Without what is not there: protobuf knows no null."""
+    """A run's facts. Missing ones are left out, because protobuf has no null."""
     run = row.run
     told = {
         "run_id": row.key,

@@ -107,7 +107,7 @@ def update_run(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 
 def _short(name: str) -> str:
-    """What lists show of a name; the whole one stays in its tag."""
+    """The beginning of a name, for lists. The whole name stays in its tag."""
     name = " ".join(name.split())
     return name if len(name) <= 120 else name[:119] + "…"
 
@@ -203,7 +203,7 @@ def delete_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 @door("GET", Right.READ)
 def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """`page_token` is the step after which to continue."""
+    """The points of one metric. `page_token` is the step after which to continue."""
     given = query(request, b.GetHistory)
     row = access.logged_read(membership, given.run_id)
     after = searching.offset(given.page_token) if given.page_token else None
@@ -228,7 +228,7 @@ def _experiment(membership: Membership, text: str) -> Experiment:
 
 
 def _experiment_id(membership: Membership, text: str) -> int:
-    """For a search, which finds nothing in an experiment that is not there."""
+    """The id of an experiment for a search, which finds nothing in an experiment that does not exist."""
     if text == "0":
         rows = Experiment.objects.filter(workspace=membership.workspace, name=DEFAULT)
         return rows.values_list("pk", flat=True).first() or 0

@@ -1,4 +1,4 @@
-"""What the installation holds about a person, as named lists of rows that JSON can hold."""
+"""Collects what the installation holds about a person, as named lists of rows that JSON can hold."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class DataPart:
 
 
 def parts(user: User) -> Iterator[DataPart]:
-    """All that an export contains, in the order of its index."""
+    """All parts of an export, in the order of its index."""
     for holding in HOLDINGS:
         if holding.file:
             rows = _answers(holding, user) if holding.model == "annotation.Answer" else _rows(holding, user)

@@ -38,7 +38,7 @@ SENTENCES = (
 
 
 def hindrances(person: User) -> list[str]:
-    """Why the account cannot go now, each with the remedy."""
+    """The reasons why the account cannot be erased now, each with its remedy."""
     found = []
     if person.is_administrator and not _administrators().exclude(pk=person.pk).exists():
         found.append(

@@ -1,4 +1,4 @@
-"""What administrators say of personal data."""
+"""Forms with which administrators set rules for personal data."""
 
 from django import forms
 
@@ -6,7 +6,7 @@ from .retention import LEAST, MOST, NOTICE
 
 
 class RetentionForm(forms.Form):
-    """After how long an account that nobody uses goes; an empty field keeps all accounts."""
+    """Sets after how many days an unused account is erased. An empty field keeps all accounts."""
 
     unused_days = forms.IntegerField(
         label="Erase accounts unused for so many days",

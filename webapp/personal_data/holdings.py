@@ -15,7 +15,7 @@ from webapp.accounts.models import User
 
 
 class Erasure(StrEnum):
-    """What becomes of the rows when the account is erased."""
+    """What happens to the rows when the account is erased."""
 
     DELETED = "is deleted"
     PSEUDONYM = "stays, under a pseudonym"
@@ -63,7 +63,7 @@ class Holding:
         return rows.order_by("pk")
 
     def values(self, user: User) -> "QuerySet[Any, dict[str, Any]]":
-        """The same as {column: value}."""
+        """The person's rows, each as {column: value}."""
         names = [each.attname for each in self.source._meta.concrete_fields if each.name not in self.hide]
         names = [name for name in names if name in self.only] if self.only else names
         return self.rows(user).values(*names, **{name: F(path) for name, path in self.also.items()})

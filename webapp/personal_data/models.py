@@ -51,7 +51,7 @@ class DataExport(models.Model):
 
 
 class Retention(models.Model):
-    """How long the installation keeps what nobody uses: one row. See `retention`."""
+    """The one row that says how long the installation keeps unused accounts. See `retention`."""
 
     unused_days = models.PositiveIntegerField(null=True)  # None: accounts stay
 

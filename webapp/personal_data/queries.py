@@ -23,7 +23,7 @@ class ErasureFate:
 
 
 def mine(user: User) -> "QuerySet[DataExport]":
-    """What the person asked for themselves and has not ended, newest first."""
+    """The exports that the person asked for themselves and that have not ended, newest first."""
     return DataExport.objects.filter(user=user, digest="", expires_at__gt=timezone.now()).order_by("-pk")
 
 
@@ -34,7 +34,7 @@ def of_person(user: User) -> "QuerySet[DataExport]":
 
 
 def fate(person: User) -> ErasureFate:
-    """What an erasure of the account would do now, in a query for each kind of row."""
+    """What an erasure of the account would do now. It takes one query for each kind of row."""
 
     def counted(erasure: Erasure) -> list[tuple[Holding, int]]:
         return [(each, each.rows(person).count()) for each in HOLDINGS if each.erasure == erasure]

@@ -33,7 +33,7 @@ AT_ONCE = 100
 
 
 def days() -> int | None:
-    """After how many days an account counts as unused; None: accounts stay."""
+    """The number of days after which an account counts as unused; None if accounts stay."""
     return Retention.objects.values_list("unused_days", flat=True).first()
 
 
@@ -116,7 +116,7 @@ def look() -> None:
 
 @transaction.atomic
 def _erase(pk: int, now: datetime) -> bool:
-    """Whether the account went. Looked at once more under the lock of the person's row: who signs in meanwhile stays."""
+    """Erases the account unless its person has signed in meanwhile, checked under the lock of their row. Returns whether it went."""
     list(User.objects.select_for_update().filter(pk=pk))
     person = unused(now).filter(pk=pk).first()
     if person is None:

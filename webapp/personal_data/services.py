@@ -121,7 +121,7 @@ def by_link(secret: str) -> DataExport | None:
 
 
 def look() -> None:
-    """Removes what has ended; called by beat."""
+    """Removes exports that have ended. Beat calls it."""
     now = timezone.now()
     remove(DataExport.objects.filter(expires_at__lt=now))
     _sweep()

@@ -29,7 +29,7 @@ ANNOUNCED = 50
 @never_cache
 @require_http_methods(["GET", "POST"])
 def mine(request: HttpRequest) -> HttpResponse:
-    """The files with one's data; a POST has another one written."""
+    """The page with the files of one's data. A POST has another file written."""
     user = cast(User, request.user)
     if request.method == "POST":
         try:
@@ -58,7 +58,7 @@ def download(request: HttpRequest, export_id: int) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def by_link(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """GET only shows a button: programs that preview links must not fetch somebody's data."""
+    """The page of an administrator's link. GET only shows a button, because programs that preview links must not fetch somebody's data."""
     row = services.by_link(secret)
     if row is None:
         return render(request, "personal_data/link.html", {"ended": True}, status=410)
@@ -74,7 +74,7 @@ def by_link(request: HttpRequest, secret: str) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def of_person(request: HttpRequest, user_id: int) -> HttpResponse:
-    """For somebody who cannot sign in: a POST has the file written and shows the link to pass on, once."""
+    """The page for a person who cannot sign in. A POST has the file written and shows once the link to pass on."""
     person = get_object_or_404(User, pk=user_id, erased=False)
     link = ""
     if request.method == "POST":

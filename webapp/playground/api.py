@@ -150,7 +150,7 @@ class RunOffer(Schema):
 
 @router.post("/try/pairs", response={200: PairOut, 201: PairOut}, summary="Have people compare two answers")
 def send_pair(request: HttpRequest, payload: PairIn) -> Status[dict[str, Any]]:
-    """The same pair again is the same task (200)."""
+    """Makes a task of a pair. The same pair again gives the same task, with status 200."""
     membership = annotation.may_write(require(request))
     project, task, made = pairs.send(
         membership,

@@ -24,7 +24,7 @@ ANSWER = "answer"
 
 
 class CannotScore(Exception):
-    """Why there is no score, in words."""
+    """There is no score; the message says why."""
 
 
 def score(pk: int) -> None:

@@ -1,4 +1,4 @@
-"""What somebody may choose from: models, kept checkpoints of a run, datasets, projects that take pairs."""
+"""Lists what a person can choose from: models, kept checkpoints of a run, datasets, projects that take pairs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two answers that somebody saw side by side become a task for people."""
+"""Makes a task for people of two answers that somebody saw side by side."""
 
 import hashlib
 import json
@@ -89,6 +89,6 @@ def _origin(membership: Membership, example: int | None, problems: dict[str, str
 
 
 def _key(messages: Sequence[Message], answers: list[tuple[str, str]]) -> str:
-    """The same for the same prompt with the same answers of the same models."""
+    """A key that the same prompt with the same answers of the same models has again."""
     said = json.dumps([[message.model_dump() for message in messages], answers], sort_keys=True)
     return f"tried-{hashlib.sha256(said.encode()).hexdigest()[:24]}"

@@ -74,7 +74,7 @@ class ScoreRequest:
 
     @property
     def rubric(self) -> Rubric | None:
-        """Raises Invalid at `criteria`."""
+        """The rubric by which the answer is scored, if there is one. Raises Invalid at `criteria`."""
         if not self.criteria:
             return self.example.record.rubric if self.example else None
         try:
@@ -90,7 +90,7 @@ class ScoreRequest:
 
 
 def by_rubric(rubric: Rubric, given: Sequence[Verdict]) -> ShownScore:
-    """Met over positive points, of the criteria that are decided."""
+    """Points of the criteria met over all positive points, among the decided criteria."""
     found = report_score(rubric, given)
     listed = [
         {"text": each.text, "points": each.points, "met": each.verdict.met, "note": each.verdict.note}
@@ -173,6 +173,6 @@ def _model_problem(model: RegisteredModel | None) -> dict[str, str]:
 
 
 def _key(asked: ScoreRequest) -> str:
-    """The same for the same prompt."""
+    """A key that the same prompt has again."""
     said = "\n".join(f"{message.role}: {message.content}" for message in asked.prompt)
     return f"tried-{hashlib.sha256(said.encode()).hexdigest()[:24]}"

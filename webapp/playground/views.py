@@ -20,7 +20,7 @@ from . import offers
 @never_cache
 @require_GET
 def page(request: HttpRequest) -> HttpResponseBase:
-    """`?models=7,8` chooses models, `?run=3` offers the checkpoints of a run, `?dataset=2` its prompts."""
+    """The page. `?models=7,8` chooses models, `?run=3` offers the checkpoints of a run, `?dataset=2` the prompts of a dataset."""
     membership = require(request)
     return render(request, "playground/try.html", {"offered": offered(membership, request)})
 

@@ -11,7 +11,7 @@ from .queries import logged_runs
 
 
 def logged_read(membership: Membership, key: str) -> LoggedRun:
-    """Also one that its program has deleted."""
+    """A logged run that the caller may read, also if its program has deleted it."""
     return _logged(may_read(membership), key)
 
 

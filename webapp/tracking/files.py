@@ -35,7 +35,7 @@ PIECE = 1 << 20
 
 
 class ListedFile(NamedTuple):
-    """What lies directly in a folder; of a folder `bytes` is None."""
+    """A file or a folder in a list of files. `bytes` is None for a folder."""
 
     path: str
     bytes: int | None
@@ -81,7 +81,7 @@ def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) 
 
 @contextmanager
 def _received(run_id: int, path: str, content: IO[bytes]) -> Iterator[tuple[Path, ModelFile]]:
-    """The file in a folder of its own beside where it goes, so that it can be moved in one step."""
+    """Writes the file to a folder of its own beside its place, so that one step moves it there."""
     home = artifacts.folder(run_id)
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".received.", dir=home))
@@ -100,7 +100,7 @@ def _received(run_id: int, path: str, content: IO[bytes]) -> Iterator[tuple[Path
 
 
 def _check_place(run: Run, path: str) -> None:
-    """A file is no folder, and a folder no file."""
+    """Refuses a path that would be a file and a folder at once, and one file too many. Raises Invalid at `path`."""
     above = [FOLDER + str(each) for each in PurePosixPath(path).parents if str(each) != "."]
     mine = Artifact.objects.filter(run=run, role=FILE)
     if mine.filter(path__in=above).exists() or mine.filter(path__startswith=f"{FOLDER}{path}/").exists():
@@ -110,7 +110,7 @@ def _check_place(run: Run, path: str) -> None:
 
 
 def used(workspace_id: int) -> int:
-    """Bytes of all files that runs of the workspace were sent."""
+    """Bytes of all files that programs sent for runs of the workspace."""
     mine = Artifact.objects.filter(role=FILE, run__experiment__workspace_id=workspace_id)
     return mine.aggregate(bytes=Sum("bytes"))["bytes"] or 0
 
@@ -127,7 +127,7 @@ def _check_quota(workspace_id: int, run: Run, path: str, size: int) -> None:
 
 
 def listed(row: LoggedRun, path: str) -> list[ListedFile]:
-    """What lies directly below a folder, or the file itself."""
+    """The files and folders directly below a folder."""
     folder = FOLDER + (checked(path) + "/" if path.strip("/") else "")
     mine = Artifact.objects.filter(run_id=row.run_id, role=FILE)
     found: dict[str, int | None] = {}
@@ -138,7 +138,7 @@ def listed(row: LoggedRun, path: str) -> list[ListedFile]:
 
 
 def file(row: LoggedRun, path: str) -> Artifact:
-    """Raises Http404."""
+    """The artifact of a file of the run. Raises Http404."""
     rows = Artifact.objects.select_related("run__experiment").filter(run_id=row.run_id, role=FILE)
     found = rows.filter(path=FOLDER + checked(path)).first()
     if found is None:
@@ -147,7 +147,7 @@ def file(row: LoggedRun, path: str) -> Artifact:
 
 
 def download(membership: Membership, row: LoggedRun, path: str) -> Download:
-    """Raises Http404, Gone."""
+    """A file of the run as a download, which the audit log notes. Raises Http404, Gone."""
     artifact = file(row, path)
     found = artifacts.download(artifact)
     audit.record(membership, membership.user, "artifact.downloaded", artifact, run=row.run_id)

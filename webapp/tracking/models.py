@@ -1,4 +1,4 @@
-"""What programs elsewhere tell of the runs that they log here, beside the rows of `experiments`."""
+"""What other programs say of the runs that they log here, in addition to the rows of `experiments`."""
 
 from django.db import models
 
@@ -35,7 +35,7 @@ class LoggedRun(models.Model):
 
 
 class ExperimentTags(models.Model):
-    """What programs say of an experiment."""
+    """The tags that programs give an experiment."""
 
     experiment = models.OneToOneField(Experiment, on_delete=models.CASCADE, related_name="logged")
     tags = models.JSONField(default=dict)

@@ -63,7 +63,7 @@ def experiment_named(membership: Membership, name: str) -> Experiment:
 
 
 def tag_experiment(row: Experiment, tags: Mapping[str, str]) -> None:
-    """Raises Invalid at a tag that is too long, or one too many."""
+    """Gives an experiment tags. Raises Invalid at a tag that is too long, or one too many."""
     with transaction.atomic():
         Experiment.objects.select_for_update(no_key=True).get(pk=row.pk)
         kept, _ = ExperimentTags.objects.get_or_create(experiment=row)
@@ -265,7 +265,7 @@ def _held(row: LoggedRun) -> Run:
 
 
 def _with_params(known: Mapping[str, Any], params: Mapping[str, str]) -> dict[str, Any]:
-    """A param is logged once: the same value again is welcome, another one is a mistake of the program."""
+    """The params with the new ones. The same value again changes nothing; another value is refused as a mistake of the program."""
     for key, value in params.items():
         if key in known and known[key] != value:
             raise Invalid(
@@ -287,7 +287,7 @@ def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: 
 
 
 def _progress(run: Run, points: list[LoggedPoint]) -> dict[str, Any]:
-    """How far the run is, and the last values for lists: of a step that comes late none."""
+    """The columns that say how far the run is, with the last values for lists. Values of a step that comes late are not among them."""
     summary: dict[str, float] = dict(run.summary)
     for point in sorted(points, key=lambda each: (each.step, each.time)):
         if point.step < run.step or not math.isfinite(point.value):
@@ -299,7 +299,7 @@ def _progress(run: Run, points: list[LoggedPoint]) -> dict[str, Any]:
 
 
 def _keep_facts(run: Run, points: Iterable[LoggedPoint], config: bool) -> None:
-    """What the table of runs sorts and filters by."""
+    """Keeps what the table of runs sorts and filters by."""
     workspace_id = run.experiment.workspace_id
     if config:
         table_facts.keep_config(workspace_id, run)

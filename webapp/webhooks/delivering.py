@@ -164,7 +164,7 @@ def take_up() -> int:
 
 
 def _follow_the_clock(now: datetime) -> None:
-    """On a clock that went back, what was tried or announced before would wait for as much longer."""
+    """Makes deliveries due whose times lie ahead, because they would wait longer by as much as the clock went back."""
     soon = now + max(LEASE, HEAD_START)
     written = written_ahead("tried_at") | Q(written_ahead("created_at"), tried_at=None)
     late = Delivery.objects.filter(written, next_try_at__gt=soon)

@@ -1,4 +1,4 @@
-"""What happens in a workspace that others may want to hear of: the one list, read by webhooks, people's notices and docs/api.md."""
+"""The one list of events in a workspace. Webhooks, people's notices and docs/api.md read it."""
 
 EVENTS = {
     "answer.submitted": "An annotator submitted an answer, or changed one",

@@ -4,7 +4,7 @@ from .events import EVENTS
 
 
 class WebhookForm(forms.Form):
-    """The services check the address; here only its form."""
+    """The address and the events of a hook. The form checks how the address is written; the services check where it leads."""
 
     url = forms.CharField(
         max_length=2000,

@@ -1,4 +1,4 @@
-"""Addresses that want to hear what happens in a workspace, and every message to them."""
+"""Addresses that are told of events in a workspace, and every message to them."""
 
 from uuid import uuid4
 

@@ -15,7 +15,7 @@ LISTENING = """
 
 
 def hooks(workspace_id: int) -> QuerySet[Webhook]:
-    """Each with `last_state` and `last_at` of its newest delivery, None before the first."""
+    """The hooks, each with `last_state` and `last_at` of its newest delivery, None before the first."""
     newest = Delivery.objects.filter(webhook=OuterRef("pk")).order_by("-id")
     return (
         Webhook.objects.filter(workspace_id=workspace_id)
@@ -26,7 +26,7 @@ def hooks(workspace_id: int) -> QuerySet[Webhook]:
 
 
 def deliveries(hook: Webhook, state: str | None = None) -> QuerySet[Delivery]:
-    """Raises Invalid at `state`."""
+    """The deliveries of a hook, those in `state` if one is given. Raises Invalid at `state`."""
     rows = hook.deliveries.all()
     if not state:
         return rows

@@ -72,7 +72,7 @@ def announce_all(
 
 
 def _queue(hooks: Sequence[Webhook], event: str, told: Iterable[tuple[UUID, Mapping[str, object]]]) -> list[Delivery]:
-    """`told` are ids of events and their payloads."""
+    """Writes a row for each hook and event. `told` are ids of events and their payloads."""
     now = timezone.now()
     rows = Delivery.objects.bulk_create(
         (

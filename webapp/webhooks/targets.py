@@ -1,4 +1,4 @@
-"""Where a webhook may point: see webapp.core.destinations."""
+"""The addresses that a webhook may have. See webapp.core.destinations."""
 
 import httpx
 from django.conf import settings

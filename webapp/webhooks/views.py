@@ -92,7 +92,7 @@ def _hook_page(request: HttpRequest, hook: Webhook, form: WebhookForm, secret: s
 @never_cache
 @require_POST
 def act(request: HttpRequest, hook_id: int) -> HttpResponseBase:
-    """What the buttons of a hook's page do: `action` is test, pause, resume, secret or delete."""
+    """Does what a button of a hook's page asks: `action` is test, pause, resume, secret or delete."""
     membership = require(request, access.OWNER)
     hook = access.hook_write(membership, hook_id)
     action = request.POST.get("action", "")
