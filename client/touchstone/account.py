@@ -8,7 +8,7 @@ from .http import ADDRESS, DEFAULT_ADDRESS, TOKEN, Server
 
 
 def place() -> Path:
-    """TOUCHSTONE_CONFIG, or a file of this user."""
+    """The path of the kept account: TOUCHSTONE_CONFIG, or a file of this user."""
     told = os.environ.get("TOUCHSTONE_CONFIG")
     return Path(told) if told else Path.home() / ".config" / "touchstone" / "account.json"
 
@@ -24,7 +24,7 @@ def server(address: str = "", token: str = "") -> Server:
 
 
 def keep(address: str, token: str) -> Path:
-    """Nobody else ever sees the file: it is made for its owner alone."""
+    """Writes the account to a file that only its owner can read, from the start."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = path.with_suffix(".partial")

@@ -76,7 +76,7 @@ def runs_list(
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
 ) -> None:
-    """The newest runs."""
+    """Lists the newest runs."""
     with told():
         table = Table("id", "run", "experiment", "recipe", "state", "step", box=None)
         for place, run in enumerate(server().all("/runs", state=state or None, limit=min(limit, 200))):
@@ -95,7 +95,7 @@ def runs_list(
 
 @runs_app.command("show")
 def runs_show(run: int, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """One run: its state, its newest numbers, and its config."""
+    """Shows a run: its state, its newest numbers, and its config."""
     with told():
         found = server().get(f"/runs/{run}")
         if as_json:
@@ -134,7 +134,7 @@ def runs_follow(
 
 
 def _add(message: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -> None:
-    """The values of one step. A step that comes again, after a run continued from a checkpoint, takes the place of what it had."""
+    """Adds the values of one step. A step that comes again, because the run continued from a checkpoint, replaces its earlier values."""
     for name, points in drawn.items():
         if (value := message["values"].get(name)) is not None:
             while points and points[-1][0] >= message["step"]:
@@ -143,7 +143,7 @@ def _add(message: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -> 
 
 
 def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
-    """What the recipe shows on top; of a run that was logged from outside its first four metrics."""
+    """The metrics that the recipe shows on top, or the first four metrics of a run that was logged from outside."""
     if found["recipe"] == "logged":
         return list(known.get(f"/runs/{run}/curves", max_points=2)["curves"])[:4]
     declared = known.get(f"/recipes/{found['recipe']}/metrics")
@@ -151,7 +151,7 @@ def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
 
 
 def _more(known: Server, run: int, key: str, points: list[tuple[int, float]]) -> None:
-    """What the server knows more of a metric."""
+    """Adds the points of a metric that came since the last one."""
     last = points[-1][0] if points else None
     points.extend((each["step"], each["value"]) for each in known.points(run, key, last) if each["value"] is not None)
 
@@ -187,7 +187,7 @@ def runs_pause(run: int) -> None:
 
 @runs_app.command("resume")
 def runs_resume(run: int) -> None:
-    """Goes on with a paused, stopped or failed run, from its last checkpoint."""
+    """Resumes a paused, stopped or failed run from its last checkpoint."""
     _moved(run, "resume")
 
 
@@ -198,7 +198,7 @@ def _moved(run: int, how: str) -> None:
 
 @claims_app.command("list")
 def claims_list() -> None:
-    """The methods whose claims can be put to the test, by the plans that do so."""
+    """Lists the methods whose claims can be tested, by the plans that test them."""
     with told():
         for method in server().get("/claims/methods")["items"]:
             for plan in method["plans"]:
@@ -233,7 +233,7 @@ def claims_start(
 
 @claims_app.command("show")
 def claims_show(study: int, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
-    """How a study stands: its task while that is made, its runs, and the verdict on each claim."""
+    """Shows how a study stands: its task while that is made, its runs, and the verdict on each claim."""
     with told():
         found = server().get(f"/claims/{study}")
         if as_json:
@@ -263,7 +263,7 @@ def api(
         ),
     ] = "",
 ) -> None:
-    """Asks for anything that the API has, and prints the answer as JSON."""
+    """Sends any request of the API, and prints the answer as JSON."""
     with told():
         given = {"json": json.loads(body)} if body else {}
         answer = server().ask(method.upper(), f"/api/v1/{path.lstrip('/')}", key=key or None, **given)
@@ -362,7 +362,7 @@ def export_version(
 
 @app.command()
 def compare(runs: list[int]) -> None:
-    """Where runs differ: the fields of their configs, and their newest numbers."""
+    """Compares runs: the config fields in which they differ, and their newest numbers."""
     with told():
         found = server().get("/runs/compare", ids=",".join(map(str, runs)))
         table = Table("", *[f"{each['id']} {each['name']}" for each in found["runs"]], box=None)
@@ -399,7 +399,7 @@ def download(
 
 @app.command()
 def generate(model: int, prompt: str, max_new_tokens: int = 256, temperature: float = 0.0, seed: int = 0) -> None:
-    """Lets a model of the registry answer, as it writes."""
+    """Has a model of the registry answer, and prints the answer while it is written."""
     with told():
         body = {"prompt": prompt, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
         for kind, data in server().events(f"/models/{model}/generate", body):
@@ -425,7 +425,7 @@ def sync() -> None:
 
 
 def _write(to: Path, fetch: Callable[[BinaryIO], httpx.Headers]) -> httpx.Headers:
-    """Whole or not at all, but for the terminal."""
+    """Writes a file whole or not at all; what goes to the terminal is written as it comes."""
     if str(to) == "-":
         return fetch(sys.stdout.buffer)
     partial = to.with_name(f"{to.name}.partial")

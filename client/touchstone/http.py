@@ -1,4 +1,4 @@
-"""Requests with a token: tried again while the server is away, never made twice, errors in the server's words."""
+"""Requests with a token. They are tried again while the server is away and never count twice; errors have the server's words."""
 
 import json
 import os
@@ -27,7 +27,7 @@ OVER = ("finished", "failed", "stopped")  # states of a run
 
 
 class Away(Exception):
-    """The server does not answer, however often it was tried."""
+    """The server did not answer any of the tries."""
 
 
 class ApiError(Exception):
@@ -161,7 +161,7 @@ class Server:
         return job
 
     def imported(self, job: dict[str, Any], every_s: float = 2.0) -> dict[str, Any]:
-        """The job of an import when it is over."""
+        """Waits until an import is over, and returns its job."""
         while job["state"] in ("queued", "running"):
             self.sleep(every_s)
             job = self.get(f"/imports/{job['id']}")

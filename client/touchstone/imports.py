@@ -30,7 +30,7 @@ Telling = Callable[["Sent"], None]
 
 @dataclass
 class Sent:
-    """What became of one run."""
+    """The result of sending one run."""
 
     tool: str
     experiment: str
@@ -45,7 +45,7 @@ class Sent:
 
 
 class Target:
-    """One run of the server, begun once for one thing on this machine."""
+    """A run of the server, begun once for one source on this machine."""
 
     def __init__(self, server: Server, tool: str, experiment: str, name: str, what: str, began_ms: int) -> None:
         self._server = server
@@ -83,7 +83,7 @@ class Target:
         return last
 
     def params(self, config: Mapping[str, Any]) -> None:
-        """A param that the run has with another value stays as it is there."""
+        """Sends params. One that the run has with another value stays as it is there."""
         rows = []
         for key, value in flat(config):
             text = "" if value is None else str(value)

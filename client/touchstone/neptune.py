@@ -23,7 +23,7 @@ NAME = "sys/name"
 
 @dataclass
 class Part:
-    """The rows of one run in one file."""
+    """The rows that one file has of one run."""
 
     project: str
     run: str

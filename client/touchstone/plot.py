@@ -1,4 +1,4 @@
-"""A curve as lines of text."""
+"""Draws a curve as lines of text."""
 
 from collections.abc import Sequence
 

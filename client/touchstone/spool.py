@@ -24,7 +24,7 @@ PAUSE_S = 0.5
 
 
 def home() -> Path:
-    """Where spools lie: TOUCHSTONE_SPOOL, or a folder of this user."""
+    """The folder of spools: TOUCHSTONE_SPOOL, or a folder of this user."""
     told = os.environ.get("TOUCHSTONE_SPOOL")
     return Path(told) if told else Path.home() / ".local" / "share" / "touchstone" / "spool"
 
@@ -97,7 +97,7 @@ class Spool:
         return bool(lines) and lines[-1]["do"] == "end"
 
     def done(self) -> None:
-        """Everything is with the server: the folder goes."""
+        """Removes the folder, once the server has everything."""
         for file in sorted(self.folder.rglob("*"), reverse=True):
             with suppress(OSError):
                 file.rmdir() if file.is_dir() else file.unlink()

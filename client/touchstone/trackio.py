@@ -34,7 +34,7 @@ class Database:
         return {row[1] for row in self._ask(f"PRAGMA table_info({table})")}
 
     def _key(self, table: str) -> str:
-        """What tells runs apart: their id; in databases of earlier versions their name."""
+        """The column that tells runs apart: the id, or the name in databases of earlier versions."""
         return "run_id" if "run_id" in self._columns[table] else "run_name"
 
     def runs(self) -> list[tuple[str, str, str]]:

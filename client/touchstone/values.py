@@ -1,4 +1,4 @@
-"""Values as the server takes them."""
+"""Turns values into those that the server takes."""
 
 import math
 import numbers

@@ -27,7 +27,7 @@ MODES = ("online", "offline", "disabled")
 
 
 class UsageError(Exception):
-    """The program asks for what cannot be."""
+    """The program asks for something that is not possible."""
 
 
 class Table:
@@ -57,7 +57,7 @@ class AlertLevel:
 
 
 class Settings(dict[str, Any]):
-    """Taken and left alone: what it sets is about W&B's own service."""
+    """Accepts all settings and ignores them, because they are about W&B's own service."""
 
 
 class Config(dict[str, Any]):
@@ -93,7 +93,7 @@ class Config(dict[str, Any]):
             self.setdefault(key, value)
 
     def send(self) -> None:
-        """What is new since the last time, in pieces that the server takes."""
+        """Sends what is new since the last time, in pieces that the server takes."""
         texts = {key: str(value)[:LONGEST] for key, value in flat(self)}
         changed = [key for key, text in texts.items() if self._sent.get(key, text) != text]
         for key in changed:
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """What `init(id=..., resume=...)` takes to continue with the run."""
+        """The id with which `init(id=..., resume=...)` continues the run."""
         return self._spool.folder.name if self._spool else ""
 
     def keep(self, do: str, **said: Any) -> None:
