@@ -15,6 +15,7 @@ from schemathesis.generation import GenerationMode
 from tests.webapp.test_what_annotators_see import working
 from webapp.accounts.models import RANK, Role
 from webapp.accounts.tokens.services import create_token
+from webapp.accounts.workspaces.services import allow_share_links
 from webapp.annotation.models import Assignment, Comment, ProjectInvite, Task
 from webapp.datasets import probe_services
 from webapp.datasets.models import Example
@@ -22,6 +23,7 @@ from webapp.datasets.probe_services import MeasuredProbe
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge
 from webapp.reports import services as reports
+from webapp.reports.sharing import services as sharing
 from webapp.webhooks.models import Webhook
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -109,6 +111,8 @@ def asked(cast, monkeypatch) -> Iterator:
     """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     project = working(cast, "pairwise")
+    allow_share_links(cast.owner, True)  # else everybody is refused as if by their role
+    report = reports.create(cast.researcher, "What we saw", "## Words")
     theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
     ids = {
         "project_id": project.pk,
@@ -127,7 +131,8 @@ def asked(cast, monkeypatch) -> Iterator:
         "model_id": RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m").pk,
         "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
         "token_id": create_token(cast.owner, "lab")[0].pk,
-        "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
+        "report_id": report.pk,
+        "link_id": sharing.share(cast.researcher, report)[0].pk,
     }
     ids |= {"what": "model", "what_id": ids["model_id"]}
     people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
