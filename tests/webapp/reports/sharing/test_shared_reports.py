@@ -13,9 +13,10 @@ from django.utils import timezone
 from tests.cast import browser
 from tests.webapp.experiments.sharing.conftest import scored
 from tests.webapp.experiments.sharing.test_shared_pages import closed, demoted, forbidden, removed
+from tests.webapp.reports.conftest import RECORD
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.models import Run, RunColumn, RunValue, SharedRun, ShareLink
+from webapp.experiments.models import Rollout, Run, RunColumn, RunValue, SharedRun, ShareLink
 from webapp.experiments.sharing import public as links
 from webapp.experiments.sharing import services as sharing
 from webapp.experiments.sharing import shown
@@ -166,6 +167,22 @@ def test_a_row_that_names_the_report_of_another_workspace_shows_nothing(cast, li
     theirs = reports.create(cast.outsider, "Theirs", "secret words")
     SharedReport.objects.filter(link=link[0]).update(version=theirs.versions.get())
     assert opens(link[1]) == [404] * 3
+
+
+def test_a_rollout_that_was_not_there_when_the_report_was_shared_stays_closed(shared, seeds):
+    """The text names it by numbers, and the run leaves it only later."""
+    secret = shared(f"```rollout\nrun: {seeds[1].pk}\nstep: 9\nprompt: 1\n```")
+    Rollout.objects.create(
+        run=seeds[1],
+        step=9,
+        phase="train",
+        group=0,
+        index=0,
+        example_key="e",
+        reward=0.5,
+        content={**RECORD, "response": "Too late."},
+    )
+    assert showing.GONE in page_of(secret) and "Too late." not in page_of(secret)
 
 
 def test_a_query_that_finds_more_later_opens_no_more(link, launch, seeds):
