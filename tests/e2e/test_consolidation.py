@@ -145,15 +145,22 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     assert (criterion["text"], criterion["points"]) == ("Stays under fifty words", 6)
 
 
-def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
-    """It was lost: the next task was not shown, and a comment was not sent."""
+def open_agreed(open_page, cast):
+    """The reviewer's page of a task on which everybody agrees, its project and the task."""
     made = make_project(cast, n=1)
     task = made.tasks.get()
     for member in annotators(cast, made):
         answer(task, member, preference(2))
     refresh.bring_up_to_date(made)
-    page, held = open_page(browser(cast.reviewer)), []
+    page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    return page, made, task
+
+
+def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
+    """It was lost: the next task was not shown, and a comment was not sent."""
+    page, made, task = open_agreed(open_page, cast)
+    held = []
     page.route("**/comments", lambda route: route.continue_() if held else held.append(route))
 
     def comment(words: str) -> None:
@@ -174,13 +181,8 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
 
 def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
     """The next key may come before the browser says that the dialog is closed: saving led on, and the comment was lost."""
-    made = make_project(cast, n=1)
-    task = made.tasks.get()
-    for member in annotators(cast, made):
-        answer(task, member, preference(2))
-    refresh.bring_up_to_date(made)
-    page, held = open_page(browser(cast.reviewer)), []
-    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page, made, _ = open_agreed(open_page, cast)
+    held = []
     page.route("**/resolution", lambda route: held.append(route))  # or the page is left before a late comment is sent
     page.keyboard.press("c")
     page.keyboard.type("Look again.")
