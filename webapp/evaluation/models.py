@@ -13,8 +13,8 @@ MAX_TAG = 120
 
 
 class Recording(models.Model):
-    """Verdicts of judges, or scores of reward models, that another program recorded, as the lines of the file that was sent;
-    kept so that an evaluation can be run again. The same content twice is one row."""
+    """Verdicts of judges, or scores of reward models, that another program recorded: the lines of the file that was sent. They are kept so
+    that an evaluation can be run again. If the same content is sent twice, there is one row."""
 
     class Kind(models.TextChoices):
         VERDICTS = "verdicts", "Verdicts"
@@ -24,7 +24,7 @@ class Recording(models.Model):
     name = models.CharField(max_length=MAX_NAME)
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.VERDICTS)
     digest = models.CharField(max_length=64)  # SHA-256 of the file
-    # of its pairs, groups and labels, or of the responses that are scored: recordings that share it compare
+    # of its pairs, groups and labels, or of the scored responses: recordings with the same digest can be compared
     pairs_digest = models.CharField(max_length=64)
     rows = models.PositiveIntegerField()
     judges = models.PositiveIntegerField()  # or reward models
@@ -40,7 +40,7 @@ class Recording(models.Model):
 
 
 class Evaluation(models.Model):
-    """One recipe on one body of data. `config` is complete: it alone, with the data, runs the same again.
+    """One recipe on one body of data. `config` is complete: config and data are enough to run the same evaluation again.
 
     `results` fits `report.Report`. `benchmark` is the address of the fixed part: recipe, data and settings, without the compared judges or
     models. Evaluations that share it are in one leaderboard.
@@ -75,7 +75,7 @@ class Evaluation(models.Model):
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
-    # of its jobs, in the line: since when they count as asked for, and among what the workspace has there
+    # of its jobs in the line: when they count as asked for, and their priority within the workspace
     asked_at = models.DateTimeField(default=timezone.now)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL, db_default=0)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -93,7 +93,7 @@ class Evaluation(models.Model):
         indexes = [
             models.Index(fields=["workspace", "-id"], name="evaluation_listing"),
             models.Index(fields=["workspace", "benchmark"], name="evaluation_benchmark"),
-            # for what a judge, a model or a run was tried in: see `webapp.lineage`
+            # finds the evaluations of a judge, a model or a run: see `webapp.lineage`
             GinIndex(fields=["config"], opclasses=["jsonb_path_ops"], name="evaluation_config", fastupdate=False),
         ]
 

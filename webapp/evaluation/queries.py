@@ -87,6 +87,6 @@ def count_cases(evaluation: Evaluation, tags: Sequence[str]) -> int:
 
 
 def examples(version: DatasetVersion) -> Iterator[Example]:
-    """The version's examples in its order; memory stays flat."""
+    """The version's examples in its order. Memory does not grow with their number."""
     for _, line in stream_canonical(version):
         yield Example.model_validate_json(line)

@@ -29,7 +29,7 @@ class EvaluationOut(Schema):
     name: str
     recipe: str
     state: str
-    problem: str = Field(description="Why it failed or was paused or, of one that is queued, what it waits for")
+    problem: str = Field(description="Why the evaluation failed or was paused; if it is queued, what it waits for")
     priority: Literal["low", "normal", "high"] = Field(
         description="Priority of its jobs among those of the workspace that wait in the line"
     )

@@ -60,7 +60,7 @@ def evaluations(
 def create(
     request: HttpRequest, payload: s.EvaluationIn, idempotency_key: IdempotencyKey = None
 ) -> Status[dict[str, Any]]:
-    """422 with every wrong field, before anything is queued."""
+    """Answers 422 with every wrong field before anything is queued."""
     membership = access.may_write(require(request))
     row = services.create(
         membership,
@@ -93,13 +93,13 @@ def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameI
     summary="Let its jobs start before or after the others that wait",
 )
 def priority(request: HttpRequest, evaluation_id: EvaluationId, payload: s.EvaluationPriorityIn) -> dict[str, Any]:
-    """The priority orders the workspace's work in the line. Work under way is not interrupted. 409 once it is over."""
+    """The priority orders the workspace's work in the line. Work under way is not interrupted. 409 if the evaluation is over."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     return serializers.evaluation(services.prioritise(membership, row, Priority[payload.priority.upper()]))
 
 
-@router.delete("/evaluations/{int:evaluation_id}", response={204: None}, summary="Delete one that is over")
+@router.delete("/evaluations/{int:evaluation_id}", response={204: None}, summary="Delete an evaluation that is over")
 def delete(request: HttpRequest, evaluation_id: EvaluationId) -> Status[None]:
     membership = require(request)
     services.delete(membership, access.evaluation_write(membership, evaluation_id))

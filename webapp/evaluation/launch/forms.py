@@ -78,7 +78,7 @@ class EvaluationForm:
     def posted(
         cls, membership: Membership, recipe: str, post: Mapping[str, str], rerun_of: Evaluation | None = None
     ) -> "EvaluationForm":
-        """The form as typed, changed by the pressed button: one list item more or less."""
+        """The form as typed, with the change of the pressed button: a list item is added or removed."""
         form = cls(membership, RECIPES[recipe], rerun_of=rerun_of)
         form.name, form.key = post.get("name", ""), post.get("key", "")[:64] or form.key
         form.dataset, form.recording = post.get("dataset", ""), post.get("recording", "")
@@ -95,7 +95,7 @@ class EvaluationForm:
         base = self.rerun_of.config if self.rerun_of else None
         drawn = self.tree.draw(self.raw, self.problems, base)
         drawn.title = "Settings"
-        last = ("resources", "budget")  # what is used and spent comes after what is asked
+        last = ("resources", "budget")  # resources and budget come after the other settings
         drawn.groups.sort(key=lambda group: last.index(group.path) if group.path in last else -1)
         return sources.fill(self.membership.workspace_id, drawn)
 
@@ -130,7 +130,7 @@ class EvaluationForm:
         return {path: message for path, message in self.problems.items() if path not in shown}
 
     def check(self) -> bool:
-        """Fills `problems`; True if it could be started as it stands."""
+        """Fills `problems`. True if the evaluation could be started with these values."""
         try:
             services.plan(self.membership, self.recipe.name, self.raw, self._version(), self._recording())
         except ConfigInvalid as error:
@@ -143,7 +143,7 @@ class EvaluationForm:
             return None
         try:
             return self._create()
-        except once.KeyReused:  # the browser went back to a form that has started one, and it was changed
+        except once.KeyReused:  # somebody went back to a form that had started one, and changed it
             self.key = uuid4().hex
             return self._create()
         except Invalid as error:

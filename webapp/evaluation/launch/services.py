@@ -59,7 +59,7 @@ def create(
     key: once.Key | None = None,
     asked_at: datetime | None = None,
 ) -> Evaluation:
-    """Makes a queued evaluation, and freezes the version that it reads. The same `key` makes only one.
+    """Makes a queued evaluation, and freezes the version that it reads. A `key` makes only one evaluation.
 
     Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`, KeyReused.
     """
@@ -136,12 +136,13 @@ def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None,
 
 
 def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
-    """Pauses, resumes (`queued`) or cancels. Asking for its present state changes nothing; Conflict if that state cannot be reached."""
+    """Pauses, resumes (`queued`) or cancels. A request for its present state changes nothing. Raises Conflict if the state cannot be
+    reached."""
     if to not in MOVES:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
     with transaction.atomic():
         if to != State.QUEUED:
-            line.lock()  # it locks several jobs, and so does the line, in an order of its own
+            line.lock()  # both this and the line lock several jobs, each in another order
         fields: dict[str, Any] = {"state": to, "seen_at": timezone.now()}
         fields |= {"problem": ""} if to == State.QUEUED else {}
         fields |= {"ended_at": timezone.now()} if to == State.CANCELLED else {"ended_at": None}
@@ -164,14 +165,15 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
 
 
 def prioritise(membership: Membership, evaluation: Evaluation, priority: Priority) -> Evaluation:
-    """Sets the priority of its jobs among the workspace's work in the line. The same again changes nothing; Conflict once it is over."""
+    """Sets the priority of its jobs among the workspace's work in the line. The same priority again changes nothing. Raises Conflict if the
+    evaluation is over."""
     with transaction.atomic():
         open_rows = Evaluation.objects.filter(pk=evaluation.pk).exclude(state__in=OVER)
         if open_rows.exclude(priority=priority).update(priority=priority):
             told = priority.label.lower()
             audit.record(membership, membership.user, "evaluation.priority", evaluation, priority=told)
         elif not open_rows.exists():
-            raise Conflict("It is over, and waits for nothing.", code="over")
+            raise Conflict("The evaluation is over, so it waits for nothing.", code="over")
     evaluation.refresh_from_db(fields=["priority"])
     answering.prioritise(evaluation, membership.user)
     return evaluation
@@ -179,7 +181,7 @@ def prioritise(membership: Membership, evaluation: Evaluation, priority: Priorit
 
 @transaction.atomic
 def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluation:
-    """Renames it. Raises Invalid at `name`."""
+    """Renames the evaluation. Raises Invalid at `name`."""
     evaluation.name = usable_name(name)
     evaluation.save(update_fields=["name"])
     audit.record(membership, membership.user, "evaluation.renamed", evaluation, name=evaluation.name)
@@ -188,7 +190,7 @@ def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluat
 
 @transaction.atomic
 def delete(membership: Membership, evaluation: Evaluation) -> None:
-    """Removes it with its cases; verdicts stay in their store. Conflict while it is under way."""
+    """Removes the evaluation with its cases. Verdicts stay in their store. Raises Conflict while it is under way."""
     if not Evaluation.objects.select_for_update().filter(pk=evaluation.pk, state__in=OVER).exists():
         raise Conflict("The evaluation is still under way. Cancel it first.", code="under_way")
     audit.record(membership, membership.user, "evaluation.deleted", evaluation, name=evaluation.name)

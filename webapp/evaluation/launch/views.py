@@ -1,4 +1,5 @@
-"""Pages on which evaluations are found, started, moved, named and deleted. Reading needs the role reviewer, changing anything researcher."""
+"""Pages on which evaluations are found, started, moved, named and deleted. Reading needs the role reviewer, changing anything
+researcher."""
 
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ def evaluations(request: HttpRequest) -> HttpResponseBase:
     )
     try:
         listed = page(found, request.GET.get("cursor"), PAGE)
-    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+    except Problem:  # the cursor is one of another list, or was cut or typed by hand: begin at the beginning
         return redirect("evaluations")
     headlines = queries.headlines([row.pk for row in listed.items])
     rest = request.GET.copy()
@@ -109,7 +110,7 @@ def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
         key, resample = request.POST.get("key", "")[:64] or None, request.POST.get("resample") == "1"
         again = services.rerun(membership, row, key, resample=resample)
     except (Problem, ConfigInvalid) as problem:
-        messages.error(request, f"It cannot be run again as it was: {problem}")
+        messages.error(request, f"This evaluation cannot be run again as it was: {problem}")
         return redirect("evaluation_config", evaluation_id)
     return redirect("evaluation", again.pk)
 
@@ -117,7 +118,7 @@ def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
 @member(access.WRITER)
 @require_POST
 def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Pauses, resumes or cancels. An old page shows the present state."""
+    """Pauses, resumes or cancels. If the page was old, it shows the present state."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     to, back = request.POST.get("to", ""), reverse("evaluation", args=[row.pk])

@@ -21,14 +21,14 @@ from ..recipes.base import Recipe
 
 State = Evaluation.State
 MAX_EVALUATIONS = 500
-Measured = tuple[dict[str, Any], Evaluation]  # an entry of the report and where it stands
-SAME = 9  # decimals that two scores share to be equal
+Measured = tuple[dict[str, Any], Evaluation]  # an entry of a report, and the evaluation with this report
+SAME = 9  # decimals: two scores are equal if they are the same when rounded to them
 
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One judge or model; of several measurements the newest counts. `place` None: without a number, or `unlike`, which says why the number
-    cannot be compared. `shared`: another row has the same place."""
+    """One judge or model. If it was measured several times, the newest measurement counts. `place` is None if there is no number, or if the
+    number cannot be compared; `unlike` then says why. `shared`: another row has the same place."""
 
     name: str
     cell: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What is known about a judge version on labels: the licence that it trains by.
+"""The licence of a judge version: what is known of how well it agrees with labels, before it is used in training.
 
 It comes from finished evaluations that asked exactly this version: judge audits (pairs), criterion audits (graded criteria) and, for judges
 that rate, reward benchmarks. No judge is asked again. If an older evaluation lacks a number, a worker computes it from its stored cases and
@@ -35,7 +35,7 @@ MEASURED_BY = {
 """The kind of a judge -> the evaluation that compares it with labels."""
 SHOWN = 3  # evaluations, the newest
 FEW = 30  # labels: below it an interval says little
-SECONDS = 30  # an answer is believed
+SECONDS = 30  # for which a licence is kept in the cache
 ASKED_S = 600  # a worker that has not answered by then is asked again
 NOT_STORED = "what this evaluation has stored does not say"
 ONE_LABEL = "each response has one label, so that people cannot be compared with each other"
@@ -183,7 +183,7 @@ MORE = {"kappa": "Kappa", "order_consistency": "Order consistency", "judge": "Wi
 
 
 def as_json(found: Licence) -> dict[str, Any]:
-    """As the API gives it."""
+    """The licence as the API gives it."""
     return {
         "version": found.version,
         "kind": found.kind,

@@ -1,4 +1,4 @@
-"""Recipes by name. Adding one touches its module and one line here; a big one is a package, or shares one with its kin."""
+"""Recipes by name. Adding one touches its module and one line here; a big recipe is a package, or shares a package with related ones."""
 
 from typing import Any
 

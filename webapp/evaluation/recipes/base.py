@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 
 class ClusterWaiting(Exception):
-    """The cluster is still working: nothing is held meanwhile, and the recipe starts again later."""
+    """The cluster is still working. No thread waits for it, and the recipe starts again later."""
 
 
 class NotMeasured(Exception):
@@ -44,12 +44,12 @@ class RecipeConfig(Section):
     """Base of every recipe's config. `tried` names the fields with what is compared: the other fields define the benchmark."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
-    draws: ClassVar[int] = 1  # that the recipe takes of one question itself
+    draws: ClassVar[int] = 1  # samples that the recipe itself takes of one question
     spared: ClassVar[tuple[str, ...]] = (
         "budget",
         "draw",
         "resources",
-    )  # belong neither to what is compared nor to the benchmark
+    )  # these belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
     draw: int = knob(0, "Another number asks judges again; earlier answers are kept", advanced=True, ge=0, le=1000)
@@ -148,7 +148,7 @@ class Rollout:
 class Writer(Section):
     """A model that answers: one of the registry, whose weights the cluster loads, or a chat endpoint."""
 
-    name: str = knob("", "What to call it in the report; empty: its own name", max_length=60)
+    name: str = knob("", "Its name in the report; empty: the name of the model or endpoint", max_length=60)
     model: int | None = knob(None, "A registered model that writes text", source="models:lm")
     endpoint: int | None = knob(None, "Or a model behind a chat endpoint", source="endpoints:chat")
 
@@ -236,7 +236,7 @@ class Context(Protocol):
     def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[WrittenText]]:
         """The answers of each writer to the prompts, sampled as the config says. Stored answers are used.
 
-        Raises Stopped, and ClusterWaiting while the cluster is at it.
+        Raises Stopped, and ClusterWaiting while the cluster is working.
         """
 
     def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:

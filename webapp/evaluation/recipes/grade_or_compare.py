@@ -155,7 +155,7 @@ def _coverage(data: CollectedLabels, found: Fused) -> list[tuple[str, r.Cell]]:
         ("People who graded", r.number(len(data.raters["grading"]), "count")),
         ("Ties, which rank nothing", r.count(ties, "tie")),
         ("With a side without grades", r.count(ungraded, "not graded", tone="warn" if ungraded else "")),
-        ("That no other comparison bears on", r.count(alone, "alone", tone="warn" if alone else "")),
+        ("With a response that no other comparison has", r.count(alone, "alone", tone="warn" if alone else "")),
         ("Without a choice", r.number(data.silent, "count")),
         *([("About other texts", r.number(data.elsewhere, "count"))] if data.elsewhere else []),
     ]
@@ -258,7 +258,7 @@ RECIPE = Recipe(
     name="grade_or_compare",
     title="Rubric or comparison",
     question="Should people grade by the rubric or compare responses next?",
-    summary="People graded and compared the same responses: weights of criteria that fit the comparisons, how well either ranks for a minute of their time.",
+    summary="People graded and compared the same responses: weights of criteria that fit the comparisons, how well each of the two ranks per minute of their time.",
     icon="git-compare",
     schema=GradeOrCompareConfig,
     run=run,

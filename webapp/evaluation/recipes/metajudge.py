@@ -40,7 +40,9 @@ class MetaJudgeConfig(RecipeConfig):
         None, "Another matcher, to see whether both give the same result", source="judges:reason_matcher"
     )
     decomposer: int | None = knob(
-        None, "Takes human rationales apart first; empty: reasons are used as they are stored", source="judges:reasons"
+        None,
+        "Splits human rationales into reasons first; empty: reasons are used as they are stored",
+        source="judges:reasons",
     )
     flaws: int | None = knob(None, "Tags what reasons rest on and their flaws", source="judges:flaws")
     min_reasons: int = knob(1, "Pairs with fewer human reasons are left out; the paper keeps 3 to 7", ge=1, le=50)
@@ -120,7 +122,7 @@ def _pairs(context: Context) -> tuple[list[tuple[FirstComparison, tuple[str, ...
 
 
 def _unlike(pair: FirstComparison, reasons: tuple[str, ...] | None) -> FoundCase:
-    why = "its rationale could not be taken apart" if reasons is None else f"{len(reasons)} human reasons"
+    why = "its rationale could not be split into reasons" if reasons is None else f"{len(reasons)} human reasons"
     return FoundCase({"example": pair.key, "a": pair.a.id, "b": pair.b.id}, {"left out": why}, [UNLIKE])
 
 

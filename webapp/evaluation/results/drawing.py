@@ -25,7 +25,7 @@ class Axis:
     high: float
     start: float
     end: float
-    marks: tuple[float, ...] = ()  # where the ticks stand; evenly where this is empty
+    marks: tuple[float, ...] = ()  # the places of ticks; if it is empty, they are spaced evenly
 
     def at(self, value: float) -> float:
         span = (self.high - self.low) or 1.0
@@ -42,7 +42,7 @@ def curve(block: Mapping[str, Any], link: Link | None = None) -> SafeString:
     if not points:
         return format_html('<p class="soft small">{}</p>', "There is no value to draw.")
     places = sorted({point["x"] for point in points})
-    if block.get("diagonal"):  # shares against shares: the whole square, or the diagonal means nothing
+    if block.get("diagonal"):  # both axes are shares: without the whole square, the diagonal means nothing
         x, y = Axis(0, 1, LEFT, WIDTH - RIGHT), Axis(0, 1, HEIGHT - BOTTOM, TOP)
         return _drawn(block, x, y, link)
     x = _axis(places, LEFT, WIDTH - RIGHT, pad=False)
@@ -78,7 +78,8 @@ def _with_intervals(points: list[Any]) -> list[float]:
 
 
 def _axis(values: list[float], start: float, end: float, *, pad: bool = True) -> Axis:
-    """With `pad` from one round number to another; without it from the first value to the last, one alone in the middle."""
+    """With `pad`, the axis goes from one round number to another. Without it, it goes from the first value to the last; a single value is
+    in the middle."""
     low, high = min(values), max(values)
     if not pad:
         return Axis(low, high, start, end) if high > low else Axis(low - 1, high + 1, start, end, (low,))

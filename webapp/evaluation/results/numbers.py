@@ -48,7 +48,7 @@ class Measured(Schema):
 @dataclass(frozen=True)
 class Section:
     """`title`: of the block; `{}` in it is a name, which is the `named` of its numbers. `across`: what is measured where the
-    columns name subjects and the rows groups; else the rows name what `rows` says and the columns measures. `measures`: titles
+    columns name subjects and the rows groups; otherwise the rows name what `rows` says, and the columns name measures. `measures`: titles
     of columns that are measures all the same. `groups`: the title of a column whose words are the group of its row."""
 
     name: str

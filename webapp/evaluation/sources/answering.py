@@ -138,7 +138,8 @@ def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None])
 
 
 def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
-    """The jobs of the evaluation that are not over, in the order in which the line locks what its workspace asked for at one time."""
+    """The jobs of the evaluation that are not over, in the order in which the line locks jobs that a workspace asked for at the same
+    time."""
     return evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)).order_by("pk")
 
 

@@ -41,10 +41,12 @@ def _dataset_problem(workspace_id: int, detail: str, dataset_id: int) -> str:
 SOURCES: dict[str, RowSource] = {"datasets": RowSource(_datasets, _dataset_problem)}
 # (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
 ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
-TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the same of what it sampled to learn from
+TRAINED: list[
+    Callable[[int, int, int | None], Iterator[Rollout]]
+] = []  # the same for the responses from which it learnt
 # (workspace id, run id, step) -> rho of each of those responses, in their order; raises NotMeasured
 NOVELTY: list[Callable[[int, int, int | None], list[float | None]]] = []
-# (workspace id, models, runs) -> the versions of datasets that these, and the models they begin with, have trained on
+# (workspace id, models, runs) -> the versions of datasets on which these, and the models they begin with, were trained
 TRAINED_ON: list[Callable[[int, Iterable[int], Iterable[int]], list[DatasetVersion]]] = []
 
 

@@ -30,7 +30,7 @@ GUIDELINES = (
     "Say for each criterion whether the answer meets it. A judge has graded the same answers, and your grades show how far it "
     "is right. You do not see its verdicts, so that you decide on your own."
 )
-ROOM = 30  # characters of a name for what distinguishes it
+ROOM = 30  # characters that a name keeps for what distinguishes it
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _begun(membership: Membership, evaluation: Evaluation, examples: list[Exampl
         kind="grading",
         dataset=version,
         overlap=overlap,
-        # one person's grade counts, and so does what people part on: the resolved judgements alone would leave out both
+        # a grade by one person counts, and so do criteria on which people differ: the resolved judgements would leave both out
         settings=kinds.Settings(publish="answers").model_dump(mode="json"),
         guidelines=GUIDELINES,
     )

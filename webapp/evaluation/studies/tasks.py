@@ -28,7 +28,8 @@ def make_tasks(
 ) -> Project:
     """A dataset of the examples behind the cases that carry all of `tags`, and an open project on it.
 
-    Of each example the responses that the cases are about stay; all of them if a comparison would have only one. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
+    Each example keeps the responses that the cases are about, or all of them if a comparison would have only one. Raises Invalid at `name`,
+    `kind`, `overlap`, `dataset` or
     `tag`, Conflict if the evaluation has no dataset.
     """
     version = evaluation.dataset_version
@@ -77,7 +78,7 @@ def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> tuple[dict[str, set[
 
 
 def _with(example: Example, brought: dict[str, Response]) -> Example:
-    """The example with the responses that cases bring; one of its own with the same id gives way."""
+    """The example with the responses that cases bring; they replace responses of its own with the same ids."""
     if not brought:
         return example
     kept = tuple(response for response in example.responses if response.id not in brought)

@@ -1,4 +1,4 @@
-"""What people press where they hand cases or rubrics to other people. It needs the role researcher."""
+"""The actions of pages that hand cases or rubrics to other people. They need the role researcher."""
 
 from uuid import uuid4
 

@@ -82,7 +82,7 @@ def amount(value: float | None, unit: str = "number") -> str:
         return DASH
     if unit == "share":
         return f"{value:.1%}"
-    if unit == "gap":  # of percentages: "%" would read as a share of the first of them
+    if unit == "gap":  # a difference of percentages: "%" would read as a share of the first one
         return f"{value * 100:+.1f} pp"
     if unit == "p":
         return f"{value:.3f}" if value >= LEAST_P else f"< {LEAST_P}"

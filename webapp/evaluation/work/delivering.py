@@ -1,4 +1,4 @@
-"""What models have generated becomes a version of a dataset, and how often they were right a probe beside one."""
+"""Makes a version of a dataset from what models generated, and a probe beside a version from how often they were right."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +17,9 @@ from ..recipes.policies.generate import SAMPLING
 
 
 def deliver(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
-    """Makes the version or the probes and says so in the report; what stands in the way is told there, and the report stays.
+    """Makes the version or the probes, and says so in the report. If something prevents it, the report says what, and is kept.
 
-    Either is made once, however often a worker comes here.
+    Each is made once, even if several workers come here.
     """
     if outcome.pass_rates and evaluation.dataset_version:
         outcome.report.made = _probed(evaluation, evaluation.dataset_version, outcome.pass_rates)

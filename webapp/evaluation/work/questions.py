@@ -38,7 +38,7 @@ class Questions:
     def asked(
         self, judge: str, href: str, inputs: Sequence[JudgeInput], answers: Iterable[JudgedQuestion], phase: str
     ) -> None:
-        """`href`: where all that the judge said stands, by state."""
+        """`href`: the address of all answers of the judge, by state."""
         self._href[judge] = href
         mine = self._answers.setdefault(judge, {})
         for place, each in enumerate(answers):

@@ -65,9 +65,9 @@ BATCH = 1_000
 
 
 def run(evaluation_id: int) -> float | None:
-    """The seconds after which to look again if the cluster is at it, and no thread is held meanwhile; else None.
+    """Returns the seconds after which to look again if the cluster is working, because no thread waits for it; else None.
 
-    Raises what is no fault of the evaluation (database away): it stays running and is taken up again.
+    Raises errors that the evaluation did not cause (the database is away): it stays running, and a worker takes it up again.
     """
     while True:
         with EVALUATION.claimed(evaluation_id) as evaluation:
@@ -75,19 +75,19 @@ def run(evaluation_id: int) -> float | None:
                 return None
             if _stands_in_line(evaluation) or _carry_out(evaluation):
                 return LOOK_AGAIN_S
-        # paused and resumed while we were leaving: the resumed one's worker found us at it and went away
+        # paused and resumed while we were leaving: the new worker saw that we had it, and went away
         if not Evaluation.objects.filter(id=evaluation_id, state=State.QUEUED).exists():
             return None
 
 
 def _stands_in_line(evaluation: Evaluation) -> bool:
-    """Whether nothing of it is under way, because its jobs wait for a place. Then it is queued, and says for what it waits."""
+    """Queues the evaluation if all its jobs wait in the line; it then says for what it waits. Returns whether it did."""
     if not _was_in_line(evaluation) and evaluation.state != State.RUNNING:
         return False
     why = answering.in_line(evaluation)
     if why is None:
         return False
-    # not one that a person has resumed meanwhile: it starts again
+    # not an evaluation that a person has resumed meanwhile: that one starts again
     ours = Q(state=State.RUNNING) | Q(state=State.QUEUED, problem=evaluation.problem or None)
     if (
         EVALUATION.held(evaluation)
@@ -101,12 +101,12 @@ def _stands_in_line(evaluation: Evaluation) -> bool:
 
 
 def _was_in_line(evaluation: Evaluation) -> bool:
-    """A queued one that says what it waits for: its worker wrote so. A person who begins or resumes it leaves that empty."""
+    """Whether it is queued and says for what it waits, as its worker wrote. If a person begins or resumes it, the text is empty."""
     return evaluation.state == State.QUEUED and bool(evaluation.problem)
 
 
 def _carry_out(evaluation: Evaluation) -> bool:
-    """Whether it waits for the cluster."""
+    """Carries the evaluation out. Returns whether it waits for the cluster."""
     work = RecipeWork(evaluation)
     try:
         work.begin()
@@ -120,7 +120,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
             return False
         _stands_in_line(evaluation)
         return True
-    except Stopped:  # how far it came, with what was on its way, is what there is to show
+    except Stopped:  # the page shows how far it came, with the answers that were on their way
         stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
         stopped.update(progress=evaluation.progress)
     except judges.Halted as halted:
@@ -130,14 +130,17 @@ def _carry_out(evaluation: Evaluation) -> bool:
     except (NothingToScore, LineProblem, ConfigInvalid, Problem) as problem:
         _fail(evaluation, str(problem))
     except Exception:
-        # a mistake of ours would otherwise be taken up again and again, for ever
+        # otherwise a worker would take it up again and meet the same mistake of ours, for ever
         logger.exception("evaluation %s failed", evaluation.pk)
-        _fail(evaluation, "An error happened on the server while it was scored; the server's log has the details.")
+        _fail(
+            evaluation,
+            "An error happened on the server while the evaluation was scored; the server's log has the details.",
+        )
     return False
 
 
 def _running(evaluation: Evaluation) -> QuerySet[Evaluation]:
-    """For an UPDATE of its worker: nothing if a person paused or ended it, or another worker has it."""
+    """The row, for an UPDATE by its worker; no row if a person paused or ended it, or if another worker has it."""
     return EVALUATION.held(evaluation).filter(state=State.RUNNING)
 
 
@@ -157,7 +160,7 @@ def _finish(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
     )
     if not moved:
         return
-    Case.objects.filter(evaluation=evaluation).delete()  # of a resumed one that had failed while it wrote them
+    Case.objects.filter(evaluation=evaluation).delete()  # left by an attempt that failed while it wrote them
     Case.objects.bulk_create(_rows(evaluation, outcome.cases), batch_size=BATCH)
     evaluation.state = State.FINISHED
     audit.record(
@@ -174,7 +177,7 @@ def _rows(evaluation: Evaluation, found: list[FoundCase]) -> Iterator[Case]:
 
 @transaction.atomic
 def _pause(evaluation: Evaluation, why: str) -> None:
-    """By itself: what was asked is kept, and resuming continues after it."""
+    """Pauses the evaluation without a person. Answers are kept, and a resumed evaluation continues after them."""
     told = (
         f"{why} Answers are kept, and judges are not asked for them again. Remove the cause and resume the evaluation, or run it "
         "again with other settings."
@@ -205,12 +208,12 @@ class RecipeWork:
         self.dataset = str(evaluation.dataset_version or "")
         self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
-        spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not start again
+        spent = evaluation.progress.get("spent", {})  # spent before a pause or a kill: the budget does not start again
         jobs = spent.get("jobs", {"tokens": 0, "money": "0"})
         self._spent_tokens = spent.get("tokens", 0) - jobs["tokens"]
         self._spent_money = Decimal(spent.get("money", "0")) - Decimal(jobs["money"])
         self._due = Throttle(TELL_EVERY_S)
-        # begun or resumed by a person, not looked at again
+        # whether a person has begun or resumed it; otherwise a worker looks at it again
         self._again = evaluation.state == State.QUEUED and not _was_in_line(evaluation)
 
     def begin(self) -> None:
@@ -289,7 +292,7 @@ class RecipeWork:
             answering.wait_for([job], self._show)
 
     def wait_for_jobs(self) -> None:
-        """Waits for the jobs that are under way, before the recipe is started again only to find that it must wait. Raises
+        """Waits for the jobs that are under way; otherwise the recipe would start again only to find that it must wait. Raises
         ClusterWaiting."""
         if not self._again:
             answering.wait_for(self.evaluation.jobs.all(), self._show)
@@ -299,8 +302,8 @@ class RecipeWork:
         return answering.name(self.evaluation.workspace_id, writer)
 
     def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[WrittenText]]:
-        """Jobs are started first, so that the cluster works while endpoints are asked. A worker that looks again asks no
-        endpoint before the jobs are done: who is behind an endpoint was asked when it began."""
+        """Jobs are started first, so that the cluster works while endpoints are asked. A worker that looks again asks no endpoint before
+        the jobs are done, because endpoints were asked when the evaluation began."""
         models = [each.model for each in writers if each.model is not None]
         jobs = answering.jobs(self.evaluation, models, self.config, self._again)
         if not self._again:
@@ -388,14 +391,14 @@ class RecipeWork:
         return judges.budget_left(config, self._spent_tokens + tokens, self._spent_money + money)
 
     def _stop(self) -> bool:
-        """Asked several times a second; looks once a second."""
+        """Whether to stop. It is called several times a second, and looks once a second."""
         if not self._due():
             return False
         services.tell(self.evaluation)
         return self.stopped()
 
     def _note(self, phase: str, done: int, total: int, words: str, budget: Budget | None) -> None:
-        """With a budget each batch is noted at once: who is killed must not spend it again."""
+        """With a budget, each batch is noted at once: a worker that is killed must not lead to the same spending again."""
         progress = {"phase": phase, "done": done, "total": total, "counts": words, **self._spent(budget)}
         self.evaluation.progress = progress
         if budget:
@@ -419,8 +422,8 @@ class RecipeWork:
         services.tell(self.evaluation)
 
     def left_waiting(self) -> bool:
-        """Whether somebody has ended it meanwhile. Resumed while a job was still stopping, it is resumed once more: that job goes
-        on only when it has stopped."""
+        """Whether somebody has ended it meanwhile. If it was resumed while a job was still stopping, it is resumed once more, because that
+        job goes on only when it has stopped."""
         if self.stopped():
             return True
         if self._again and self.evaluation.jobs.filter(state=WeightsJob.State.STOPPING).exists():
@@ -428,7 +431,7 @@ class RecipeWork:
         return False
 
     def stopped(self) -> bool:
-        """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who continue."""
+        """Whether the evaluation stopped; also the worker's sign of life. If it was resumed before we noticed the pause, we continue."""
         alive = EVALUATION.held(self.evaluation).update(
             state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress
         )

@@ -47,7 +47,7 @@ LEADS_TO = {
 }
 ALONE = "alone right"
 DISAGREE = "judges disagree"
-SEVERAL = "several raters"  # carried by what two people or more have judged
+SEVERAL = "several raters"  # the tag of what two people or more have judged
 PLACES = {"below": "below it", "within": "within it", "above": "above it", "undefined": "not known"}
 MOST_PEOPLE = 30
 VOTES = (1, 3, 5, 7, 9, 15, 31, 63)
@@ -98,7 +98,7 @@ def coverage(by_judge: Audits, pairs: int, left: Sequence[FoundCase]) -> list[tu
 
 
 def disagreement(saying: Mapping[str, Mapping[Any, object | None]]) -> set[Hashable]:
-    """The items on which two judges disagree. `saying[judge][item]`; None, no verdict, disagrees with nothing."""
+    """The items on which two judges disagree. `saying[judge][item]` is a verdict. None, no verdict, disagrees with nothing."""
     said: dict[Hashable, set[object]] = defaultdict(set)
     for verdicts in saying.values():
         for item, verdict in verdicts.items():
@@ -110,7 +110,7 @@ def disagreeing(by_judge: Audits) -> set[Hashable]:
     return disagreement({judge: {_key(each): _verdict(each) for each in rows} for judge, rows in by_judge.items()})
 
 
-PROTOCOLS = ("both", "mixed", "given", "swapped")  # the most telling first
+PROTOCOLS = ("both", "mixed", "given", "swapped")  # those that say more come first
 ASKED = {
     "both": "in both orders",
     "given": "once, in the given order",
@@ -213,7 +213,7 @@ def _right(each: "AuditedPair") -> bool:
 
 
 def _verdict(each: "AuditedPair") -> int | None:
-    """The verdict as one side: that of both orders, 0 if they differ; that of the given order if only it was asked."""
+    """The verdict as one side: that of both orders, or 0 if they differ; if only one order has a verdict, that verdict."""
     given, swapped = each.case.given, None if each.case.swapped is None else -each.case.swapped
     if given is None or swapped is None:
         return given if swapped is None else swapped
@@ -230,7 +230,7 @@ def named(raters: Iterable[Mapping[str, object]]) -> set[str]:
 
 
 def people(by_judge: Audits, named: Set[str]) -> Iterator[r.Table]:
-    """Is the judge within the human range? Only where pairs have two raters or more. `named` are listed one by one."""
+    """Whether the judge is within the human range, over pairs with two raters or more. `named` are listed one by one."""
     return human_tables(ranges(by_judge), "pairs", named)
 
 
@@ -271,8 +271,8 @@ def human_tables(found: Mapping[str, HumanRange], items: str, named: Set[str]) -
         return
     columns = ["Judge", "With a person", "Two people", "Difference", "In the human range?"]
     note = (
-        f"How often the judge says what a random rater says, and two random raters agree, on the same {items}: those with "
-        "a verdict of the judge and of two people or more. The judge is within the range where the difference may be 0."
+        f"How often the judge agrees with a random rater, and how often two random raters agree, on the same {items}: "
+        "those with a verdict of the judge and of two people or more. The judge is within the range if the difference may be 0."
     )
     yield r.table("As good as people are?", columns, rows, note)
     people = sorted({rater for each in found.values() for rater in each.raters if rater in named})
@@ -281,7 +281,9 @@ def human_tables(found: Mapping[str, HumanRange], items: str, named: Set[str]) -
             [r.text(rater, tag("rater", rater)), *[_of_rater(judge, each, rater) for judge, each in found.items()]]
             for rater in people
         ]
-        note = f"How often a person says what a random other one says, on the {items} that each judge has a verdict on."
+        note = (
+            f"How often a person agrees with a random other person, on the {items} on which each judge has a verdict."
+        )
         yield r.table("Each person with the others", ["Rater", *[f"Beside {judge}" for judge in found]], rows, note)
 
 
@@ -300,7 +302,7 @@ def slices(pair: FirstComparison) -> list[str]:
 
 
 def bias(by_judge: Audits) -> Iterator[r.Table]:
-    """Accuracy if the worse response is longer, or better formatted: surface that fools a judge."""
+    """Accuracy if the worse response is longer, or better formatted: whether the surface of a response misleads the judge."""
     for title, place in (("By length", 0), ("By format", 1)):
         found: dict[str, dict[str, Estimate]] = {}
         for judge, audited in sorted(by_judge.items()):

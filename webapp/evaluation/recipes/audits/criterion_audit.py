@@ -46,7 +46,7 @@ CELLS = (
 class GraderChoice(Section):
     version: int = knob(
         ...,
-        "Decides criteria one by one or all at once, at one of its versions",
+        "A judge that decides criteria one by one or all at once, at one of its versions",
         source="judges:criterion,checklist",
         ge=1,
     )
@@ -71,7 +71,7 @@ class AuditedCriterion:
     met: bool | None
     note: str
     verdicts: tuple[int, ...]
-    beside: list[str] = field(default_factory=list)  # the judge that alone is right, of this one and the best
+    beside: list[str] = field(default_factory=list)  # of this judge and the best one, the only one that is right
 
     @property
     def item(self) -> str:
@@ -270,7 +270,7 @@ def _by_criterion(judge: str, rows: Sequence[AuditedCriterion]) -> Iterator[r.Ta
         kappa = r.estimate(found.kappa, *mine, "wrong", unit="points")
         shown.append([r.text(text, *mine), *_cells(found, *mine), _accuracy(found, judge, mine[1]), kappa])
     columns = ["Criterion", *[words for words, _ in CELLS], "No verdict", "Agreement", "Kappa"]
-    note = "Those they part on most often come first." + _left_out(
+    note = "The criteria on which judge and people differ most often come first." + _left_out(
         len(order), "criteria, with as few or fewer of them,"
     )
     yield r.table(f"By criterion: {judge}", columns, shown, note)

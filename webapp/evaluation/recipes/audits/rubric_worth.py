@@ -17,7 +17,7 @@ from ... import report as r
 from ..base import Context, FoundCase, tag
 from ..pairs import FirstComparison, labelled
 
-BEST = 4  # of what a judge of rubrics gives
+BEST = 4  # the best score that a judge of rubrics gives
 BY = {"likert": "Rated by the rubric, item by item", "pointwise": "Rated as a whole, without a rubric"}
 Scores = dict[tuple[str, str], float]
 """(example, response) -> its score, 0 to 1; a response without a score is absent."""

@@ -41,7 +41,7 @@ MOST_CRITERIA = 60
 MOST_CHANGED = 20
 CHANGED = "Changed most"
 AGAINST = {"won": "won against", "tied": "tied with", "lost": "lost to", "no outcome": "no outcome with"}
-# of the first and of the second, by the side that is better
+# outcomes of the first and of the second, by the side that is better
 OUTCOMES = {-1: ("won", "lost"), 0: ("tied", "tied"), 1: ("lost", "won"), None: ("no outcome", "no outcome")}
 
 
@@ -156,8 +156,8 @@ def splits(by_model: Models, trained: Models) -> Iterator[r.Table]:
         for each in tables:
             each.rows.append([r.text("in training"), *cells])
             each.note += (
-                " In training: what a run sampled to learn from since its evaluation before, at most the newest 1,000 "
-                "responses, with its scaffold and temperature, and as the run scored it."
+                " In training: the responses that a run sampled to learn from since its previous evaluation, at most the "
+                "newest 1,000, with its scaffold and temperature, and with the run's scores."
             )
     yield from tables
 

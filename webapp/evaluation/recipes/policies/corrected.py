@@ -78,7 +78,7 @@ COLUMNS = [
         "mean of the prompts whose responses people have graded and of those that programs decide, each kind by its share of all "
         "prompts; without the judge",
     ),
-    ("By the judge", "mean of all prompts by the judge alone; an interval would not hold what the judge gets wrong"),
+    ("By the judge", "mean of all prompts by the judge alone; an interval would not cover the judge's errors"),
     (
         "Corrected",
         "the judge's mean of all prompts, moved by how far people and judge are apart where both have graded",
@@ -215,6 +215,6 @@ def _note(half_width: float, settled: int, places: Sequence[str]) -> str:
         "Each prompt counts once. The interval holds however wrong the judge is, if the graded prompts were drawn at random: "
         "those “to grade next” are. "
         f"The wanted interval is plus or minus {half_width:.1%}; from "
-        f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people part evenly counts half. {known}"
+        f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people are evenly split counts half. {known}"
         f"Grades were read from {', '.join(places) or 'no dataset'}."
     )

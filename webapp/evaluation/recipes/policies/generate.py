@@ -41,7 +41,9 @@ def run(context: Context) -> RecipeOutcome:
     found = dict(zip(names, context.written(writers, prompts), strict=True))
     answered, unanswered = sampled.parted(names, writers, found, prompts)
     policy.decide(context, answered)
-    report = policy.report(context, names, answered, {}, dict.fromkeys(names, "only runs remember what came before"))
+    report = policy.report(
+        context, names, answered, {}, dict.fromkeys(names, "only a run has the weights from before training")
+    )
     _add(report, names, answered, unanswered, found)
     cases = [*policy.cases(answered), *unanswered]
     origins = {name: context.writer_name(each) for name, each in zip(names, writers, strict=True)}
@@ -116,7 +118,7 @@ def _record(
 RECIPE = Recipe(
     name="generate",
     title="Generate responses",
-    question="What do models answer to a dataset's prompts, and how good is it?",
+    question="What do models answer to a dataset's prompts, and how good are the answers?",
     summary="Models of the registry or behind endpoints answer, sampled alike; rubric scores, pass@k and win rates follow, and the responses can become a dataset to annotate, judge or train on.",
     icon="list-plus",
     schema=GenerateConfig,

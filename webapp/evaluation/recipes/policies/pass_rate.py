@@ -1,4 +1,4 @@
-"""Pass rates: how often does a model solve each prompt? The difficulty that curricula and budgets go by."""
+"""Pass rates: how often does a model solve each prompt? Curricula and budgets use the rates as the difficulty."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ Counts = Mapping[str, tuple[int, int]]
 class PassRateConfig(SampledConfig):
     """Models that answer each prompt several times, sampled as training would sample them."""
 
-    samples: int = knob(8, "Answers to each prompt; more make each pass rate surer", ge=2, le=64)
+    samples: int = knob(8, "Answers to each prompt; with more answers, each pass rate is more precise", ge=2, le=64)
     temperature: float = knob(
         1.0, "Use the temperature of training, so that the rates are those that training has", ge=0, le=2
     )

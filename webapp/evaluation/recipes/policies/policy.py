@@ -228,7 +228,7 @@ def _answered(
                     )
         return
     for each in _of_run(context.rollouts(choice.run, choice.step), choice.title, f"{number}.", examples):
-        each.response, each.brought = f"sampled-{each.id}", True  # people can be asked about it, as of any other
+        each.response, each.brought = f"sampled-{each.id}", True  # people can be asked about it, as about any other
         yield each
 
 
@@ -326,7 +326,7 @@ def _case(each: ScoredAnswer) -> FoundCase:
     tags += [tag("domain", each.domain)] if each.domain else []
     tags += [tag("split", each.example.split)] if each.example and each.example.split else []
     tags += [*[tag("axis", name) for name in each.axes], *each.outcomes]
-    if sum(map(len, each.outcomes.values())) > 1:  # with a single other model it goes without saying
+    if sum(map(len, each.outcomes.values())) > 1:  # a single other model needs no name
         tags += [tag(words, other) for words, others in each.outcomes.items() for other in others]
     tags += [corrected.NEXT] if each.next else []
     tags += ["no score"] if each.value is None else ["partial"] if each.score and each.score.partial else []

@@ -40,7 +40,7 @@ class SampledConfig(RecipeConfig):
         seen: dict[str, set[object]] = {"name": set(), "model": set(), "endpoint": set()}
         for i, each in enumerate(self.writers):
             if (each.model is None) == (each.endpoint is None):
-                yield FieldProblem(f"writers.{i}.model", "choose a model or an endpoint, one of the two")
+                yield FieldProblem(f"writers.{i}.model", "choose either a model or an endpoint")
             for field, known in seen.items():
                 value = getattr(each, field)
                 if value and value in known:

@@ -18,8 +18,8 @@ LEVEL_HELP = {
     "hard": "the wrong response has the richer style",
 }
 PART_HELP = {
-    "tied accuracy": "every right response above every wrong one, where several are right",
-    "ref accuracy": "the same where one is right",
+    "tied accuracy": "every right response above every wrong one, if several are right",
+    "ref accuracy": "the same, if one is right",
     "preferred": "the gap to the wrong ones exceeds the gap among the right ones",
     "preferred hard": "and exceeds it in the prompt with one right response as well",
     "margin": "by how much, from -1 to 1",

@@ -141,7 +141,7 @@ def _by_rubrics(context: Context, seen: Sequence[SeenPair]) -> r.Curve:
     if not _samples(context):
         note = "The generator samples at temperature 0, so all its rubrics would be the same."
         return r.Curve(title, x, "accuracy", [{"name": "own rubrics", "points": []}], note)
-    # rubrics beyond the last point of the curve would be asked for nothing
+    # rubrics beyond the last point of the curve would not be used
     most = max(size for size in RUBRIC_SIZES if size <= context.config.sampled_rubrics)
     asked = [bench.JudgedPair(each.pair.key, each.pair.example.domain, each.label, None) for each in seen]
     votes: dict[str, list[int]] = {}

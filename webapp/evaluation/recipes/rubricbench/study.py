@@ -1,4 +1,4 @@
-"""Human study of rubrics (RubricBench, 2025): do people judge better by the human rubric or by the model's?"""
+"""A study of rubrics with people (RubricBench, 2025): do they judge better by the human rubric or by the model's?"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
