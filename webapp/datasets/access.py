@@ -35,7 +35,7 @@ def dataset_write(membership: Membership, dataset_id: int) -> Dataset:
 
 
 def version_read(membership: Membership, dataset_id: int, number: int | None = None) -> DatasetVersion:
-    """Version `number` of the dataset, without one the newest."""
+    """Version `number` of the dataset; without a number, the newest."""
     return _version(may_read(membership), dataset_id, number)
 
 

@@ -1,4 +1,4 @@
-"""Datasets renamed, archived and deleted. What depends on one keeps it, and is named."""
+"""Renames, archives and deletes datasets. A dataset on which something depends is kept, and the message names what depends on it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,9 +16,9 @@ from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob
 from .versions import writer
 from .versions.services import dataset_name
 
-NAMED = 5  # of each kind that depends on a dataset
+NAMED = 5  # dependents that are named, of each kind
 AT_ONCE = 5_000  # examples that a request deletes
-ROWS = (  # what goes with a dataset, in an order that the triggers allow
+ROWS = (  # rows that are deleted with a dataset, in an order that the triggers allow
     "DELETE FROM datasets_versionmember WHERE version_id IN (SELECT id FROM datasets_datasetversion WHERE dataset_id = %s)",
     "DELETE FROM datasets_wordhits WHERE dataset_id = %s",
     "DELETE FROM datasets_example WHERE dataset_id = %s",
@@ -54,7 +54,7 @@ def dependents(dataset: Dataset) -> list[Dependent]:
 
 
 def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
-    """Raises Invalid at `name`, Conflict while something is written into the dataset."""
+    """Renames the dataset. Raises Invalid at `name`, Conflict while something is written into the dataset."""
     name = dataset_name(name)
     before = dataset.name
     with writer.alone_or_conflict(dataset.workspace_id, before), transaction.atomic():
@@ -72,7 +72,7 @@ def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
 
 @transaction.atomic
 def archive(membership: Membership, dataset: Dataset, *, archived: bool) -> Dataset:
-    """Takes it off the lists, or puts it back. What depends on it continues. Asking twice changes nothing."""
+    """Takes the dataset off the lists, or puts it back. Rows that depend on it continue to work. The same again changes nothing."""
     rows = Dataset.objects.filter(pk=dataset.pk, archived_at__isnull=archived)
     if rows.update(archived_at=timezone.now() if archived else None):
         audit.record(membership, membership.user, "dataset.archived" if archived else "dataset.restored", dataset)
@@ -81,9 +81,9 @@ def archive(membership: Membership, dataset: Dataset, *, archived: bool) -> Data
 
 
 def delete(membership: Membership, dataset: Dataset) -> bool:
-    """With all its versions and examples: at once where these are few (True), else by a worker (False).
+    """Deletes the dataset with all its versions and examples: at once if they are few (True), otherwise by a worker (False).
 
-    Conflict names what depends on it, or says what is under way. Asked for twice, it is deleted once.
+    Raises Conflict, which names what depends on it or says what is under way. If this is called twice, it is deleted once.
     """
     if dataset.deleting_at:
         return False
@@ -92,7 +92,9 @@ def delete(membership: Membership, dataset: Dataset) -> bool:
         return True
     with writer.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
         _unneeded(dataset)
-        rows = Dataset.every.filter(pk=dataset.pk, deleting_at=None)  # of two requests at once one updates it
+        rows = Dataset.every.filter(
+            pk=dataset.pk, deleting_at=None
+        )  # if two requests come at once, one of them updates it
         if rows.update(deleting_at=timezone.now(), deleting_by=membership.user, delete_problem=""):
             audit.record(membership, membership.user, "dataset.deletion_asked", dataset, name=dataset.name)
             enqueue("workers.imports.delete_dataset", dataset.pk)
@@ -100,9 +102,9 @@ def delete(membership: Membership, dataset: Dataset) -> bool:
 
 
 def carry_out(dataset_id: int) -> None:
-    """Deletes a dataset that somebody has asked to delete; all of it or, where something needs it by now, nothing.
+    """Deletes a dataset that somebody has asked to delete: all of it or, if something depends on it by now, nothing.
 
-    Called twice at once, the second finds the first at work and leaves it to that.
+    If this is called twice at once, the second call finds the first one at work and does nothing.
     """
     with locks.alone(locks.Work.DELETE_DATASET, dataset_id) as ours:
         rows = Dataset.every.filter(pk=dataset_id, deleting_at__isnull=False)
@@ -116,7 +118,7 @@ def carry_out(dataset_id: int) -> None:
 
 
 def take_up_lost(quiet: timedelta) -> None:
-    """Asks again for what no worker has deleted for so long: its message or its worker got lost."""
+    """Asks again for datasets that no worker has deleted after a long time: the message or the worker was lost."""
     lost = Dataset.every.filter(silent("deleting_at", quiet))
     for dataset_id in lost.values_list("pk", flat=True):
         enqueue("workers.imports.delete_dataset", dataset_id)
@@ -134,7 +136,7 @@ def _delete(dataset: Dataset, where: Membership | Workspace, who: User | None) -
 
 
 def _unneeded(dataset: Dataset) -> None:
-    """Raises Conflict. Until the transaction ends nobody refers to its versions again."""
+    """Raises Conflict if something depends on the dataset. Until the transaction ends, nobody can refer to its versions."""
     Dataset.every.select_for_update().get(pk=dataset.pk)
     list(DatasetVersion.every.select_for_update().filter(dataset=dataset).values_list("pk"))
     _nothing_under_way(dataset)

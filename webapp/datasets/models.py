@@ -1,7 +1,7 @@
 """Datasets, their immutable examples, and the versions that list them.
 
-An example row never changes: its content is addressed by digest. A version is the list of examples it holds, so a new
-version that changes 3 of 100,000 rows adds 3 examples and 100,000 small membership rows.
+The row of an example never changes, and its content is addressed by digest. A version is a list of examples, so a new version that
+changes 3 of 100,000 rows adds 3 examples and 100,000 small membership rows.
 """
 
 import json
@@ -15,19 +15,19 @@ from trainer.contracts import Example as ExampleRecord
 
 from .bounds import MAX_LABEL
 
-NOT_IMPORTED = "not imported: "  # begins the names of such counts of an import
+NOT_IMPORTED = "not imported: "  # the beginning of the names of such counts of an import
 
 
 class Ready(models.Manager["Dataset"]):
-    """Without the datasets whose first import is still running."""
+    """The datasets without those whose first import is still running."""
 
     def get_queryset(self) -> "models.QuerySet[Dataset]":
         return super().get_queryset().filter(ready=True)
 
 
 class Dataset(models.Model):
-    """`heldout_share` splits examples that come without a split; None leaves them without one. `group_by` names the field
-    whose value is the group of examples that come without one: `domain`, `source` or `meta.NAME`; empty for none."""
+    """`heldout_share` splits examples that come without a split; None leaves them without one. `group_by` names the field whose value is
+    the group of examples that come without a group: `domain`, `source` or `meta.NAME`; empty for none."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="datasets")
     name = models.CharField(max_length=120)
@@ -35,12 +35,14 @@ class Dataset(models.Model):
     licence = models.CharField(max_length=120, blank=True)
     heldout_share = models.FloatField(null=True, blank=True)
     group_by = models.CharField(max_length=80, blank=True)
-    ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
+    ready = models.BooleanField(
+        default=True
+    )  # False until its first import has made a version; until then nobody sees it
     archived_at = models.DateTimeField(null=True, blank=True)  # no longer listed, and nothing is imported into it
     created_at = models.DateTimeField(auto_now_add=True)
-    deleting_at = models.DateTimeField(null=True, blank=True)  # a worker is to delete it, or does so right now
+    deleting_at = models.DateTimeField(null=True, blank=True)  # a worker deletes it, or will do so
     deleting_by = models.ForeignKey("accounts.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    delete_problem = models.TextField(blank=True, db_default="")  # why the worker left it as it was
+    delete_problem = models.TextField(blank=True, db_default="")  # why the worker did not delete it
 
     objects = Ready()
     every = models.Manager["Dataset"]()
@@ -53,16 +55,16 @@ class Dataset(models.Model):
 
 
 class Whole(models.Manager["DatasetVersion"]):
-    """Without the versions that are still filled: those have no digest yet."""
+    """The versions without those that are still being filled, which have no digest yet."""
 
     def get_queryset(self) -> "models.QuerySet[DatasetVersion]":
         return super().get_queryset().exclude(digest="")
 
 
 class DatasetVersion(models.Model):
-    """The list of examples under one number. It never changes: freezing only promises that it is kept.
+    """The list of examples under one number. It never changes. Freezing only promises that it is kept.
 
-    While an import fills it, `digest` is empty, and only `every` finds it.
+    While an import fills it, its `digest` is empty and only `every` finds it.
     """
 
     class State(models.TextChoices):
@@ -77,7 +79,7 @@ class DatasetVersion(models.Model):
     facets = models.JSONField(default=dict)  # {"domain": {value: n}, "source": ..., "verifier": ...}: the filters
     training = models.JSONField(
         null=True
-    )  # what recipes count, once somebody has asked; see `versions.training_counts`
+    )  # the counts of recipes, once somebody has asked; see `versions.training_counts`
     lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
@@ -89,7 +91,7 @@ class DatasetVersion(models.Model):
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
         indexes = [
             models.Index(fields=["dataset", "digest"], name="version_digest"),
-            # for what a version, a run or an evaluation became part of: see `webapp.lineage`
+            # finds what was made from a version, a run or an evaluation: see `webapp.lineage`
             GinIndex(fields=["lineage"], opclasses=["jsonb_path_ops"], name="version_lineage", fastupdate=False),
         ]
 
@@ -100,21 +102,21 @@ class DatasetVersion(models.Model):
 class Example(models.Model):
     """`canonical` is the text of `trainer.contracts.Example.canonical`; the other columns are derived from it.
 
-    The text is kept as it was digested rather than as jsonb, which would rewrite numbers and so change the digest.
+    The text is kept as it was digested, and not as jsonb, which would rewrite numbers and so change the digest.
     """
 
-    # two indexes of several columns begin with it; one of its own would only cost every import. That it is there is
-    # checked by a trigger, as with members
+    # two indexes of several columns begin with it; another index would only make imports slower. A trigger checks that the dataset
+    # exists, as with members
     dataset = models.ForeignKey(
         Dataset, on_delete=models.CASCADE, related_name="examples", db_index=False, db_constraint=False
     )
-    # both in the order of their bytes: an index of a million compares them twenty million times
+    # both are sorted by their bytes, because an index of a million rows compares them twenty million times
     key = models.CharField(max_length=MAX_LABEL, db_collation="C")
     digest = models.CharField(max_length=64, db_collation="C")
     canonical = models.TextField()
     excerpt = models.CharField(max_length=300)  # start of the last user message, for lists
     prompt_hash = models.BigIntegerField(default=0)  # see `prompt_hashes`: equal for prompts that count as one
-    group_hash = models.BigIntegerField(default=0)  # 0 without a group
+    group_hash = models.BigIntegerField(default=0)  # 0: no group
     split = models.CharField(max_length=8, blank=True)
     domain = models.CharField(max_length=MAX_LABEL, blank=True)
     source = models.CharField(max_length=MAX_LABEL, blank=True)
@@ -122,13 +124,13 @@ class Example(models.Model):
     verifiable_count = models.PositiveIntegerField(default=0)
     response_count = models.PositiveIntegerField(default=0)
     preference_count = models.PositiveIntegerField(default=0)
-    prompt_length = models.PositiveIntegerField(default=0)  # characters of all its messages
+    prompt_length = models.PositiveIntegerField(default=0)  # characters of all messages
     response_length = models.PositiveIntegerField(null=True)  # characters, mean over the responses
     length_ratio = models.FloatField(null=True)  # rejected over chosen answer of the judged pair
-    strength = models.FloatField(null=True)  # mean of its raters, -3 (the earlier response is better) to 3
+    strength = models.FloatField(null=True)  # mean of the raters, -3 (the earlier response is better) to 3
     agreement = models.FloatField(null=True)  # share of rater pairs on the same side
     pass_rate = models.FloatField(null=True)  # share of answers that were right, if the file says so
-    constraints = models.PositiveIntegerField(default=0)  # explicit ones found in the prompt
+    constraints = models.PositiveIntegerField(default=0)  # explicit constraints in the prompt
     marks = ArrayField(models.CharField(max_length=40), default=list)  # kind:hard, rejected:longer, ...
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -153,10 +155,10 @@ class Example(models.Model):
 
 
 class VersionMember(models.Model):
-    """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index.
+    """Example `example` is at `position` in version `version`. Paging walks the (version, position) index.
 
-    That every example is there is checked by triggers (see the migration), once for each statement that writes members
-    or deletes examples: a constraint would check every row on its own, which takes a fifth of an import's time.
+    Triggers check that every example exists (see the migration), once for each statement that writes members or deletes examples. A
+    constraint would check every row separately, which takes a fifth of an import's time.
     """
 
     pk = models.CompositePrimaryKey("version", "position")
@@ -178,15 +180,15 @@ class VersionMember(models.Model):
 
 
 class WordHits(models.Model):
-    """The examples that hold a word, as far as their ids lie in one block; see `index.postings`. `origin` is the version that was
-    filled with them, while an import may still take them back. The migration leaves its id without an index: nobody looks
-    there, and a million examples have more than a million such rows."""
+    """The examples with a word whose ids are in one block; see `index.postings`. `origin` is the version that was filled with them, while
+    an import may still remove them. The migration makes no index of the id, because nobody uses it, and a million examples have more than a
+    million such rows."""
 
     dataset = models.ForeignKey(
         Dataset, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )
     origin = models.PositiveBigIntegerField(default=0)
-    word = models.CharField(max_length=64, db_collation="C")  # whose order a search for a word's start can follow
+    word = models.CharField(max_length=64, db_collation="C")  # a search for the start of a word needs this order
     block = models.PositiveIntegerField()
     offsets = models.BinaryField()
 
@@ -202,9 +204,9 @@ class PackedColumn(models.Model):
 
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="packed")
     name = models.CharField(max_length=40)
-    kind = models.CharField(max_length=8)  # of the numbers, as numpy writes it
+    kind = models.CharField(max_length=8)  # the type of the numbers, as numpy writes it
     data = models.BinaryField()
-    values = models.JSONField(default=list)  # what the codes stand for
+    values = models.JSONField(default=list)  # the values of the codes
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "name"], name="one_column_per_name")]
@@ -214,8 +216,8 @@ class PackedColumn(models.Model):
 
 
 class LeakSearch(models.Model):
-    """What a search for prompts of `tried` found that are nearly the same as one that is trained on in `trained`; see
-    `near_leaks`. `side`: of the examples that were looked at, empty for all."""
+    """The result of a search for prompts of `tried` that are nearly the same as a prompt in train of `trained`; see `near_leaks`. `side` is
+    that of the compared examples; empty for all."""
 
     trained = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="+")
     tried = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="+")
@@ -232,20 +234,20 @@ class LeakSearch(models.Model):
 
 
 class Probe(models.Model):
-    """How often a model's answers to the prompts of `version` were right: of `tried` answers with a score `passed` reached
-    `threshold`. It stands beside the version, which never changes. Both columns hold one byte for each position.
+    """How often a model's answers to the prompts of `version` were right: of `tried` answers with a score, `passed` reached `threshold`. It
+    is stored beside the version, which never changes. Both columns have one byte for each position.
 
-    `evaluation` measured it, and `place` is the model's among those of that evaluation.
+    `evaluation` measured it, and `place` is the position of the model among those of the evaluation.
     """
 
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="probes")
     model = models.CharField(max_length=200)
-    evaluation = models.PositiveBigIntegerField()  # of an app above this one
+    evaluation = models.PositiveBigIntegerField()  # the id of a row in an app above this one
     place = models.PositiveSmallIntegerField()
-    samples = models.PositiveSmallIntegerField()  # answers that were asked for
+    samples = models.PositiveSmallIntegerField()  # requested answers
     threshold = models.FloatField()
     passed = models.BinaryField()
-    tried = models.BinaryField()  # 0: no answer has a score, and the pass rate is not known
+    tried = models.BinaryField()  # 0: no answer has a score, so the pass rate is not known
     made_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -287,7 +289,7 @@ class SavedView(models.Model):
 
 
 class CurationJob(models.Model):
-    """Work over a whole version, done by a worker: deriving a version, finding duplicates or idle criteria."""
+    """Work of a worker over a whole version, such as deriving a version, or finding duplicates or idle criteria."""
 
     class Kind(models.TextChoices):
         DERIVE = "derive", "Derive a version"
@@ -364,21 +366,21 @@ class ImportJob(models.Model):
     heldout_share = models.FloatField(null=True, blank=True)
     group_by = models.CharField(max_length=80, blank=True)
     keep_good = models.BooleanField(default=False)
-    # what a worker writes the file from, see `ingest.generated_files`: {"from": "run", "run": id, ...}; empty: somebody sent it
+    # the source from which a worker writes the file, see `ingest.generated_files`: {"from": "run", "run": id, ...}; empty: a file was sent
     origin = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    cancel_asked = models.BooleanField(default=False)  # the worker is to end it
+    cancel_asked = models.BooleanField(default=False)  # somebody asked the worker to end it
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)
-    taken = models.JSONField(default=dict)  # what is committed so far and where reading continues; see `taken.Taken`
+    taken = models.JSONField(default=dict)  # the committed part, and where reading continues; see `ingest.checkpoint`
     counts = models.JSONField(default=dict)
     overlaps = models.JSONField(
         default=dict
     )  # prompts that other datasets have on the other side; see `leaks.Overlaps`
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
     rejected_count = models.PositiveIntegerField(default=0)
-    # what rows said that examples cannot: {reason in words: rows}, and files of an archive that hold no examples
+    # parts of rows that examples cannot hold: {reason in words: rows}, and files of an archive without examples
     unsaid = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     unchanged = models.BooleanField(default=False)  # the content was there already; `version` is that version
     error = models.TextField(blank=True)

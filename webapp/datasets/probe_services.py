@@ -1,4 +1,4 @@
-"""Changes to probes: stored by who measured the pass rates, deleted by people."""
+"""Changes of probes: evaluations store them, people delete them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .models import DatasetVersion, Probe
 
 @dataclass(frozen=True)
 class MeasuredProbe:
-    """A probe as it was measured. `counts`: key of an example -> (answers that passed, answers with a score)."""
+    """The results of a probe. `counts`: key of an example -> (answers that passed, answers with a score)."""
 
     evaluation: int
     place: int
@@ -26,7 +26,7 @@ class MeasuredProbe:
 
 @transaction.atomic
 def store(version: DatasetVersion, who: User | None, measured: MeasuredProbe) -> Probe:
-    """The probe of this evaluation and place, which is stored once. Examples that nobody asked about have no pass rate."""
+    """The probe of this evaluation and place, which is stored only once. Examples about which nobody asked have no pass rate."""
     passed, tried = bytearray(version.counts.get("examples", 0)), bytearray(version.counts.get("examples", 0))
     for position, key in queries.keys(version):
         if counts := measured.counts.get(key):
@@ -52,6 +52,6 @@ def store(version: DatasetVersion, who: User | None, measured: MeasuredProbe) ->
 
 @transaction.atomic
 def delete(membership: Membership, probe: Probe) -> None:
-    """Filters that name it are refused from then on."""
+    """Deletes the probe. From then on, filters that name it are refused."""
     audit.record(membership, membership.user, "probe.deleted", probe, model=probe.model, evaluation=probe.evaluation)
     probe.delete()

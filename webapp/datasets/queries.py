@@ -1,4 +1,4 @@
-"""All reads of datasets. Lists cost the same number of queries for any length; pages walk an index."""
+"""All reads of datasets. A list takes the same number of queries for any length, and pages walk an index."""
 
 import json
 from collections import Counter
@@ -43,22 +43,21 @@ SHOWN_PROBLEMS = 20  # in progress messages; the job itself keeps the first 1,00
 
 @dataclass(frozen=True)
 class ExamplePage:
-    """`items` in the version's order; `next` is the cursor of what follows, None at the end."""
+    """`items` in the version's order. `next` is the cursor of the next page; None at the end."""
 
     items: list[VersionMember]
     next: str | None
 
 
 def offered(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
-    """What forms offer: versions of the datasets on the list, with their datasets, in no order; `keep`, which a form names
-    already, is among them even if its dataset was archived since."""
+    """The versions that forms offer: those of the datasets on the list, with their datasets, in no order. `keep`, which a form names
+    already, is included even if its dataset was archived since."""
     on_the_list = Q(dataset__archived_at=None) | Q(pk=keep.pk if keep else None)
     return DatasetVersion.objects.filter(on_the_list, dataset__workspace_id=workspace_id).select_related("dataset")
 
 
 def datasets(workspace_id: int, *, archived: bool = False) -> QuerySet[Dataset]:
-    """The workspace's datasets, or those that are archived, each with `latest`: a list of its newest version, or empty
-    before the first."""
+    """The workspace's datasets, or its archived ones, each with `latest`: a list with its newest version, empty if there is none."""
     newest = DatasetVersion.objects.order_by("dataset_id", "-number").distinct("dataset_id")
     rows = Dataset.objects.filter(workspace_id=workspace_id, archived_at__isnull=not archived)
     return rows.prefetch_related(Prefetch("versions", queryset=newest, to_attr="latest"))
@@ -69,7 +68,7 @@ def versions(dataset: Dataset) -> QuerySet[DatasetVersion]:
 
 
 def version_facts(version: DatasetVersion) -> dict[str, Any]:
-    """What a webhook tells of a version."""
+    """The facts about a version in a webhook."""
     dataset = version.dataset
     return {"dataset": dataset.pk, "name": dataset.name, "version": version.number, "digest": version.digest}
 
@@ -89,7 +88,7 @@ def examples(version: DatasetVersion, filters: Filters, cursor: str | None = Non
 
 
 def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[VersionMember]:
-    """The members at these positions, with the columns that lists show of their examples."""
+    """The members at these positions, with those columns of their examples that lists show."""
     listed = [f"example__{name}" for name in LISTED]
     found = VersionMember.objects.filter(version=version, position__in=positions).select_related("example")
     return found.only("position", "version_id", *listed).order_by("position")
@@ -104,8 +103,8 @@ def _position(cursor: str) -> int:
 
 @dataclass(frozen=True)
 class RemovalPreview:
-    """What a derivation would take away: `examples` are the first of those that go; `leaked` prompts and groups would
-    still stand on both sides of the split."""
+    """What a derivation would remove. `examples` are the first of the removed ones. `leaked` prompts and groups would still be on both
+    sides of the split."""
 
     kept: int
     removed: int
@@ -168,14 +167,14 @@ def appearances(example: Example) -> QuerySet[VersionMember]:
 
 
 def beside(member: VersionMember) -> dict[str, int]:
-    """{"before": id, "after": id} of the examples next to this one in its version, as far as there are any."""
+    """{"before": id, "after": id} of the neighbours of this example in its version, if it has them."""
     places = {member.position - 1: "before", member.position + 1: "after"}
     rows = VersionMember.objects.filter(version_id=member.version_id, position__in=places)
     return {places[position]: example_id for position, example_id in rows.values_list("position", "example_id")}
 
 
 def other_contents(example: Example) -> list[Example]:
-    """What else stood, or stands, under this key in the dataset's versions, newest first."""
+    """The other examples with this key in the dataset's versions, newest first."""
     rows = Example.objects.filter(dataset_id=example.dataset_id, key=example.key).exclude(pk=example.pk)
     return list(rows.only("id", "created_at").order_by("-id")[:20])
 
@@ -183,8 +182,8 @@ def other_contents(example: Example) -> list[Example]:
 def stream_canonical(
     version: DatasetVersion | int, after: int = -1, split: str | None = None
 ) -> Iterator[tuple[int, str]]:
-    """(position, canonical line) of every example behind `after`, in the version's order; memory stays flat. With `split`
-    only those of that side; an empty one for those without a side."""
+    """(position, canonical line) of every example after `after`, in the version's order. Memory does not grow with the version. With
+    `split`, only examples of that side; with an empty one, only those without a side."""
     version_id = version if isinstance(version, int) else version.pk
     members = VersionMember.objects.filter(version_id=version_id).order_by("position")
     if split is not None:
@@ -195,7 +194,7 @@ def stream_canonical(
 
 
 def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, ExampleRecord]:
-    """The examples of the version that have one of these keys, by key."""
+    """The examples of the version with one of these keys, by key."""
     found: dict[str, ExampleRecord] = {}
     wanted = iter(dict.fromkeys(keys))
     while batch := list(islice(wanted, STREAM_ROWS)):
@@ -209,12 +208,12 @@ def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, E
 
 
 def import_progress(job: ImportJob) -> dict[str, Any]:
-    """What the API and the socket tell of an import while it runs; the problems are the first few."""
+    """The progress of an import for the API and the socket, with the first few problems."""
     return {**import_facts(job), "rejected": job.rejected[:SHOWN_PROBLEMS]}
 
 
 def import_facts(job: ImportJob) -> dict[str, Any]:
-    """The same without problems: of an import in a list they are not read."""
+    """The same without the problems, which are not read for an import in a list."""
     version = job.version
     return {
         "id": job.pk,
@@ -242,7 +241,7 @@ def import_facts(job: ImportJob) -> dict[str, Any]:
 
 
 class ImportUse(NamedTuple):
-    """Imports that are under way, and bytes of the files of these and of those whose version is still there."""
+    """The number of imports that are under way, and the bytes of their files and of the files whose version still exists."""
 
     waiting: int
     bytes: int
@@ -253,7 +252,7 @@ def import_use(workspace_id: int) -> ImportUse:
 
 
 def import_uses(workspace_ids: Sequence[int]) -> dict[int, ImportUse]:
-    """{workspace id: what its imports use}, of those that have any."""
+    """{workspace id: the use of its imports}, for workspaces with imports."""
     waiting = Q(state__in=OPEN)
     rows = ImportJob.objects.filter(workspace_id__in=workspace_ids).values_list("workspace_id")
     kept = waiting | Q(version__isnull=False, unchanged=False)
@@ -262,7 +261,7 @@ def import_uses(workspace_ids: Sequence[int]) -> dict[int, ImportUse]:
 
 
 def import_report(job: ImportJob) -> dict[str, Any]:
-    """The outcome of an import in full: what the command prints and the API answers."""
+    """The full outcome of an import, which the command prints and the API answers."""
     version = job.version
     return {
         "id": version and version.dataset_id,
@@ -282,12 +281,12 @@ def import_report(job: ImportJob) -> dict[str, Any]:
 
 
 def never_begun(name: str, format: str, error: str) -> dict[str, Any]:
-    """The same of an import that was refused before there was a job."""
+    """The same for an import that was refused before there was a job."""
     return import_report(ImportJob(dataset_name=name, format=format, error=error))
 
 
 def not_imported(version: DatasetVersion) -> dict[str, int]:
-    """{what traces held that an example has no place for: how many times}, of a whole version."""
+    """{part of traces for which an example has no place: how many times}, for a whole version."""
     found: Counter[str] = Counter()
     examples = Example.objects.filter(memberships__version=version, canonical__contains=f'"{PARTS_MISSING}"')
     for canonical in examples.values_list("canonical", flat=True).iterator():
@@ -296,7 +295,7 @@ def not_imported(version: DatasetVersion) -> dict[str, int]:
 
 
 def version_of(workspace_id: int, id: int | None, name: str | None, number: int | None) -> DatasetVersion | None:
-    """The version with this number, else the newest, of the workspace's dataset with this id, else with this name."""
+    """The version with this number, or the newest, of the workspace's dataset with this id or, without an id, with this name."""
     if id is None and not name:
         return None
     which = {"dataset__name": name} if id is None else {"dataset_id": id}

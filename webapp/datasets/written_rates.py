@@ -1,4 +1,4 @@
-"""Pass rates written into a version's examples (`meta.pass_rate`), where runs read them: hints, stages, orders."""
+"""Writes pass rates into a version's examples (`meta.pass_rate`), where runs read them: hints, stages, orders."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ from .models import DatasetVersion, Probe
 from .versions import services
 
 MOST = 50_000
-"""Examples that a request may write."""
+"""The most examples that a request may write."""
 
 
 def write(membership: Membership, version: DatasetVersion, found: Sequence[Probe]) -> DatasetVersion:
-    """The next version, whose examples have the pass rate of these probes together: all answers that passed over all that have
-    a score. One that none of them knows keeps what it has. Raises Invalid."""
+    """Makes the next version, whose examples have the pass rate of these probes together: all answers that passed, divided by all answers
+    with a score. An example that no probe knows keeps its value. Raises Invalid."""
     total = version.counts.get("examples", 0)
     if not found:
         raise Invalid("There is nothing to write.", {"probes": "name at least one"})
@@ -37,7 +37,7 @@ def write(membership: Membership, version: DatasetVersion, found: Sequence[Probe
 
 
 def _together(version: DatasetVersion, found: Sequence[Probe]) -> dict[int, float]:
-    """By position."""
+    """The pass rates by position."""
     counts = [probes.of_probe(version, probe).counts() for probe in found]
     passed, tried = (np.sum([each[which] for each in counts], axis=0) for which in (0, 1))
     return {int(place): float(passed[place] / tried[place]) for place in np.flatnonzero(tried)}

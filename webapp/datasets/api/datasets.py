@@ -51,7 +51,7 @@ class DatasetOut(Schema):
     group_by: str
     archived_at: datetime | None
     deleting_at: datetime | None = Field(description="When a worker began to delete it")
-    delete_problem: str = Field(description="Why a worker could not delete it; else empty")
+    delete_problem: str = Field(description="Why a worker could not delete it; empty if nothing is wrong")
     created_at: datetime
     latest: VersionOut | None
 
@@ -98,7 +98,7 @@ class ImportOut(Schema):
     counts: dict[str, int]
     overlaps: dict[str, Any] = Field(description="Prompts that other datasets have on the other side of the split")
     unsaid: dict[str, int] = Field(
-        description="What files of another tool say and examples cannot hold, in words, each with its number of rows"
+        description="Parts of another tool's files that examples cannot hold, in words, each with its number of rows"
     )
     rejected_count: int
     rejected: list[dict[str, Any]]
@@ -131,7 +131,7 @@ class PreviewForm(Schema):
     name: str = Field(
         "",
         max_length=120,
-        description="The dataset that it is for: its sides of the split stay, and it is compared with other datasets",
+        description="The dataset that gets the version: its sides of the split stay, and it is compared with other datasets",
     )
     heldout_share: float | None = Field(None, ge=0, le=1)
     group_by: str = ""
@@ -275,7 +275,7 @@ def rename(request: HttpRequest, dataset_id: Id, payload: DatasetNameIn) -> Data
     return housekeeping.rename(membership, access.dataset_write(membership, dataset_id), payload.name)
 
 
-@router.post("/datasets/{int:dataset_id}/archive", response=DatasetOut, summary="Take a dataset off the lists")
+@router.post("/datasets/{int:dataset_id}/archive", response=DatasetOut, summary="Archive a dataset")
 def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> Dataset:
     """Rows that depend on the dataset keep working; nothing is imported into it until it is restored."""
     membership = require(request, Role.RESEARCHER)

@@ -163,7 +163,9 @@ def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[E
     return {"count": narrowing.count(version, filters.as_filters())}
 
 
-@router.get(VERSION + "/histograms", response=HistogramsOut, summary="How lengths, ratios, criteria, ... are spread")
+@router.get(
+    VERSION + "/histograms", response=HistogramsOut, summary="Histograms of lengths, ratios, criteria and so on"
+)
 def histograms(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     """Each column is narrowed by all filters except its own. A bar's `range` is the filter that selects it."""
     version = access.version_read(require(request), dataset_id, number)
@@ -183,7 +185,7 @@ def save_view(request: HttpRequest, dataset_id: Id, payload: ViewIn) -> Status[S
     return Status(201, services.save_view(membership, dataset, payload.name, parse(payload.filters)))
 
 
-@router.delete("/views/{int:view_id}", response={204: None}, summary="Forget a saved view")
+@router.delete("/views/{int:view_id}", response={204: None}, summary="Delete a saved view")
 def delete_view(request: HttpRequest, view_id: Id) -> Status[None]:
     membership = require(request, Role.REVIEWER)
     services.delete_view(membership, access.view_write(membership, view_id))

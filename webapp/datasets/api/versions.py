@@ -64,7 +64,7 @@ class DeriveIn(Schema):
 class PreviewOut(Schema):
     kept: int
     removed: int
-    leaked: int = Field(description="Prompts and groups that would still stand on both sides of the split")
+    leaked: int = Field(description="Prompts and groups that would still be on both sides of the split")
     exact: bool
     examples: list[dict[str, Any]]
 
@@ -210,14 +210,18 @@ def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Quer
     return {"items": leaks.leaks(ids), "near": alike, "searched": leaks.looked_for(ids), "next": None}
 
 
-@router.put(VERSION + "/tags/{name}", response={200: dict[str, Any]}, summary="Name this version; a tag moves here")
+@router.put(
+    VERSION + "/tags/{name}",
+    response={200: dict[str, Any]},
+    summary="Tag this version; a tag on another version moves here",
+)
 def tag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> dict[str, Any]:
     membership = require(request, Role.RESEARCHER)
     made = datasets.tag(membership, access.version_write(membership, dataset_id, number), name)
     return {"name": made.name, "version": number}
 
 
-@router.delete(VERSION + "/tags/{name}", response={204: None}, summary="Take a tag away")
+@router.delete(VERSION + "/tags/{name}", response={204: None}, summary="Remove a tag")
 def untag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> Status[None]:
     membership = require(request, Role.RESEARCHER)
     datasets.untag(membership, access.version_write(membership, dataset_id, number), name)

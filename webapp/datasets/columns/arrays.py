@@ -17,7 +17,7 @@ WHOLE = ("criteria_count", "preference_count", "response_count", "prompt_length"
 HASHES = ("prompt_hash", "group_hash")
 REAL = ("response_length", "length_ratio", "strength", "agreement", "pass_rate")
 NAMES = (*CODED, *WHOLE, *REAL, *HASHES)
-packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the values of COLUMNS
+packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # takes these from the values of COLUMNS
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from trainer.contracts import Example, Preference
 from .prompt_hashes import Hashes, hashes
 
 EXCERPT = 300
-LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
-SURER = 2  # boosters minus hedges by which one answer sounds more confident than the other
+LONGER = 1.5  # times: a rejected answer that is longer by this has the richer surface (RubricBench)
+SURER = 2  # an answer sounds more confident if its boosters minus hedges are this many more
 MARKUP = re.compile(r"\n(?:[-*] |[12]\. |[#|])|\*\*|```")
 BOOSTERS = ("definitely", "certainly", "absolutely", "obviously", "clearly", "undoubtedly")
 HEDGES = ("might", "maybe", "perhaps", "possibly", "not sure", "i think")
@@ -24,7 +24,7 @@ CONSTRAINTS = (
     *("without", "avoid", "only ", "include", " words", "sentence", "paragraph", "bullet", "format", "limit"),
     *("必须", "不要", "至少", "最多", "不超过", "恰好"),
 )
-READ = 4_000  # characters of a text that tone and constraints are looked for in
+READ = 4_000  # characters of a text that are searched for tone and constraints
 LABEL = "varchar"  # a text that many examples share
 # column of datasets_example and of the staging table -> its type there, in the order of `columns`
 COLUMNS = {
@@ -54,8 +54,8 @@ COLUMNS = {
 
 
 class Signs(NamedTuple):
-    """What may be found in the texts of an example: if one is False, a search for it finds nothing. One search over the texts of many
-    examples gives this (see `prefilter`)."""
+    """Signs of what the texts of an example may hold. If a sign is False, a search for it would find nothing. One search over the texts of
+    many examples gives the signs (see `prefilter`)."""
 
     markup: bool = True
     tone: bool = True
@@ -103,7 +103,7 @@ def columns(
 
 
 def _asked(example: Example) -> str:
-    """The last message of the user; without one, the last message of all."""
+    """The last message of the user; if there is none, the last message."""
     return next((m.content for m in reversed(example.prompt) if m.role == "user"), example.prompt[-1].content)
 
 
@@ -130,7 +130,7 @@ class MeanVerdict(NamedTuple):
 
 
 def judged(example: Example) -> MeanVerdict | None:
-    """The mean verdict on the first pair that anybody compared; None without one."""
+    """The mean verdict on the first pair that anybody compared; None if there is no such pair."""
     if not example.preferences:
         return None
     place = [response.id for response in example.responses].index
@@ -225,6 +225,6 @@ def markup(text: str) -> int:
 
 
 def confidence(text: str) -> int:
-    """Boosters minus hedges, by a short English word list: a text that sounds sure, right or wrong."""
+    """Boosters minus hedges, by a short English word list. A text that sounds sure may be right or wrong."""
     text = text[:READ].lower()
     return sum(map(text.count, BOOSTERS)) - sum(map(text.count, HEDGES))

@@ -38,7 +38,7 @@ RANGES = {
     "pass_rate": ("pass_rate", "pass rate", False),
     "constraints": ("constraints", "constraints", True),
 }
-HARD_CONSTRAINTS = 3  # explicit constraints from which a prompt counts as complex
+HARD_CONSTRAINTS = 3  # a prompt with this many explicit constraints counts as complex
 HARD_SURFACE = ("rejected:longer", "rejected:formatted", "rejected:confident")
 HARD = {
     "any": f"{HARD_CONSTRAINTS} or more constraints, or a worse answer with the richer surface",
@@ -71,10 +71,10 @@ class Filters:
     verifier: str = ""
     rubric: bool | None = None
     preferences: bool | None = None
-    label: str = ""  # which of the judged pair, as the responses stand in the example
+    label: str = ""  # the better one of the judged pair, in the order of the example's responses
     kind: str = ""
     slice: str = ""
-    hard: str = ""  # any or all of RubricBench's curation rules that need no reader
+    hard: str = ""  # any or all of RubricBench's curation rules that a program can check
     prompt_length: Range | None = None
     length: Range | None = None
     ratio: Range | None = None
@@ -83,12 +83,12 @@ class Filters:
     agreement: Range | None = None
     pass_rate: Range | None = None
     reach: str = ""  # how many of the answers pass
-    probe: int | None = None  # whose pass rates these two are about; without one those that the file gives
+    probe: int | None = None  # the probe of these pass rates; None: the rates that the file gives
     constraints: Range | None = None
 
     @property
     def narrow(self) -> bool:
-        """Whether a filter is set; a probe alone leaves out nothing."""
+        """Whether a filter is set; a probe by itself leaves out nothing."""
         return replace(self, probe=None) != Filters()
 
 

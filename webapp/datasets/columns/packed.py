@@ -1,8 +1,8 @@
 """The small columns of a version, packed: a million examples are narrowed and counted in milliseconds.
 
 A version never changes, so its columns are packed once, when it is made, in the order of its positions. The database keeps them as bytes; a
-process that asks keeps the latest ones in memory. Postgres would have to read the wide rows, or keep an index for every filter and still
-sort.
+process that reads them keeps the latest ones in memory. Postgres would have to read the wide rows, or keep an index for every filter and
+still sort.
 """
 
 from collections import OrderedDict
@@ -40,7 +40,7 @@ def pack(version_id: int) -> None:
 
 
 class Packer:
-    """Packs columns of rows as they come, in the order of their positions."""
+    """Packs the columns of rows, which must come in the order of their positions."""
 
     def __init__(self) -> None:
         self._books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
@@ -240,7 +240,7 @@ def _label(strength: Array, label: str) -> Mask:
 
 
 def within(values: Array, ends: Range, whole: bool) -> Mask:
-    """The values in the range; a missing value is in none."""
+    """The values in the range; a missing value is in no range."""
     low, high = ends
     kept = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if low is not None:

@@ -1,4 +1,4 @@
-"""Which examples ask the same thing: 64-bit hashes of the normalised prompt and of the named group.
+"""Finds examples that ask the same: 64-bit hashes of the normalised prompt and of the named group.
 
 Two prompts count as one if their messages have the same roles and the same text, without regard to case, white space and Unicode form.
 Other differences (a comma, a number) make another prompt: `3 + 4` is not `3 - 4`.
@@ -22,7 +22,7 @@ class Hashes(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """What the side is drawn for: the group, else the prompt."""
+        """The hash for which the side is drawn: that of the group or, without one, of the prompt."""
         return self.group or self.prompt
 
 

@@ -1,7 +1,7 @@
 """Work over whole versions: derive the next one, find duplicates and leaks, check rubrics, find criteria that decide nothing,
 select what is worth training on.
 
-Each job only looks, and leaves findings; `derive` is the one that makes a version, of filters or of findings.
+Each job only searches, and stores findings. Only `derive` makes a version, by filters or by findings.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ from ..formats.grades import Votes, graded
 from ..models import CurationJob
 from .progress import CurationReport
 
-FEWEST = 2  # responses that must be there before a criterion can be called idle
+FEWEST = 2  # at least this many responses, or a criterion cannot be called idle
 
 
 def params(given: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The next version: the examples that filters leave, or without those that a curation job found."""
+"""Makes the next version: the examples that filters leave, or the version without those that a curation job found."""
 
 import numpy as np
 from django.db import connection, transaction
@@ -17,7 +17,7 @@ from .progress import CURATION, CurationReport
 def run(job: CurationJob, report: CurationReport) -> None:
     """Makes the version. Raises Invalid when nothing would change or nothing would be left."""
     if job.made_id:
-        return  # by a worker that died right behind it
+        return  # made by a worker that died directly afterwards
     version, params = job.version, job.params
     source = CurationJob.objects.filter(pk=params["job"]).first() if params.get("job") else None
     gone = narrowing.removed(version, parse(params["filters"]), params["keep"], source)

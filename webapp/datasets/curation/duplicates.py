@@ -1,6 +1,6 @@
 """Exact and near duplicates by MinHash (Broder, 1997), in bounded memory.
 
-An example goes when an earlier one that stays is as similar as asked: the Jaccard index of their three-word shingles,
+An example is removed if an earlier one that stays is at least as similar as requested: the Jaccard index of their three-word shingles,
 estimated from signatures. Candidates are found by banding (Indyk and Motwani, 1998); the bands are sorted arrays rather
 than hash tables of Python objects, so that a million examples need 64 signature words each and little else.
 """
@@ -24,7 +24,7 @@ WORDS = 64  # of a signature: the estimate's standard error is at most 1/16
 BAND = 4  # words that must all agree: at a similarity of 0.7 a pair is found with 98.8 %, at 0.8 with 99.98 %
 SHINGLE = 3
 SCOPES = ("all", "prompt")
-LARGE_GROUP = 200  # examples alike in one band; beyond, each is compared with the first ones only
+LARGE_GROUP = 200  # examples alike in one band; in a larger group, each is compared only with the first ones
 Signatures = NDArray[np.uint32]
 
 
@@ -77,7 +77,7 @@ def _content(tokens: list[str]) -> int:
 
 def signature(tokens: list[str]) -> Signatures:
     """WORDS minima over the shingles of the tokens; a text shorter than a shingle is one."""
-    from datasketch import MinHash  # it brings half of scipy: only who looks for duplicates pays for it
+    from datasketch import MinHash  # it imports half of scipy, which only a search for duplicates needs
 
     count = max(1, len(tokens) - SHINGLE + 1)
     shingles = {" ".join(tokens[at : at + SHINGLE]).encode() for at in range(count)}

@@ -86,7 +86,7 @@ def _along(job: CurationJob) -> list[DatasetVersion]:
 
 
 def _prompts(versions: list[DatasetVersion], remove: str, report: CurationReport) -> list[LeakingPrompt]:
-    """Each relevant prompt once. Of other versions only the side that does not lose is relevant."""
+    """Each relevant prompt once. In other versions, only the side that does not lose is relevant."""
     found: dict[int, LeakingPrompt] = {}
     columns = packed.split_columns(version.pk for version in versions)
     total, done = sum(version.counts.get("examples", 0) for version in versions), 0

@@ -1,7 +1,8 @@
 """Finds the prompts of one version that are nearly the same as a prompt in train of another version, or of the same one.
 
-By MinHash, like `duplicates`. The tried prompts are taken BLOCK at a time, and the trained ones stream past each block: the memory is that
-of one block (25 MB) and of the packed columns (25 bytes an example), for versions of any size.
+It uses MinHash, like `duplicates`. The tried prompts are taken BLOCK at a time, and each block is compared with a stream of the trained
+ones.
+For versions of any size, it needs the memory of one block (25 MB) and of the packed columns (25 bytes for each example).
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def look(trained_id: int, tried_id: int, side: str) -> None:
     try:
         with transaction.atomic():
             LeakSearch.objects.update_or_create(trained_id=trained_id, tried_id=tried_id, side=side, defaults=kept)
-    except IntegrityError:  # deleted while we searched
+    except IntegrityError:  # a version was deleted while we searched
         if DatasetVersion.objects.filter(pk__in=[trained_id, tried_id]).count() == len({trained_id, tried_id}):
             raise
 

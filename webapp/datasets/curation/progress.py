@@ -30,12 +30,12 @@ CURATION = jobs.JobKind(
 
 
 class CurationReport(jobs.JobReport[CurationJob]):
-    """Also gathers findings in batches."""
+    """The progress of a curation job, which also stores findings in batches."""
 
     def __init__(self, job: CurationJob) -> None:
         super().__init__(CURATION, job)
         self._found: list[Finding] = []
-        job.findings.all().delete()  # of a worker that died
+        job.findings.all().delete()  # left by a worker that died
 
     def found(self, position: int, *, group: int = 0, removes: bool = True, **detail: object) -> None:
         self._found.append(Finding(job=self.job, position=position, group=group, removes=removes, detail=detail))

@@ -25,7 +25,7 @@ MOST_COMPARED = 2**32  # distances: picks x examples
 
 
 def shortest_params(given: dict[str, Any]) -> dict[str, Any]:
-    """`share` of the examples with responses that goes, above 0 and below 1 (0.5). Raises Invalid."""
+    """`share` of the examples with responses that is removed, above 0 and below 1 (0.5). Raises Invalid."""
     return {"share": _share(given, 0.5)}
 
 
@@ -61,7 +61,7 @@ def balance(job: CurationJob, report: CurationReport) -> None:
     most = job.params["most"] or min(sizes.values(), default=0)
     gone = 0
     for name, places in domains.items():
-        # of a domain by itself: what another one holds does not change who is drawn
+        # each domain has its own draw, so that the examples of another one do not change it
         drawn = np.random.default_rng([job.params["seed"], crc32(name.encode())]).permutation(places)
         for position in np.sort(drawn[most:]):
             report.found(int(position), domain=name, of=len(places))
@@ -71,8 +71,8 @@ def balance(job: CurationJob, report: CurationReport) -> None:
 
 
 def hardest_params(given: dict[str, Any]) -> dict[str, Any]:
-    """`log_probs`: a finished job of log-probabilities with each token's; `window` tokens (512); `share` that goes, the easiest
-    first (0.5). Raises Invalid."""
+    """`log_probs`: a finished job of log-probabilities with each token's; `window` tokens (512); `share` that is removed, the easiest first
+    (0.5). Raises Invalid."""
     window = given.get("window", WINDOW)
     if not _whole(window, 1, MOST_WINDOW):
         raise Invalid("The window is out of bounds.", {"params.window": f"must be from 1 to {MOST_WINDOW:,} tokens"})

@@ -1,4 +1,4 @@
-"""Rubrics that look wrong by their words alone: the hints that an author sees, for a whole version."""
+"""Finds rubrics that look wrong by their words: the hints that an author sees, for a whole version."""
 
 from collections import Counter
 from typing import Any
@@ -11,7 +11,7 @@ from .. import queries
 from ..models import CurationJob
 from .progress import CurationReport
 
-# An example goes for these by itself only when the caller asks: hints are no verdicts
+# Examples with other hints are removed only if the caller asks, because hints are not verdicts
 CODES = (
     *("compound", "duplicate", "contradiction", "vague", "negated"),
     *("no_positive", "too_few", "too_many", "verifier"),

@@ -1,7 +1,7 @@
-"""Arrow arrays made and read by their buffers.
+"""Makes and reads Arrow arrays by their buffers.
 
-`pyarrow.array`, `scalar` and `to_numpy` look for pandas first, and load it wherever it is installed: half a second and 24 MB
-of every process, for nothing that we use.
+`pyarrow.array`, `scalar` and `to_numpy` load pandas if it is installed. It costs every process half a second and 24 MB, and we do not use
+it.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ def texts(values: Iterable[str]) -> pa.StringArray:
 
 
 def only(array: pa.Array, kept: NDArray[np.bool_]) -> pa.Array:
-    """The values that are `kept`, all of them as they are."""
+    """The values that are `kept`, unchanged."""
     if kept.all():
         return array
     bits = pa.py_buffer(np.packbits(kept, bitorder="little"))

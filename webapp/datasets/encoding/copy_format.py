@@ -1,6 +1,6 @@
-"""Rows in the binary form of Postgres' COPY: parsing text takes a third of the server's work.
+"""Writes rows in the binary form of Postgres' COPY, because parsing text would take a third of the server's work.
 
-A column is written as its length and its bytes, missing values as length -1 (Postgres documentation, COPY, "Binary Format").
+A column is written as its length and its bytes, a missing value as length -1 (Postgres documentation, COPY, "Binary Format").
 """
 
 import json
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
-KNOWN = 1 << 12  # cells kept of a type whose values come again and again
+KNOWN = 1 << 12  # cells kept for a type whose values often repeat
 VARCHAR_OID = 1043
-JSONB = b"\1"  # its version stands before the text
+JSONB = b"\1"  # the version of the form, before the text
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 _count = Struct(">h").pack
@@ -52,7 +52,7 @@ def _real(value: float | None) -> bytes:
 
 
 class CellCache(dict[Any, bytes]):
-    """The cells of values that come often, each made once: a look-up takes a quarter of the time."""
+    """The cells of frequent values, each made once: a look-up takes a quarter of the time."""
 
     def __init__(self, write: Callable[[Any], bytes]) -> None:
         self._write = write
@@ -87,7 +87,7 @@ WRITERS: Mapping[str, Callable[[Any], bytes]] = {
 
 
 def moment(time: datetime) -> int:
-    """The time as a cell of eight bytes holds it: microseconds."""
+    """The time in microseconds, as its cell of eight bytes has it."""
     return (time - EPOCH) // timedelta(microseconds=1)
 
 
@@ -105,7 +105,7 @@ def writer(types: Sequence[str]) -> Callable[[Iterable[Any]], bytes]:
 
 
 def starts(columns: int, *numbers: NDArray[Any]) -> list[bytes]:
-    """The beginnings of rows of so many columns: cells of whole numbers, none of them missing, an array each."""
+    """The beginnings of rows with this many columns: cells of whole numbers, none of them missing, given as an array for each column."""
     fields: list[tuple[str, Any]] = [("columns", ">i2")]
     for i, each in enumerate(numbers):
         fields += [(f"size{i}", ">i4"), (f"cell{i}", each.dtype.newbyteorder(">"))]
@@ -118,7 +118,7 @@ def starts(columns: int, *numbers: NDArray[Any]) -> list[bytes]:
 
 
 def copy(cursor: Any, table: str, columns: Iterable[str], rows: Iterable[bytes]) -> None:
-    """Writes the rows; the names come from code, never from people."""
+    """Writes the rows. The names come from code, never from people."""
     names = ", ".join(f'"{name}"' for name in columns)
     with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as to:
         to.write(b"".join((HEADER, *rows, TRAILER)))

@@ -1,4 +1,4 @@
-"""How much the surface of an answer predicts its label: length, format and tone of the judged pairs."""
+"""Reports how well the surface of an answer predicts its label: length, format and tone of the judged pairs."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from ..models import DatasetVersion
 
 @dataclass(frozen=True)
 class Slice:
-    """`count` of the judged pairs; `share` of them, None without any. `tilt` is the other side's count."""
+    """`count` of the judged pairs, and their `share`, None if there are none. `tilt` is the other side's count."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""Filters and counts the examples of a version: packed columns for everything but words, an index for those."""
+"""Filters and counts the examples of a version. Words are found by an index, everything else by packed columns."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -116,8 +116,8 @@ def histograms(version: DatasetVersion, filters: Filters) -> list[ColumnHistogra
 
 @dataclass(frozen=True)
 class _Bins:
-    """The bars of one column between its edges: `of` is the bar of each position, that behind the last if it has no
-    value; `counts` are those of all positions."""
+    """The bars of one column between its edges. `of` is the bar of each position; a position without a value has the number after the last
+    bar. `counts` are those of all positions."""
 
     edges: Array
     log: bool
@@ -126,14 +126,14 @@ class _Bins:
 
 
 def _bins(values: Array, name: str) -> _Bins | None:
-    """The bars; None if the column has less than two values."""
+    """The bars; None if the column has fewer than two values."""
     whole = RANGES[name][2]
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     known = values[~missing]
     if not len(known) or known.min() == known.max():
         return None
     edges, log = _edges(name, float(known.min()), float(known.max()), whole)
-    # each bar holds its lower edge, the first one everything below, the last one everything above
+    # a lower edge belongs to its bar; the first bar has all smaller values too, and the last one all greater ones
     found = np.searchsorted(edges[1:-1].astype(np.float32), values, side="right").astype(np.uint8)
     found[missing] = len(edges) - 1
     return _Bins(edges, log, found, np.bincount(found, minlength=len(edges)))

@@ -71,7 +71,7 @@ def passed(version: DatasetVersion, filters: Filters) -> Passed:
     held = packed.columns(version)
     if filters.probe is None:
         return Passed(held["pass_rate"])
-    # asked each time: another process may have deleted it
+    # read each time, because another process may have deleted it
     probe = Probe.objects.filter(pk=filters.probe, version__dataset=version.dataset_id).defer(*COUNTS).first()
     if probe is None:
         raise Invalid("The filters cannot be read.", {"probe": f"this dataset has no probe {filters.probe}"})
@@ -97,7 +97,7 @@ def _read(held: Columns, probe: Probe) -> Passed:
 
 
 def _counts(probe: Probe, name: str, examples: int) -> NDArray[np.uint8]:
-    """The counts by position in the version that was asked. A probe with fewer values says nothing of the other examples."""
+    """The counts by position in the version that was asked. A probe with fewer values has none for the other examples."""
     held = np.frombuffer(getattr(probe, name), np.uint8)[:examples]
     return np.append(held, np.zeros(examples - len(held), np.uint8))
 

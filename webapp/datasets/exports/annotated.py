@@ -1,4 +1,4 @@
-"""How people annotated the data of a version. The app of annotation registers this: this app knows of no project."""
+"""How people annotated the data of a version. The app of annotation registers this, because this app knows nothing of projects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Annotated:
     least: int
     most: int
     suggested: int
-    """Answers before which a model's view was shown; `suggested_by` lists the sources of the views."""
+    """The number of answers before which a model's view was shown; `suggested_by` lists the sources of the views."""
     suggested_by: tuple[str, ...]
     first: date
     last: date

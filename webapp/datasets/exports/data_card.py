@@ -56,12 +56,12 @@ def labels(version: DatasetVersion) -> dict[str, int]:
 
 
 def line(version: DatasetVersion) -> list[dict[str, Any]]:
-    """The versions from which it descends, itself first."""
+    """The versions from which this version descends; it is the first itself."""
     held = {each.number: each for each in version.dataset.versions.only("number", "digest", "lineage", "created_at")}
     steps: list[dict[str, Any]] = []
     number = version.number
     while number in held and len(steps) < LONGEST_LINE:
-        each = held.pop(number)  # taken out: a line that bites its tail ends
+        each = held.pop(number)  # taken out, so that a line which leads back to itself ends
         origin, detail, _ = lineage.describe(each.lineage)
         steps.append(
             {
@@ -78,7 +78,7 @@ def line(version: DatasetVersion) -> list[dict[str, Any]]:
 
 
 def markdown(told: dict[str, Any], files: Mapping[str, str] | None = None) -> str:
-    """The card as a README with the front matter that dataset hubs read. `files`: by split, the file that holds it."""
+    """The card as a README with the front matter that dataset hubs read. `files`: split -> its file."""
     counts = told["counts"]
     parts = [
         _front_matter(told, files or {}),

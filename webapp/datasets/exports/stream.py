@@ -29,7 +29,7 @@ from ..formats.importers import REGISTRY as IMPORTERS
 from ..models import DatasetVersion
 from . import annotated, croissant, data_card
 
-SEARCHED = 50_000  # examples of a version whose texts are searched for what no column holds
+SEARCHED = 50_000  # in a version of at most this many examples, texts are searched for what no column has
 BATCH = 500  # examples read, and at least as many rows written, at a time
 TYPES = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
 UNSPLIT = "unsplit"  # the file of examples that are on no side
@@ -189,7 +189,7 @@ def _examples(version: DatasetVersion, asked: ExportOrder) -> Iterator[tuple[Exa
 def _rows(version: DatasetVersion, asked: ExportOrder) -> Iterator[Row]:
     for example, line in _examples(version, asked):
         for row in rows_of(example, line, asked.exporter, asked.extras):
-            if asked.imported or not label_origin.says_imported(row[LABELLED_BY]):  # an only response stands for itself
+            if asked.imported or not label_origin.says_imported(row[LABELLED_BY]):  # a single response needs no label
                 yield row
 
 
@@ -306,7 +306,7 @@ def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
 def _columns(asked: ExportOrder) -> pa.Schema | None:
     """The columns of the layout's file; None if its rows have no common shape."""
     if asked.kind == "jsonl" and asked.exporter is NATIVE:
-        return None  # the examples themselves, and not the table of texts that its Parquet file is
+        return None  # JSON Lines has the examples themselves; only the Parquet file is a table of texts
     return _schema(asked)
 
 

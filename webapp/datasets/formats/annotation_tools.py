@@ -35,7 +35,7 @@ SURE = NOISE | {
 }
 WORDS = re.compile(r"[^\W_]+")
 LACKING = "[the export gives no prompt]"
-MAX_ROWS = 500_000  # of an export whose rows are merged by item, which takes all of them at once
+MAX_ROWS = 500_000  # of an export whose rows are merged by item, because all of them are then in memory
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def two_sides(texts: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _asked(texts: Row, sides: tuple[str, str] | None) -> str:
-    from .table import guess  # which imports what this module is imported by
+    from .table import guess  # here, because it imports modules that import this one
 
     left = {name: value for name, value in texts.items() if name not in (sides or ())}
     return guess(FileHead("", (left,))).get("prompt") or next(iter(left), "")

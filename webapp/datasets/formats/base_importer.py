@@ -66,8 +66,8 @@ class Importer:
     Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`: it makes the
     converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or the person who imports says
     otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a mapping.
-    `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; given
-    together with it, their file is not read for examples of its own. `unsaid`: what a row says that an example cannot is named in
+    `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; if both
+    files are given, theirs is not read for examples of its own. `unsaid`: what a row says that an example cannot is named in
     `meta.unsaid`, and an import counts it.
     """
 
@@ -108,8 +108,8 @@ class Importer:
     ) -> Iterator[tuple[int, Example | RowProblem | None]]:
         """As `read`, with None for a row that says nothing new.
 
-        `tally` counts the rows as they are read. Those that are taken already are left out, and for those read while it is
-        passing there is None. A converter that is bound to its file sees them all the same, because it may remember what it saw.
+        `tally` counts the rows as they are read. Rows that are taken already are left out, and a row that is read while the tally is
+        passing gives None. A converter that is bound to its file still sees all rows, because it may need what it saw.
         """
         convert = self.converter(beside)
         found = rows(stream, name)

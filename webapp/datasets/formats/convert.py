@@ -1,4 +1,4 @@
-"""From a row to an example, with every way to fail turned into one problem that names the field."""
+"""Converts a row to an example. Every failure becomes one problem that names the field."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping)
     except ValidationError as error:
         return _first(line, error)
     except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
-        # a shape no converter thought of; one strange row must not end the import of a million good ones
+        # a row of a shape that no converter knows must not end the import of a million good ones
         return RowProblem(line, "", f"has a shape that {label!r} does not know: {error}")
     return found
 
@@ -66,7 +66,7 @@ def _check_verifiers(rubric: Rubric) -> None:
 
 
 def with_ids(rubric: Any) -> Any:
-    """The rubric with c1, c2, ... where criteria have no id; anything malformed is left for validation to name."""
+    """The rubric, whose criteria without an id are called c1, c2, ... Malformed parts are left to validation, which names them."""
     if not isinstance(rubric, dict) or not isinstance(rubric.get("criteria"), list | tuple):
         return rubric
     criteria = [

@@ -25,7 +25,9 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     if not isinstance(level, int) or isinstance(level, bool) or not 0 <= level <= 5:
         raise BadRow("level", f"must be a number from 0 to 5, found {level!r}")
     kinds = [kind.strip() for kind in str(row.get("category") or "").split(",") if kind.strip()]
-    empty = row.get("instruction") == ""  # 17 levels of the published file of content constraints lack theirs
+    empty = (
+        row.get("instruction") == ""
+    )  # 17 levels of the published file of content constraints lack their instruction
     prompt = messages(LACKING if empty else row.get("instruction"), "instruction")
     domain = kinds[0] if len(set(kinds)) == 1 else "mixed"
     data: dict[str, Any] = {

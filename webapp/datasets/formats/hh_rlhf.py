@@ -51,7 +51,7 @@ def _shared(chosen: list[dict[str, str]], rejected: list[dict[str, str]]) -> int
         shared += 1
     while shared and chosen[shared - 1]["role"] != "user":
         shared -= 1
-    # where one transcript is the start of the other, its last answer still has to be an answer
+    # if one transcript is the start of the other, its last answer must not become part of the prompt
     while shared and shared >= min(len(chosen), len(rejected)):
         shared -= 2
     if shared < 1:
@@ -60,7 +60,7 @@ def _shared(chosen: list[dict[str, str]], rejected: list[dict[str, str]]) -> int
 
 
 def _answer(rest_of: list[dict[str, str]], field: str) -> str:
-    """The answer; if the transcripts part earlier, everything from there on with its speakers."""
+    """The answer; if the transcripts differ earlier, everything from there on with its speakers."""
     if not rest_of or rest_of[0]["role"] != "assistant":
         raise BadRow(field, "has no answer of the assistant after the shared turns")
     names = {role: name for name, role in ROLES.items()}

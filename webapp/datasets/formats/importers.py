@@ -102,5 +102,5 @@ def files_for(bundle: Bundle, importer: Importer) -> tuple[str, ...]:
     heads = [bundle.head(name) for name in bundle.names]
     mine = [head for head in heads if importer.sniff(head) >= detect(head).sniff(head) > 0]
     whole = [head for head in mine if not all(map(importer.aside, head.rows))]
-    # a format chosen by hand, which no file looks like: what is wrong with each row then says why
+    # somebody chose a format that no file has: the problem of each row then says why
     return tuple(head.name for head in whole or mine) or bundle.names

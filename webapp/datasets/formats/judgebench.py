@@ -1,6 +1,7 @@
 """JudgeBench (Tan et al., 2024): pairs with a right or wrong label, and judges' decisions in both orders.
 
-Three kinds of rows: pairs; recorded decisions; rationales. The last two name a pair by its id; the texts come from the files of pairs
+There are three kinds of rows: pairs, recorded decisions and rationales. The last two name a pair by its id; the texts come from the files
+of pairs
 beside them. `decision_BA` is given in swapped order and is turned back here.
 """
 

@@ -83,7 +83,7 @@ def _name(grader: Row) -> str:
 
 def _string_check(grader: Row, item: Row, result: GradedItem, points: float, depth: int) -> None:
     given, wanted, operation = grader.get("input"), grader.get("reference"), grader.get("operation")
-    if _is_response(wanted) and operation in ("eq", "ne"):  # the same either way round
+    if _is_response(wanted) and operation in ("eq", "ne"):  # the order of the two texts does not matter
         given, wanted = wanted, given
     if not _is_response(given):
         result.unsaid.append(f"{_name(grader)}: it does not compare the whole response")
@@ -121,7 +121,7 @@ def _check(operation: str, text: str) -> tuple[str, Row] | None:
 
 
 def _escaped(character: str) -> str:
-    if character in "{}":  # as a number: verifiers take braces for repeats, which they limit
+    if character in "{}":  # as a number, because verifiers read braces as repeats, which they limit
         return f"\\x{ord(character):02x}"
     return f"\\{character}" if character.isascii() and character.isprintable() else character
 

@@ -16,7 +16,7 @@ ANNOTATORS = ("annotator1", "annotator2", "annotator3")
 NEEDED = {"instruction", "response1", "response2"}
 USED = {"idx", "instruction", "input", "response1", "response2", "cmp_key", "motivation_app", *ANNOTATORS}
 TESTSET = "testset-v1.json"
-# as the judges' files write them; what could not be read is no verdict, and never a tie
+# as the judges' files write them; an unreadable verdict is missing, and never a tie
 VERDICTS = {"1": -2, 1: -2, "2": 2, 2: 2, "0": 0, 0: 0, "Tie": 0, "garbage": None}
 
 

@@ -1,4 +1,4 @@
-"""PaperBench (Starace et al., 2025): the requirements of a replication of a paper, as a weighted tree.
+"""PaperBench (Starace et al., 2025): the requirements for replicating a paper, as a weighted tree.
 
 The leaves become criteria whose points are their share of the root's score, so that the rubric's score is the tree's. The tree itself stays
 in `meta.tree`, whole. A graded tree also gives the verdicts of its human grader.

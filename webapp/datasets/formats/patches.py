@@ -1,4 +1,4 @@
-"""The parts that a layout cannot hold, as changes to the importer's result for a row: written by exports, applied by imports."""
+"""The parts that a layout cannot hold, as changes to the importer's result for a row. Exports write them, and imports apply them."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from webapp.core.json_diff import MISSING, differing
 
 Data = dict[str, Any]
 COLUMN = "touchstone"
-AGAIN = "again"  # marks a further row of an example whose first row said everything
+AGAIN = "again"  # marks a further row of an example whose first row has everything
 
 
 def written(plain: Data, canonical: str, format: str) -> str:
     """The text of the column: the format whose importer made `plain`, and the changes from that to the example with this canonical text.
 
-    Each change is [path, value], or [path] for a field that goes.
+    Each change is [path, value], or [path] for a field that is removed.
     """
     changes = [
         [list(change.where)] if change.after is MISSING else [list(change.where), change.after]
@@ -42,7 +42,7 @@ def _last_first(changes: list[Any]) -> list[Any]:
 def _change(data: Any, path: list[Any], value: list[Any]) -> None:
     *way, last = path
     for step in way:
-        # an importer that has learned to read a column leaves less in `meta` than it did when the file was written
+        # an importer that reads a column since the file was written leaves less in `meta`
         data = data.setdefault(step, {}) if isinstance(data, dict) else data[step]
     if not value and isinstance(data, dict):
         data.pop(last, None)

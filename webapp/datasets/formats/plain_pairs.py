@@ -1,4 +1,4 @@
-"""The most common row, a prompt with a better and a worse answer, becomes a record without the general validator.
+"""Makes a record of the most common row, a prompt with a better and a worse answer, without the general validator.
 
 Every part is checked here for exactly the types and values that the record wants, so that the result is what `Example.model_validate` would
 give; all other rows are left to it. On a million pairs this saves a third of our work.
@@ -20,7 +20,7 @@ SIDES = get_args(Split)
 WRITTEN = to_json(CHOSEN)
 PREFERENCES = tuple(Preference.model_validate(each) for each in CHOSEN)
 ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain", "split"})
-# every field in its order, so that values put over it stay in the record's order
+# every field in its order, so that values that replace it keep the record's order
 DEFAULTS = {name: info.get_default(call_default_factory=True) for name, info in Example.model_fields.items()}
 
 TEXT = frozenset({str})
@@ -100,14 +100,14 @@ def canonical(example: Example) -> bytes:
                 b',"split":"%b"' % example.split.encode() if example.split else b"",
             )
         )
-    except ValueError:  # half a character, which the general way has words for
+    except ValueError:  # half a character, for which the general way has a message
         return example.canonical().encode()
 
 
 def _written(meta: dict[str, Any]) -> bytes:
     if SIMPLE.issuperset(map(type, meta.values())):
         return to_json(meta)
-    # numbers with a point as Python writes them, in whose place `to_json` has forms of its own
+    # `to_json` writes some numbers with a point in another form than Python
     return b"{%b}" % b",".join([b"%b:%b" % (to_json(name), _number(each)) for name, each in meta.items()])
 
 

@@ -30,12 +30,12 @@ def _first(row: Row) -> dict[str, Any]:
     found = pair(text_of(row, "chosen"), text_of(row, "rejected"))
     for response, name in zip(found["responses"], ("chosen_model", "rejected_model"), strict=True):
         response["origin"] = str(row.get(name) or "")
-    # ids start again in each subset of some releases
+    # in some releases, ids begin again in each subset
     return found | {"key": f"{row['subset']}-{row['id']}", "source": "RewardBench", "meta": rest(row, FIRST | {"id"})}
 
 
 def _second(row: Row) -> dict[str, Any]:
-    """Every right answer is better than every wrong one; nothing is said about two of a kind."""
+    """Every right answer is better than every wrong one. Two right or two wrong answers are not compared."""
     right, wrong = _texts(row, "chosen"), _texts(row, "rejected")
     models, many = row.get("models"), len(right) + len(wrong)
     origins = models if isinstance(models, list) and len(models) == many else [""] * many

@@ -30,7 +30,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
             raise BadRow(side, "must be a list of three answers: concise, detailed, detailed with Markdown")
     prompt = messages(row.get("prompt"), "prompt")
     domain = str(row.get("domain") or "")
-    # ids are told apart by the domain: each has a file of its own as well
+    # ids are unique only within a domain, and each domain has its own file
     known = (
         f"{domain}-{row['id']}" if row.get("id") is not None else content_key(prompt, row["chosen"], row["rejected"])
     )

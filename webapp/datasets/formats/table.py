@@ -1,4 +1,4 @@
-"""Any table with a mapping: which of its columns is the prompt, the responses, the rubric, and so on."""
+"""Any table with a mapping, which says which column is the prompt, the responses, the rubric, and so on."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from .base_importer import Importer
 from .convert import Mapping, with_ids
 from .fields import content_key, messages, pair, rest, side_of
 
-# our field -> column names it is guessed from, likeliest first
+# our field -> column names from which it is guessed, the likeliest first
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "key": ("key", "id", "uid", "prompt_id", "question_id", "example_id", "idx"),
     "prompt": (
@@ -85,7 +85,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """A cell as it is meant: an empty one is missing; JSON in text is read."""
+    """The value of a cell: an empty cell is missing, and JSON in text is parsed."""
     if not isinstance(value, str):
         return value
     if value[:1] in ("[", "{"):
@@ -127,7 +127,7 @@ def _response(value: Any, name: str, column: str) -> dict[str, str]:
 
 
 def _tells_more(response: Any) -> bool:
-    """Whether a cell of responses has something that a response has no field for."""
+    """Whether a cell of responses has something for which a response has no field."""
     many = response if isinstance(response, list) else [response]
     return any(isinstance(one, dict) and set(one) - {"id", "text", "model"} for one in many)
 

@@ -1,7 +1,7 @@
 """UltraFeedback (Cui et al., 2023): four answers rated by a model on four aspects; and its binarised form.
 
 In the full form every rating is kept in `meta.ratings`; preferences follow from the overall scores, between neighbours
-in their order, so that nothing is claimed that the scores do not say.
+in their order, so that a preference never claims more than the scores.
 """
 
 from itertools import pairwise
@@ -39,7 +39,7 @@ def _binarised(row: Row) -> dict[str, Any]:
     if row.get("prompt_id"):
         data["meta"]["prompt_id"] = row["prompt_id"]
     if chosen == rejected or row.get("score_chosen") == row.get("score_rejected") is not None:
-        # the file calls one chosen all the same; equal scores are a tie
+        # the file calls one of them chosen, but equal scores are a tie
         answers = [{"id": "a", "text": chosen}, {"id": "b", "text": rejected}]
         return data | {"responses": answers, "preferences": [_between("a", "b", 0)]}
     return data | pair(chosen, rejected)

@@ -1,6 +1,6 @@
-"""The words of many texts, gathered for the index of `postings`: each word once, with the texts that hold it.
+"""Gathers the words of many texts for the index of `postings`: each word once, with the texts that hold it.
 
-Looking every word up on its own took a fifth of an import's time; here tens of thousands of texts are cut, numbered and
+To look up every word by itself took a fifth of an import's time. Here the words of tens of thousands of texts are cut, numbered and
 sorted at once, away from the database.
 """
 
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from ..encoding import arrow
 from . import tokenizer
 
-TEXTS = 1 << 13  # of a group, from which on it is complete
-BYTES = 1 << 23  # of its words, likewise
-NARROW = 32  # bits that a word's number and a text's have together, if they can: sorted in half the time that 64 take
+TEXTS = 1 << 13  # a group with this many texts is complete
+BYTES = 1 << 23  # a group with this many bytes of words is complete too
+NARROW = 32  # bits for the numbers of a word and a text, if they fit: they are sorted in half the time that 64 take
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a batch of texts one after the other; text i has `lengths[i]` of them. A text without any has one of
-    no letters."""
+    """The words of a batch of texts one after the other; text i has `lengths[i]` of them. A text without words has one word without
+    letters."""
 
     each: pa.Array
     lengths: NDArray[np.int32]
@@ -59,7 +59,7 @@ class Gatherer:
         self._texts = self._bytes = 0
 
     def add(self, texts: pa.StringArray) -> WordGroup | None:
-        """The group that these texts (as `tokenizer.searched` gives them) complete, they included."""
+        """The group that these texts (as `tokenizer.searched` gives them) complete, with these texts; None if it is not complete."""
         if len(texts):
             self._parts.append(Words.of(texts))
             self._texts += len(texts)
@@ -67,7 +67,7 @@ class Gatherer:
         return self.rest() if self._texts >= TEXTS or self._bytes >= BYTES else None
 
     def rest(self) -> WordGroup | None:
-        """The group of what was added since the last one; None if that is nothing."""
+        """The group of the texts that were added since the last one; None if there are none."""
         if not self._texts:
             return None
         size, lengths = self._texts, np.concatenate([each.lengths for each in self._parts])
@@ -80,7 +80,7 @@ class Gatherer:
         pairs |= np.repeat(np.arange(size, dtype=kind), lengths)
         if b"" in book:
             pairs = pairs[codes != book.index(b"")]
-        pairs.sort()  # now the texts of a word lie side by side, and so do the times that one text holds it
+        pairs.sort()  # now the texts of a word are next to each other, and so are the repeats of a word within one text
         pairs = pairs[_changes(pairs)]
         ends = np.cumsum(np.bincount((pairs >> bits).astype(np.int64), minlength=len(book)))
         places = (pairs & kind((1 << bits) - 1)).astype(np.uint16)
@@ -88,7 +88,7 @@ class Gatherer:
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values are not the one before them."""
+    """Whether each value differs from the one before it."""
     found = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found

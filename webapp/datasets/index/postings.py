@@ -1,7 +1,7 @@
-"""Which examples hold a word: an index of our own.
+"""An index of our own that finds the examples with a word.
 
 A million pairs hold some sixty million different words. Postgres' index for them takes as long to fill as all the rest
-of an import together, since it places every word of every row on its own. Here all examples of a block of ids that hold
+of an import together, because it places every word of every row separately. Here all examples of a block of ids that hold
 a word are one row: examples never change, so nothing in such a row ever does.
 """
 
@@ -22,10 +22,10 @@ from .tokenizer import indexed_text
 
 Ids = NDArray[np.int64]
 BLOCK = 1 << 16  # ids: an offset takes two bytes
-HELD = 1 << 25  # bytes of offsets that wait for the rest of their block
+HELD = 1 << 25  # the most bytes of offsets that wait for the rest of their block
 BATCH = 2_000  # examples read at a time
-KEY = 4  # letters: keys with one beginning lie all over the table, and of three letters there may be too many
-LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
+KEY = 4  # letters: keys with the same beginning lie all over the table, and three letters may find too many
+LAST = "\U0010ffff"  # sorts after every word that begins with the text before it
 COLUMNS = ("dataset_id", "origin", "word", "block", "offsets")
 
 
@@ -35,10 +35,10 @@ class Indexer:
     def __init__(self, dataset_id: int, origin: int = 0) -> None:
         self.dataset_id, self.origin = dataset_id, origin
         self.written = (
-            0  # of the examples that were added: the words of so many, from the first on, are in the database
+            0  # of the examples that were added, the words of this many, from the first on, are in the database
         )
         self._gatherer = Gatherer()
-        self._waiting: list[Ids] = []  # the ids of those whose words are still gathered
+        self._waiting: list[Ids] = []  # the ids of the examples whose words are still gathered
         self._gathered = 0
         self._clear()
 
@@ -47,8 +47,8 @@ class Indexer:
         self._block, self._held = -1, 0
 
     def add(self, ids: Ids, texts: pa.StringArray) -> None:
-        """Takes the words of examples that have the ids, 0 for one whose words are not wanted; of each, the text is that
-        of `tokenizer.searched`."""
+        """Adds the words of the examples with these ids; the words of an example with id 0 are not wanted. The texts are those of
+        `tokenizer.searched`."""
         self._waiting.append(ids)
         if group := self._gatherer.add(texts):
             self._take_group(group)
@@ -87,7 +87,7 @@ class Indexer:
         self._clear()
 
     def _rows(self) -> Iterator[bytes]:
-        """In the order of their index, which then takes them side by side."""
+        """The rows in the order of their index, which then stores them next to each other."""
         start = copy_format.starts(len(COLUMNS), *np.array([[self.dataset_id], [self.origin]]))[0]
         block = copy_format.cell(self._block)
         for word in sorted(self._book):
@@ -104,7 +104,7 @@ def add_new(dataset_id: int, store: Callable[[], None]) -> None:
 
 
 def index(dataset_id: int, rows: str, values: list[int], origin: int = 0) -> None:
-    """Indexes the examples that are `rows` of a query; memory stays flat but for one block of ids."""
+    """Indexes the examples that are `rows` of a query. It needs the memory of one block of ids, for any number of rows."""
     indexer = Indexer(dataset_id, origin)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM {rows} ORDER BY id", values)  # noqa: S608  from code, never from people
@@ -123,8 +123,8 @@ def _canonical(ids: Ids) -> list[str]:
 
 
 def holding(dataset_id: int, word: str, prefix: bool) -> Ids:
-    """The ids of the dataset's examples that hold the word, or one that begins with it; in no order, some repeated. A key
-    that is a word is found by its beginning from the letter KEY on."""
+    """The ids of the dataset's examples that hold the word, or a word that begins with it; in no order, and some repeated. A key that is a
+    word is found by its beginning if that has at least KEY letters."""
     last = word + LAST if prefix else word
     last_key = last if len(word) >= KEY else word
     with connection.cursor() as cursor:

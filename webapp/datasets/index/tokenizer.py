@@ -9,10 +9,10 @@ import unicodedata
 
 from trainer.contracts import Example
 
-MAX_CHARACTERS = 20_000  # of an example's text are searched: prompt first, then criteria, then responses
+MAX_CHARACTERS = 20_000  # of an example's text that are searched: first the prompt, then criteria, then responses
 MAX_WORD = 64
 MAX_QUERY_WORDS = 12
-# what each byte becomes: letters are small, all other ASCII is a space
+# the new value of each byte: letters become lower case, all other ASCII becomes a space
 FOLDED = bytes(ord(chr(i).lower()) if chr(i).isalnum() else 32 for i in range(128)) + bytes(range(128, 256))
 SINGLE = re.compile(rf"[a-z0-9]{{1,{MAX_WORD}}}")
 WORDS = re.compile(r"[^\W_]+")
@@ -21,7 +21,7 @@ UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\uf
 
 
 def indexed_text(example: Example) -> str:
-    """The text whose words find the example, besides a key that is a word: the index of keys finds that one (`postings`)."""
+    """The text whose words find the example. The index of keys also finds a key that is a word (`postings`)."""
     criteria = example.rubric.criteria if example.rubric else ()
     return "\n".join(
         (
@@ -34,24 +34,24 @@ def indexed_text(example: Example) -> str:
 
 
 def searched(text: str) -> str:
-    """What of the text is searched. Once `FOLDED` has been put over its bytes, the words stand between spaces, in no order, some of them
-    repeated. ASCII is returned as it is: a caller with many texts folds them all at once."""
+    """The part of the text that is searched. After `FOLDED` is applied to its bytes, the words are between spaces, in no order, and some
+    are repeated. ASCII is returned unchanged, because a caller with many texts folds them all at once."""
     text = text[:MAX_CHARACTERS]
     return text if text.isascii() else " ".join(_words(text))
 
 
 def is_word(text: str) -> bool:
-    """Whether the text is one word just as it is written, and no longer than what is kept of one."""
+    """Whether the text is one word exactly as it is written, and no longer than a word that is kept whole."""
     return SINGLE.fullmatch(text) is not None
 
 
 def cut(word: bytes) -> bytes:
-    """The word as far as it is kept."""
+    """The part of the word that is kept."""
     return word if len(word) <= MAX_WORD else word.decode()[:MAX_WORD].encode()
 
 
 def terms(text: str) -> list[tuple[str, bool]]:
-    """What a person typed: each word that must be there, and whether it may continue. Empty: nothing to find."""
+    """The words of a search: each word that must be there, and whether it may continue. Empty: nothing to find."""
     found: list[tuple[str, bool]] = []
     for word in _cut(text[:1000]):
         if UNSPACED.fullmatch(word) and len(word) > 1:
@@ -73,14 +73,16 @@ def _words(text: str) -> set[str]:
     found: set[str] = set()
     for word in _cut(text):
         if UNSPACED.fullmatch(word):
-            found.update(word[i : i + 2] for i in range(len(word)))  # the last one alone, for its prefix
+            found.update(
+                word[i : i + 2] for i in range(len(word))
+            )  # the last character alone, so that its prefix is found
         else:
             found.add(word)
     return found
 
 
 def _cut(text: str) -> list[str]:
-    """Folded words; runs without spaces stand apart from the letters around them."""
+    """The folded words. Runs of scripts without spaces are separated from the letters around them."""
     folded = unicodedata.normalize("NFKD", text.casefold())
     folded = "".join(letter for letter in folded if not _is_accent(letter))
     folded = UNSPACED.sub(lambda run: f" {run[0]} ", unicodedata.normalize("NFC", folded))
@@ -88,5 +90,5 @@ def _cut(text: str) -> list[str]:
 
 
 def _is_accent(letter: str) -> bool:
-    # kana's voicing marks change the sound and stay; they compose again
+    # kana's voicing marks change the sound, so they stay and are composed again
     return letter > "\u02ff" and unicodedata.category(letter) == "Mn" and letter not in "\u3099\u309a"

@@ -1,4 +1,4 @@
-"""How far an import has come: everything up to here is committed, and a worker that takes it up reads on from here."""
+"""How far an import has come: everything up to here is committed, and a worker that takes it up continues from here."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,9 +10,9 @@ from .inspection import ImportSource
 class ImportCheckpoint:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
-    `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
-    that are found by their words. `deaths` is how often the process that reads died here. `source` tells the file from
-    another one of its name; `latest` is the newest version that the dataset had when the import began.
+    `good` of the rows can be imported. `stored` is the number of members of the version that is being filled, and `indexed` is how many of
+    them are found by their words. `deaths` is how often the reading process died here. `source` distinguishes the file from another one
+    with its name. `latest` is the newest version of the dataset when the import began.
     """
 
     version: int
@@ -35,5 +35,5 @@ class ImportCheckpoint:
 
 
 def source(given: ImportSource) -> str:
-    """Changes when the files do."""
+    """A text that changes if the files change."""
     return f"{given.size}:{given.changed}"

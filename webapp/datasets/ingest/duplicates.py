@@ -1,6 +1,6 @@
-"""Which rows of an import have a key that came before.
+"""Finds the rows of an import whose key came before.
 
-Asking an index about every key, and keeping one, takes a tenth of an import. So the hashes of all keys stay in memory,
+An index of the keys, and a look-up for each key, would take a tenth of an import's time. So the hashes of all keys stay in memory,
 eight bytes each, and only a key whose hash came before is looked up.
 """
 
@@ -17,7 +17,7 @@ READ = 20_000  # keys read at a time
 
 @dataclass(frozen=True)
 class Repeat:
-    """A row whose key that of an earlier one is, maybe in an earlier file; `same`: with the same content."""
+    """A row with the key of an earlier row, maybe in an earlier file. `same`: it has the same content, too."""
 
     file: int
     line: int
@@ -28,8 +28,8 @@ class Repeat:
 
 
 class SeenKeys:
-    """The keys in `table` (key, digest, file, line), which holds the rows of an import as far as their keys are new.
-    Its name comes from code, never from people."""
+    """The keys in `table` (key, digest, file, line), which holds the rows of an import whose keys are new. Its name comes from code, never
+    from people."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -42,8 +42,8 @@ class SeenKeys:
     def repeats(
         self, file: int, keys: Sequence[str], lines: Sequence[int], digests: Sequence[str]
     ) -> dict[int, Repeat]:
-        """By their index, those of the rows whose key is in the table or came before among them. The others are taken
-        to be written to the table next."""
+        """The rows, by their index, whose key is in the table or came before among these rows. The caller writes the others to the table
+        next."""
         doubtful = np.flatnonzero(self._doubtful(_hashes(keys))).tolist()
         first = self._written([keys[index] for index in doubtful]) if doubtful else {}
         found = {}
@@ -55,7 +55,7 @@ class SeenKeys:
         return found
 
     def _doubtful(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which hashes came before or come more than once; all are kept."""
+        """Whether each hash came before or comes more than once. All hashes are kept."""
         run, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
         doubtful: NDArray[np.bool_] = counts > 1
         for earlier in self._runs:
@@ -67,7 +67,7 @@ class SeenKeys:
         return doubtful[places]
 
     def _written(self, keys: list[str]) -> dict[str, tuple[int, int, str]]:
-        """File, line and digest of those keys that are in the table."""
+        """File, line and digest of the keys that are in the table."""
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE INDEX IF NOT EXISTS {self._table}_key ON {self._table} (key)")
             cursor.execute(f"SELECT key, file, line, digest FROM {self._table} WHERE key = ANY(%s)", [keys])  # noqa: S608

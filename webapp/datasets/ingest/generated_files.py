@@ -1,6 +1,6 @@
-"""Imports whose file nobody sends: a worker writes it first, from rows of another app, and then reads it like any other.
+"""Imports whose file nobody sends: a worker first writes it from rows of another app, and then reads it like any other file.
 
-A worker that dies meanwhile leaves no file, so that the next one begins again.
+If a worker dies meanwhile, it leaves no file, and the next worker begins again.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,15 +10,15 @@ from typing import Any
 from ..models import ImportJob
 
 Heard = Callable[[int], None]
-"""Told how many rows were looked at so far; it may raise, and then nothing is left."""
+"""Called with the number of rows that were read so far. It may raise, and then no file is left."""
 Source = Callable[[ImportJob, Heard], tuple[Iterator[str], dict[str, Any]]]
-"""(lines of the file, what else there is to say of them: it joins `origin`). Raises Problem if there is nothing."""
+"""(lines of the file, further facts about them, which join `origin`). Raises Problem if there are no lines."""
 SOURCES: dict[str, Source] = {}
-"""`origin["from"]` -> who gathers it; other apps enter theirs."""
+"""`origin["from"]` -> the function that gathers the rows; other apps enter theirs."""
 
 
 def fill(job: ImportJob, heard: Heard) -> None:
-    """Writes the file of a job that has an origin, and notes in that what it holds. Raises what its source raises."""
+    """Writes the file of a job that has an origin, and notes in the origin what the file holds. Raises the errors of its source."""
     path = Path(job.file_path)
     if not job.origin or path.exists():
         return
@@ -29,4 +29,4 @@ def fill(job: ImportJob, heard: Heard) -> None:
         file.writelines(f"{line}\n" for line in lines)
     job.origin = job.origin | found
     job.save(update_fields=["origin"])
-    part.replace(path)  # last: what is there is whole, and what it holds is known
+    part.replace(path)  # last, so that a file that exists is complete and described

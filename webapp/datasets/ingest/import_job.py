@@ -1,7 +1,7 @@
-"""The work of an import: read, check, and store everything or nothing at all.
+"""The work of an import: it reads, checks, and stores either everything or nothing.
 
-What is stored is committed batch by batch into a version that nobody sees yet. So an import whose worker died continues
-after the last batch, and a refused one takes away what it stored.
+Rows are committed batch by batch into a version that nobody sees yet. So an import whose worker died continues after the last batch, and a
+refused import removes what it stored.
 """
 
 import logging
@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 IMPORT = jobs.JobKind(ImportJob.objects.select_related("workspace"), locks.Work.IMPORT, "workers.imports.run")
 CANCELLED = "The import was cancelled. Nothing was imported."
 KEPT_PROBLEMS = 1_000
-SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
-DEATHS = 3  # at one place, of the process that reads or by an error of ours, after which nobody tries again
+SMALL = 8_000_000  # bytes: to read a file up to this size takes less time than to start a process
+DEATHS = 3  # of the reading process, or errors of ours, at one place: after these nobody tries again
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "taken"]
 OUTCOME = [
     *PROGRESS,
@@ -54,24 +54,26 @@ OUTCOME = [
     "error",
     "finished_at",
 ]
-PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
+PASSES = (
+    3  # over a file that puts a prompt on both sides: the first finds it, the second settles it, the third is spare
+)
 Pieces = Generator[LoadBatch, None, None]
 
 
 class _Refused(Exception):
-    """Nothing is imported, and this is why."""
+    """Nothing is imported; the message says why."""
 
 
 class _Cancelled(Exception):
-    """Someone asked for it while the import ran."""
+    """Somebody cancelled the import while it ran."""
 
 
 def run(job: ImportJob) -> None:
     """Carries the job to its end, from where an earlier worker left it. A refused file is a failed job with its reasons,
     not an exception.
 
-    Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again. What comes
-    again at the same place ends it all the same, but for a database that is away: that comes back.
+    Raises errors that the file did not cause (database away, disk error): the job stays running and is taken up again. An error that comes
+    again at the same place ends the job; only a missing database does not, because it comes back.
     """
     with writer.alone(job.workspace_id, job.dataset_name):
         try:
@@ -86,7 +88,7 @@ def run(job: ImportJob) -> None:
             _fail(job, f"{error} Nothing was imported. Import it in smaller parts, or with shorter rows.")
         except jobs.NOT_ITS_FAULT:
             raise
-        except Exception as error:  # any error: a job that never ends could not be removed either
+        except Exception as error:  # any error, because a job that never ends could not be removed either
             if not _given_up(job, error):
                 raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
@@ -94,10 +96,10 @@ def run(job: ImportJob) -> None:
 
 
 def _given_up(job: ImportJob, error: Exception) -> bool:
-    """Keeps in mind that the work broke off at this place; once too often, and the import fails."""
-    job.refresh_from_db()  # what it says of a transaction that broke off is not so
+    """Notes that the work broke off at this place. If this happens too often, the import fails."""
+    job.refresh_from_db()  # the object has changes of a transaction that was rolled back
     taken = ImportCheckpoint.of(job.taken)
-    deaths = taken.deaths + 1 if taken else DEATHS  # nothing is taken yet, so nothing is lost with another import
+    deaths = taken.deaths + 1 if taken else DEATHS  # if nothing is taken yet, a new import loses nothing
     if taken and deaths < DEATHS:
         IMPORT.save(job, taken=replace(taken, deaths=deaths).as_json(), error=str(error) or type(error).__name__)
         tell(job)
@@ -146,11 +148,11 @@ def _carry(job: ImportJob) -> None:
             return _conclude(job, loader, given)
         settled |= found
         _start_over(job, taken)
-    raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
+    raise RuntimeError(f"import {job.pk} puts prompts on both sides although the sides are settled")
 
 
 def _gather(job: ImportJob) -> None:
-    """Has the file written if nobody sent one."""
+    """Writes the file if nobody sent one."""
     due = jobs.Throttle(jobs.TELL_EVERY_S)
 
     def heard(rows: int) -> None:
@@ -166,7 +168,7 @@ def _gather(job: ImportJob) -> None:
 
 
 def _given(job: ImportJob) -> ImportSource:
-    """Raises FileNotFoundError, and _Refused if it cannot be read any more."""
+    """The source of the import. Raises FileNotFoundError, and _Refused if it can no longer be read."""
     path = Path(job.file_path)
     path.stat()
     try:
@@ -184,28 +186,28 @@ def _filled(job: ImportJob, given: ImportSource, taken: ImportCheckpoint, settle
     rule = replace(rule_of(job.format, known, target), settled=settled)
     reader = Reader(given.path, job.file_name, given.names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)
-    before = partial(earlier_splits.of_keys, known) if known else None  # else no key has an earlier side
+    before = partial(earlier_splits.of_keys, known) if known else None  # otherwise no key has an earlier side
     with closing(_read(reader, before, given)) as ready:
         _take(job, taken, ready, given.names, loader)
     return loader
 
 
 def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, given: ImportSource) -> Pieces:
-    """What there is to take. A small file of text is read here: it is done before another process had begun."""
+    """The batches to take. A small file of text is read in this process, which is done before another process would have started."""
     if given.packed or given.size > SMALL:
         return processes.ready(reader, before, alone=given.size <= SMALL)
     return reader.ready(before and (lambda keys: partial(before, keys)))
 
 
 def _unless_cancelled(job: ImportJob, *, lock: bool = False) -> None:
-    """Raises _Cancelled; with `lock`, nobody cancels it any more until the transaction ends."""
+    """Raises _Cancelled if the import was cancelled. With `lock`, nobody can cancel it until the transaction ends."""
     rows = ImportJob.objects.select_for_update() if lock else ImportJob.objects
     if rows.filter(pk=job.pk).values_list("cancel_asked", flat=True).get():
         raise _Cancelled
 
 
 def _left_by_an_earlier_worker(job: ImportJob, given: ImportSource) -> ImportCheckpoint | None:
-    """What is committed of this import, unless the file or the dataset has changed since: then it starts over."""
+    """The committed part of this import. If the file or the dataset has changed since, there is none, and the import starts over."""
     taken = ImportCheckpoint.of(job.taken)
     if taken is None:
         return None
@@ -232,7 +234,7 @@ def _begin(job: ImportJob, given: ImportSource) -> ImportCheckpoint:
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
     version = begin(dataset, _lineage(job, given), job.pk)
     taken = ImportCheckpoint(version.pk, source(given), _latest(dataset))
-    _unless_cancelled(job, lock=True)  # from here on there is something that its worker must take away
+    _unless_cancelled(job, lock=True)  # from here on there are rows that the worker must remove if it is cancelled
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = given.size
     job.taken = taken.as_json()
@@ -257,7 +259,7 @@ def _message(job: ImportJob) -> dict[str, object]:
 
 
 def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
-    """Every batch in a transaction of its own, together with how far the import is then."""
+    """Stores every batch in its own transaction, together with how far the import is then."""
     due = jobs.Throttle(jobs.TELL_EVERY_S)
     for ready in batches:
         with transaction.atomic():
@@ -295,7 +297,7 @@ def _refuse(job: ImportJob, problem: RowProblem) -> None:
 
 @transaction.atomic
 def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
-    """The whole version appears at once, or the import is refused. Raises _Refused, _Cancelled."""
+    """Makes the whole version visible at once, or refuses the import. Raises _Refused, _Cancelled."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
     if job.rejected_count and not job.keep_good:
@@ -306,7 +308,9 @@ def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
     audit.asked_by(job)
-    _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
+    _unless_cancelled(
+        job, lock=True
+    )  # only now, because finishing a large version takes a while, and a person who cancels would wait
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(
         ready=True, heldout_share=share_of(job.format, None, job.heldout_share), group_by=job.group_by
     )
@@ -320,13 +324,13 @@ def _fail(job: ImportJob, error: str) -> None:
 
 
 def cancel(job: ImportJob) -> None:
-    """Ends an import that has stored nothing, or that the caller carries out."""
+    """Ends an import that has stored nothing, or that the caller is carrying out."""
     _end_with_nothing(job, ImportJob.State.CANCELLED, CANCELLED)
 
 
 @transaction.atomic
 def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
-    """Raises JobLost if it had ended before."""
+    """Ends the import without rows. Raises JobLost if it had ended before."""
     audit.asked_by(job)
     if taken := ImportCheckpoint.of(job.taken):
         _discard(taken)
@@ -353,18 +357,18 @@ def _finish(job: ImportJob, version: DatasetVersion, given: ImportSource, *, unc
 
 
 def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
-    """How many rows were there already, key and content: they count once, and are told."""
+    """The number of rows whose key and content were there already. They count once, and the import reports them."""
     repeated = job.rows_done - job.rejected_count - version.counts.get("examples", 0)
     return {"repeated": repeated} if repeated > 0 else {}
 
 
 def _leaked(version: DatasetVersion) -> dict[str, int]:
-    """How many prompts and groups stand on both sides, as an older release left them."""
+    """The number of prompts and groups on both sides, which an older release may have left."""
     return {"leaked": count} if (count := leaks.within(version).count) else {}
 
 
 def _lineage(job: ImportJob, given: ImportSource) -> dict[str, object]:
-    """Where the version came from: the file by its content, and of several files those that were read."""
+    """The origin of the version: the digest of the file, and of several files the names of those that were read."""
     if job.origin:
         return {**job.origin, "import": job.pk}
     lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}

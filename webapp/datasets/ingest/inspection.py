@@ -1,6 +1,6 @@
-"""What is read of a file that somebody sent, before its import begins: which files, which format, the first rows.
+"""Inspects a file that somebody sent before its import begins: which files, which format, the first rows.
 
-The functions that begin with `_` run in a confined child, without Django and without a connection; the others ask them.
+The functions that begin with `_` run in a confined child, without Django and without a connection. The others call them.
 """
 
 from collections import Counter
@@ -29,18 +29,18 @@ from ..versions.split_rule import Rule
 
 AUTO = "auto"
 SHOWN = 20
-SHOWN_BYTES = 4_000_000  # of all the rows that are shown; the first is shown in any case
-CHECKED = 500  # rows looked at for problems and sides in any case
-LOOKED_AT, LOOK_S = 20_000, 1.0  # and as many as this, if it takes no longer: seconds
-KINDS = 200  # of what rows say that examples cannot: so many are told of one import
+SHOWN_BYTES = 4_000_000  # of all shown rows together; the first row is always shown
+CHECKED = 500  # rows that are always checked for problems and sides
+LOOKED_AT, LOOK_S = 20_000, 1.0  # further rows, up to this many in this time; seconds
+KINDS = 200  # kinds of parts that examples cannot hold: an import reports this many
 TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
 LIMITS = confined.ProcessLimits(memory=600_000_000, seconds=20.0)
 
 
 @dataclass(frozen=True)
 class ImportSource:
-    """What was sent, or lies at a path: `names` are the files whose rows become examples, in order, and `size` the bytes to
-    be read; `packed`: more may come out of it; `unread` are the other files."""
+    """A file that was sent, or a path: `names` are the files whose rows become examples, in order, and `size` the bytes to be read.
+    `packed`: unpacking may give more bytes. `unread` are the other files."""
 
     path: Path
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class ImportSource:
 
 
 class InspectedRow(NamedTuple):
-    """What decides the side of a good row of the file number `file`."""
+    """The facts that decide the side of a good row in file number `file`."""
 
     file: int
     line: int
@@ -63,7 +63,7 @@ class InspectedRow(NamedTuple):
 
 
 def given(path: Path, file_name: str, format: str = AUTO) -> ImportSource:
-    """Raises Invalid at `file` or `format`."""
+    """The source of an import. Raises Invalid at `file` or `format`."""
     said = _ask("_given", path=str(path), file_name=file_name, format=format)
     return ImportSource(path, tuple(said.pop("names")), unread=tuple(said.pop("unread")), **said)
 
@@ -103,7 +103,7 @@ def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
 
 
 def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
-    """Detected format, columns, mapping, first examples and first problems, and of each good row what decides its side."""
+    """Detected format, columns, mapping, first examples and first problems, and for each good row the facts that decide its side."""
     bundle = _readable(Path(path), file_name)
     importer = _importer(bundle, format)
     names = importers.files_for(bundle, importer)
@@ -128,7 +128,7 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
 
 
 class _First:
-    """What is told of the first rows."""
+    """The report about the first rows."""
 
     def __init__(self, rule: Rule, counts_unsaid: bool) -> None:
         self._rule, self._counts_unsaid = rule, counts_unsaid
@@ -161,7 +161,7 @@ class _First:
 
 
 def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping, told: _First) -> None:
-    """The first rows, as many as are read in a moment."""
+    """Reads the first rows, as many as the limits allow."""
     ends = monotonic() + LOOK_S
     for number, (file, line, row) in enumerate(_rows(bundle, names, importer, mapping), 1):
         told.add(file, line, row)
@@ -172,7 +172,7 @@ def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: M
 def _rows(
     bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping
 ) -> Iterator[tuple[int, int, Example | RowProblem]]:
-    """(number of the file, line, row) of all files; of several, each problem says in which it is."""
+    """(number of the file, line, row) of all files. If there are several, each problem says in which file it is."""
     for file, name in enumerate(names):
         with bundle.opened(name) as (stream, _):
             for line, row in importer.read(stream, name, mapping, bundle.beside(name)):
@@ -181,7 +181,7 @@ def _rows(
 
 
 def _readable(path: Path, file_name: str) -> Bundle:
-    """The file, folder or archive, each of whose files can be opened. Raises Invalid at `file`."""
+    """The file, folder or archive; all its files can be opened. Raises Invalid at `file`."""
     try:
         bundle = Bundle(path, file_name)
         for name in bundle.names:
@@ -195,7 +195,7 @@ def _readable(path: Path, file_name: str) -> Bundle:
 
 
 def _importer(bundle: Bundle, format: str) -> Importer:
-    """Raises Invalid at `format`."""
+    """The importer of the files. Raises Invalid at `format`."""
     if format not in (AUTO, *REGISTRY):
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
     return importers.recognise(bundle) if format == AUTO else REGISTRY[format]

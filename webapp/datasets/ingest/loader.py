@@ -1,9 +1,11 @@
-"""The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
+"""The database's side of an import: batch by batch, rows are copied into a version that nobody sees before it is complete.
 
-Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so of a large file both happen at the
-same time (see `processes`). Every batch is committed, so that an import whose worker died continues after the last one. What repeats and
-what is there already is found first, and the rest is copied straight into its tables. A table of its own, kept while the version is filled,
-holds the narrow columns of all rows so far, by which the version is described in the end.
+The server takes nearly as long to fill tables and indexes as we take to read and check the rows, so for a large file both happen at the
+same
+time (see `processes`). Every batch is committed, so that an import whose worker died continues after the last one. Repeated and existing
+rows
+are found first, and the others are copied directly into their tables. A separate table, kept while the version is filled, holds the narrow
+columns of all rows so far, by which the version is described in the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,13 +32,13 @@ from .reader import NARROW, LoadBatch
 
 Kept = NDArray[np.bool_]
 PLACE = {"file": "int", "line": "bigint"}
-GROUND = {"ground": "int"}  # of the side: see `split_rule`
+GROUND = {"ground": "int"}  # the ground of the side: see `split_rule`
 ROW = {**PLACE, **GROUND, **{name: COLUMNS[name] for name in NARROW}}
 EXAMPLE = ("id", "dataset_id", "created_at", *COLUMNS)
 MEMBER = ("version_id", "example_id", "position")
-PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
+PROVISIONAL = 2**31 - 1  # versions that are still being filled are numbered downwards from here
 SETTINGS = {"work_mem": "96MB"}
-# a server that crashes may lose the last batches: what is left says itself how far it goes, and is gone on with from there
+# a server that crashes may lose the last batches; the rest says how far it goes, and the import continues from there
 OF_BATCH = {"synchronous_commit": "off"}
 
 # examples of a version from a position on, as `postings.index` takes them
@@ -55,23 +57,23 @@ def begin(dataset: Dataset, lineage: writer.Lineage, import_id: int) -> DatasetV
     version = DatasetVersion.every.create(dataset=dataset, number=PROVISIONAL - import_id, digest="", lineage=lineage)
     rows = rows_table(version.pk)
     with connection.cursor() as cursor:
-        # not logged: should the server itself crash, it is empty afterwards, and the import starts over; and gone in the
-        # end, so that nobody needs to tidy it up or to keep statistics of it
+        # not logged: if the server itself crashes, the table is empty afterwards, and the import starts over; it is dropped
+        # in the end, so it needs neither vacuum nor statistics
         columns = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
         cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({columns}) WITH (autovacuum_enabled = false)")
     return version
 
 
 def intact(taken: ImportCheckpoint) -> bool:
-    """Whether the rows that were taken are still there to compare others with."""
+    """Whether the rows that were taken are still in the table, to compare others with them."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {rows_table(taken.version)})")  # noqa: S608  a number
         return not taken.good or bool(cursor.fetchone()[0])
 
 
 def discard(version_id: int, *, shared: bool = False) -> None:
-    """Takes away a version that is still filled, the examples that no other version lists, and the dataset if it was
-    only made for it. Call inside a transaction, with the dataset's name locked.
+    """Removes a version that is still being filled, the examples that no other version lists, and the dataset if it was made only for this
+    version. Call inside a transaction, with the dataset's name locked.
 
     `shared`: a version made while nobody filled this one may list its examples, and relies on its words.
     """
@@ -99,16 +101,18 @@ def discard(version_id: int, *, shared: bool = False) -> None:
 
 
 class Loader:
-    """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each."""
+    """Fills a version that `begin` made, after what is `taken` already. `take` and `finish` each need a transaction."""
 
     def __init__(self, version: DatasetVersion, taken: ImportCheckpoint) -> None:
         self.version = version
         self.storing = True
         self.good, self.stored = taken.good, taken.stored
-        self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
+        self.packer = (
+            None if taken.stored else packed.Packer()
+        )  # rows that an earlier worker stored are read again for it
         self._rows = rows_table(version.pk)
         self._seen = SeenKeys(self._rows)
-        # a dataset that has no other version has no examples but those of this one
+        # a dataset without another version has only the examples of this one
         self._first = not DatasetVersion.every.filter(dataset=version.dataset_id).exclude(pk=version.pk).exists()
         self._indexer = postings.Indexer(version.dataset_id, version.pk)
         if taken.stored > taken.indexed:
@@ -117,12 +121,12 @@ class Loader:
 
     @property
     def indexed(self) -> int:
-        """How many members, from the first on, are found by their words."""
+        """The number of members, from the first on, that are found by their words."""
         return self._spoken + self._indexer.written
 
     def take(self, ready: LoadBatch) -> list[Repeat]:
-        """Takes the good rows of a batch; returns those whose key came before. Without `storing` rows are only counted and
-        compared, for the report of an import that is refused."""
+        """Takes the good rows of a batch, and returns those whose key came before. Without `storing`, rows are only counted and compared,
+        for the report of a refused import."""
         with connection.cursor() as cursor:
             _settle(cursor, SETTINGS | OF_BATCH)
             repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines, ready.digests)
@@ -146,8 +150,8 @@ class Loader:
         return split_conflicts.settled(split_conflicts.InTable(self._rows), names)
 
     def _store(self, cursor: Any, ready: LoadBatch, kept: Kept) -> postings.Ids:
-        """Stores the rows that are `kept` where their content is new, and lists them; returns their examples' ids, one of
-        each row of the batch."""
+        """Stores the `kept` rows whose content is new, and lists all `kept` rows. Returns the ids of their examples, one for each row of
+        the batch."""
         there = {} if self._first else self._there(cursor, ready.digests)
         ids = np.array([there.get(each, 0) for each in ready.digests], np.int64)
         new = kept & (ids == 0)
@@ -173,8 +177,8 @@ class Loader:
         return dict(cursor.fetchall())
 
     def finish(self) -> tuple[DatasetVersion, bool]:
-        """The version with its number, counts and digest, and whether it is new: if a version with the same content
-        is there already, that one comes back, and the one that was filled is taken away."""
+        """The version with its number, counts and digest, and whether it is new. If there is a version with the same content already, that
+        one is returned, and the filled one is removed."""
         with connection.cursor() as cursor:
             _settle(cursor, SETTINGS)
         counts, facets, digest = staging.facts(self._rows)
@@ -197,7 +201,7 @@ class Loader:
 
 
 def _new_ids(cursor: Any, count: int) -> NDArray[np.int64]:
-    """As one value: as rows they would be objects by the million."""
+    """New ids as one value, because as rows they would be millions of objects."""
     cursor.execute(
         "SELECT string_agg(int8send(nextval('datasets_example_id_seq')), '') FROM generate_series(1, %s)", [count]
     )
@@ -205,6 +209,6 @@ def _new_ids(cursor: Any, count: int) -> NDArray[np.int64]:
 
 
 def _settle(cursor: Any, settings: Mapping[str, str]) -> None:
-    """For this transaction."""
+    """Applies the settings to this transaction."""
     for name, value in settings.items():
         cursor.execute("SELECT set_config(%s, %s, true)", [name, value])

@@ -1,4 +1,4 @@
-"""The sides of the split that the first rows of a file would fall on, and the prompts they share with other datasets."""
+"""The sides of the split on which the first rows of a file would be, and the prompts that they share with other datasets."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from .target import ImportTarget, rule_of
 
 @dataclass(frozen=True)
 class Sided:
-    """Rows by side, by why they stand there, and how many prompts have several rows; what contradicts itself; what other
-    datasets have on the other side."""
+    """Rows by side and by the reason for it, the number of prompts with several rows, contradictions, and what other datasets have on the
+    other side."""
 
     counts: dict[str, int]
     grounds: dict[str, int]
@@ -30,7 +30,7 @@ class Sided:
     groups: int
     problems: list[RowProblem]
     overlaps: leaks.Overlaps
-    splits: dict[int, str]  # by the place of the row
+    splits: dict[int, str]  # position of the row -> its side
 
     def json(self) -> dict[str, Any]:
         named = ("counts", "grounds", "repeated_prompts", "groups")
@@ -38,14 +38,14 @@ class Sided:
 
 
 def known(target: ImportTarget) -> Dataset | None:
-    """The dataset that is there already."""
+    """The dataset of this name, if there is one already."""
     return Dataset.objects.filter(workspace_id=target.workspace_id, name=target.name).first()
 
 
 def sided(
     rows: Sequence[InspectedRow], names: Sequence[str], format: str, target: ImportTarget, dataset: Dataset | None
 ) -> Sided:
-    """`names` are those of the files; `dataset` is the one of the target's name, if it is there."""
+    """`names` are those of the files; `dataset` is the one with the target's name, if there is one."""
     rule = rule_of(format, dataset, target)
     before = earlier_splits.of_keys(dataset, [row.key for row in rows]) if dataset else {}
     decided = [_decide(rule, row, before) for row in rows]

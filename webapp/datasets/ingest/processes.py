@@ -1,8 +1,10 @@
-"""The reading of a large file in processes of their own, beside the one that feeds the database: the cores share the work.
+"""Reads a large file in separate processes, beside the one that feeds the database, so that the cores share the work.
 
-Reading takes half as long again as the database, so two processes read, each every second batch. They speak with the worker
-over their pipes: pickles, each behind its length. If one of them dies the other sees its pipe close, so that neither
-outlives or waits for a dead one. It works from any thread of any worker, for a child is an ordinary program rather than a fork.
+Reading takes half as long again as the database, so two processes read, each of them every second batch. They send pickles through pipes to
+the
+worker; each pickle follows its length. If one side dies, the other sees its pipe close, so neither outlives or waits for a dead one. This
+works
+from any thread of any worker, because a child is an ordinary program and not a fork.
 """
 
 import gc
@@ -28,13 +30,15 @@ from ..formats.importers import REGISTRY
 from .reader import LoadBatch, Reader, Sides
 
 READERS = 2
-MEMORY = 3_000_000_000  # bytes that reading may take beside what the process has before it begins
-PASSED_PER_S = 1_000  # rows, at the very least
-BATCH_S = 180.0  # without a batch for so long, the file is made to keep us busy
-AHEAD = 2  # pickles read before they are wanted; not less, lest each waits for the other while an answer is written
-COLLECT = 16  # batches after which cycles are looked for: left to itself, the collector takes a seventh of the time
-# of the GNU C library, others ignore it: what a batch frees is kept for the next one. Given back, it would be zeroed page
-# by page each time, for a tenth of the time; the peak is the same
+MEMORY = 3_000_000_000  # bytes that reading may take in addition to those of the process before it begins
+PASSED_PER_S = 1_000  # rows, at least
+BATCH_S = 180.0  # if no batch comes for this long, the file was made to keep us busy
+AHEAD = 2  # pickles read before they are needed; with fewer, both sides could wait for each other while an answer is written
+COLLECT = (
+    16  # batches after which garbage is collected: with its default settings, the collector takes a seventh of the time
+)
+# for the GNU C library, others ignore it: memory that a batch frees is kept for the next one. If it were given back, it would
+# be zeroed again page by page, which takes a tenth of the time; the peak is the same
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(1 << 29), "MALLOC_MMAP_THRESHOLD_": str(1 << 29)}
 ROOT = Path(__file__).resolve().parents[3]
 _length = Struct(">Q")
@@ -50,19 +54,19 @@ class Died(RuntimeError):
 
 
 class Endless(RuntimeError):
-    """The process that reads the file is at it for longer than any file takes."""
+    """The process that reads the file takes longer than any file needs."""
 
 
 class TooLarge(RuntimeError):
-    """The process that reads the file needed more memory than it may have."""
+    """The process that reads the file needed more memory than it is allowed."""
 
 
 def ready(
     reader: Reader, before: Callable[[list[str]], Sides] | None, alone: bool = False
 ) -> Generator[LoadBatch, None, None]:
-    """What `reader.ready` gives, made by other processes; `alone`: by one. Raises what they raise, Died if one ended
-    early, Endless and TooLarge if one goes beyond its limits."""
-    # a converter that is bound to its file reads all of it, and two would both
+    """The batches of `reader.ready`, made by other processes; `alone`: by one. Raises their errors, Died if one ended early, Endless and
+    TooLarge if one exceeds its limits."""
+    # a converter that is bound to its file reads all of it, so two processes would read everything twice
     turns = 1 if alone or REGISTRY[reader.format].bind else READERS
     with ExitStack() as stack:
         processes = [stack.enter_context(_process()) for _ in range(turns)]
@@ -77,7 +81,7 @@ def ready(
 def _part(
     process: subprocess.Popen[bytes], reader: Reader, before: Callable[[list[str]], Sides] | None
 ) -> Generator[LoadBatch, None, None]:
-    """What `reader.ready` gives, made by the process."""
+    """The batches of `reader.ready` that the process makes."""
     with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
         try:
             assert process.stdin and process.stdout  # noqa: S101  pipes
@@ -85,7 +89,7 @@ def _part(
             coming = deque(thread.submit(_received, process.stdout) for _ in range(AHEAD))
             patience = (
                 BATCH_S + reader.taken.rows / PASSED_PER_S
-            )  # what is taken already is read again, and passed over
+            )  # rows that are taken already are read again, and skipped
             while (said := coming.popleft().result(patience)) is not None:
                 patience = BATCH_S
                 coming.append(thread.submit(_received, process.stdout))
@@ -100,12 +104,12 @@ def _part(
         except TimeoutError as error:
             raise Endless(f"The process that reads the file sent nothing for {BATCH_S:g} s.") from error
         finally:
-            process.kill()  # a thread that still reads comes to the end then
+            process.kill()  # a thread that still reads then comes to the end
             thread.shutdown(cancel_futures=True)
 
 
 def _process() -> subprocess.Popen[bytes]:
-    from webapp.core.children import environment  # here, for the child loads no Django
+    from webapp.core.children import environment  # here, because the child loads no Django
 
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
     env = {**environment(), **KEEPING}
@@ -120,7 +124,7 @@ def _send(to: IO[bytes], what: Any) -> None:
 
 
 def _received(source: IO[bytes]) -> Any:
-    """What the other end says next. Raises EOFError if it is closed."""
+    """The next message of the other end. Raises EOFError if it is closed."""
     (size,) = _length.unpack(_exactly(source, _length.size))
     return pickle.loads(_exactly(source, size))  # noqa: S301  from our own process
 
@@ -137,12 +141,12 @@ def _exactly(source: IO[bytes], size: int) -> bytearray:
 
 
 def main() -> None:
-    """The child: reads what it is asked to, until it is done or nobody listens any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal it goes to both; the parent says when to end
+    """The child: reads the file until it is done, or until nobody listens any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both processes; the parent says when to end
     gc.freeze()
     gc.disable()
     source, to = os.fdopen(0, "rb", 0), os.fdopen(os.dup(1), "wb", 0)
-    os.dup2(2, 1)  # what anything prints must not come between the pickles
+    os.dup2(2, 1)  # printed text must not come between the pickles
 
     def before(keys: list[str]) -> Callable[[], Sides]:
         _send(to, keys)
@@ -160,7 +164,7 @@ def main() -> None:
             end = None
         except MemoryError:
             end = TooLarge(f"Its rows need more than {memory // 10**6:,} MB of memory to be read.")
-        except Exception as error:  # any error: the parent raises it
+        except Exception as error:  # any error, because the parent raises it
             error.add_note("".join(traceback.format_exception(error)))
             end = error
         _send(to, end)

@@ -1,7 +1,7 @@
-"""Our side of an import: rows read, checked and written for COPY, far from the database.
+"""Our side of an import: reads and checks rows, and writes them for COPY, without the database.
 
-It needs neither Django nor a connection, so that it can be a process of its own (see `processes`) while the database takes
-what was read before.
+It needs neither Django nor a connection, so that it can be a separate process (see `processes`) while the database takes the previous
+batches.
 """
 
 from collections import deque
@@ -32,24 +32,26 @@ from ..index.tokenizer import indexed_text
 from ..versions.split_rule import Rule
 from .checkpoint import ImportCheckpoint
 
-ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
-LOOK = 20  # rows after which it is asked again how much was read
+ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and unpacked bytes of the file
+LOOK = 20  # rows after which the number of read bytes is checked again
 NARROW = (  # the columns by which a version is described in the end
     *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
     *("response_count", "preference_count", "verifiers", "prompt_hash", "group_hash"),
 )
 
-Row = tuple[int, Example | RowProblem | None]  # line, what it holds
+Row = tuple[int, Example | RowProblem | None]  # line, its content
 Sides = Mapping[str, str]  # key -> the side that it has in an earlier version
-Before = Callable[[list[str]], Callable[[], Sides]]  # asked for the sides of keys; the answer comes when it is wanted
+Before = Callable[
+    [list[str]], Callable[[], Sides]
+]  # starts a query for the sides of keys, and returns a function that waits for the answer
 _cells = copy_format.cells(COLUMNS.values())
 _narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 
 @dataclass(frozen=True)
 class ReadPlace:
-    """How far a file is read after a batch of it, which is `count` rows: `read` rows of the file are taken then; its
-    first byte is that number `bytes_before` of all files."""
+    """How far a file is read after a batch of `count` rows: `read` rows of the file are taken then. The file's first byte is number
+    `bytes_before` of all files."""
 
     file: int
     name: str
@@ -73,8 +75,8 @@ class RowBatch:
 
 @dataclass
 class LoadBatch:
-    """A batch for the loader: of its good rows the lines, the grounds of their sides, keys and digests, and as COPY takes them the cells of COLUMNS
-    and those of NARROW; their small columns; what of their texts is searched; and the problems of the others."""
+    """A batch for the loader. For its good rows it has lines, grounds of their sides, keys and digests; the cells of COLUMNS and of NARROW
+    in the form of COPY; their small columns; and the searched parts of their texts. For the others it has the problems."""
 
     place: ReadPlace
     lines: list[int] = field(default_factory=list)
@@ -90,8 +92,8 @@ class LoadBatch:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads `names` of the bundle at `path` as examples of one format, behind what is `taken`. Of several that do so side
-    by side, one for each of `turns`, each gives every so manieth batch: together they give what one alone would."""
+    """Reads `names` of the bundle at `path` as examples of one format, after what is `taken`. Several readers can work at the same time,
+    one for each of `turns`: with n readers, each gives every n-th batch, and together they give what one alone would."""
 
     path: Path
     file_name: str
@@ -104,8 +106,8 @@ class Reader:
     turns: int = 1
 
     def ready(self, before: Before | None) -> Generator[LoadBatch, None, None]:
-        """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
-        while the one before that is still to be written. Raises OSError for a file that cannot be read."""
+        """Every batch, checked and written. Without `before`, no key has an earlier side; otherwise it is asked about a batch while the
+        previous batch is still being written. Raises OSError for a file that cannot be read."""
         waiting: deque[tuple[RowBatch, Callable[[], Sides]]] = deque()
         for batch in self._batches():
             waiting.append((batch, before(batch.keys) if before else dict))
@@ -115,7 +117,7 @@ class Reader:
             yield self._write(*waiting.popleft())
 
     def _batches(self) -> Iterator[RowBatch]:
-        """The rows in batches, which never reach over the end of a file."""
+        """The rows in batches. A batch ends with its file."""
         bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
         first, done, batches = self.taken.file, self.taken.bytes_before, 0
         for number, name in enumerate(self.names[first:], first):
@@ -134,7 +136,7 @@ class Reader:
                 done += progress.bytes_done
 
     def _write(self, batch: RowBatch, answer: Callable[[], Sides]) -> LoadBatch:
-        """The good rows on their sides of the split."""
+        """Writes the good rows, on their sides of the split."""
         ready, before = LoadBatch(batch.place), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
         said = [indexed_text(each.example) for each in good]
@@ -150,7 +152,7 @@ class Reader:
             ready.wide.append(b"".join(cells))
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
-        batch.rows.clear()  # they take as much memory as all else, and the batch is still in use
+        batch.rows.clear()  # they take as much memory as everything else, and the batch is still in use
         ready.columns, kept = arrays.of(small), list(map(tokenizer.searched, said))
         ready.texts = texts if kept == said else arrow.texts(kept)
         return ready
@@ -158,11 +160,11 @@ class Reader:
     def _settled(
         self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]
     ) -> "DecidedRow | None":
-        """The example on its side; None for a row that cannot be taken, which is a problem then."""
+        """The example on its side; None for a row that cannot be taken, whose problem is then added to `problems`."""
         if isinstance(row, RowProblem):
             problems.append(row)
             return None
-        # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
+        # the record is frozen for its users, but nobody has this one yet, and a copy would take time
         row.__dict__["group"] = self.rule.group_of(row)
         found = hashes(row)
         decision = self.rule.decide(line, row, found, before)
@@ -188,13 +190,15 @@ class DecidedRow(NamedTuple):
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:
-    """An infinite number or half a character: neither JSON nor Postgres takes it."""
+    """The problem of a row with an infinite number or half a character, which neither JSON nor Postgres accepts."""
     return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
 
 
 def _bounded(rows: Iterator[Row], progress: ReadProgress, tally: Tally, start: int) -> Iterator[Row]:
-    """The rows of one batch, behind the first `start`. If it ends is the same whether they are converted or passed over."""
-    bytes_before = progress.bytes_out  # packed a hundredfold, a batch of packed bytes would not fit into memory
+    """The rows of one batch, after the first `start` rows. It ends at the same row whether rows are converted or skipped."""
+    bytes_before = (
+        progress.bytes_out
+    )  # unpacked bytes, because a batch that was packed a hundredfold would not fit into memory
     for row in rows:
         yield row
         count = tally.rows - start

@@ -1,4 +1,4 @@
-"""Imports as jobs: started, carried out, cancelled."""
+"""Starts, carries out and cancels imports, which are jobs."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from . import import_job, inspection, uploads
 from .inspection import ImportSource
 from .target import group_field
 
-GATHERED = "touchstone"  # the format of what a worker gathers
+GATHERED = "touchstone"  # the format of files that a worker writes
 
 
 def start_import(
@@ -38,10 +38,10 @@ def start_import(
     group_by: str = "",
     queue: bool = True,
 ) -> ImportJob:
-    """An import of the file at `path` into dataset `name`, queued for a worker (`queue=False`: the caller runs it).
+    """Makes an import of the file at `path` into dataset `name`, and queues it for a worker (`queue=False`: the caller runs it).
 
-    `group_by`: the field whose value names the group that stands on one side of the split, see `split_rule`; a dataset
-    that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
+    `group_by`: the field whose value names the group that stays on one side of the split, see `split_rule`; an existing dataset keeps its
+    own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
     OverQuota at `file`.
     """
     given = _given(path, file_name or path.name, format)
@@ -71,12 +71,12 @@ def start_import(
 
 @transaction.atomic
 def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str, file_name: str) -> ImportJob:
-    """An import of what a worker gathers from `origin`, see `generated_files`, into dataset `name`.
+    """Makes an import of rows that a worker gathers from `origin` into dataset `name`, see `generated_files`.
 
     Raises Invalid at `name`, OverQuota at `file`.
     """
     name = dataset_name(name)
-    _room(membership.workspace_id, 0)  # how much is gathered is not known yet
+    _room(membership.workspace_id, 0)  # the size is not known yet
     _open(membership.workspace_id, name)
     path = uploads.new_path(file_name)
     job = ImportJob.objects.create(
@@ -102,7 +102,7 @@ def _started(membership: Membership, job: ImportJob, **detail: Any) -> None:
 
 
 def _room(workspace_id: int, size: int) -> None:
-    """Raises OverQuota if the workspace may have no further import, or none of so many bytes. Holds until the commit."""
+    """Raises OverQuota if the workspace may have no further import, or none with this many bytes. The check holds until the commit."""
     limits = quotas.of(workspace_id)
     if limits.imports_at_once is None and limits.import_bytes is None:
         return
@@ -125,7 +125,7 @@ def _given(path: Path, file_name: str, format: str) -> ImportSource:
 
 
 def _open(workspace_id: int, name: str) -> None:
-    """Locks the dataset, so that it is not renamed or deleted before the import is there to be seen."""
+    """Locks the dataset, so that it is not renamed or deleted before the import is visible."""
     known = Dataset.every.select_for_update(no_key=True).filter(workspace_id=workspace_id, name=name).first()
     if known and known.deleting_at:
         raise Invalid("This dataset is being deleted.", {"name": "is that of a dataset that is being deleted"})
@@ -147,7 +147,7 @@ def _mapping(importer: str, mapping: Mapping) -> Mapping:
 
 
 def run_import(job_id: int) -> None:
-    """Carries out a queued import, or one whose worker died; returns at once if another worker has it."""
+    """Carries out a queued import, or one whose worker died. Returns at once if another worker has it."""
     with import_job.IMPORT.claimed(job_id, error="") as job:
         if job is None:
             return
@@ -157,9 +157,9 @@ def run_import(job_id: int) -> None:
 
 
 def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
-    """An import that has stored nothing ends at once, another as soon as its worker hears of it; nothing of it stays.
+    """Cancels an import. If it has stored nothing, it ends at once; otherwise it ends when its worker notices. None of its rows stay.
 
-    Asking twice changes nothing; Conflict if the import was over before it was asked.
+    A second call changes nothing. Raises Conflict if the import was over before.
     """
     State = ImportJob.State
     with transaction.atomic():
@@ -174,7 +174,7 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
             import_job.cancel(job)
         else:
             import_job.tell(job)
-            enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
+            enqueue("workers.imports.run", job.pk)  # its worker may have died; then another one tidies up
         audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
     if job.state == State.CANCELLED:
         _discard_file_of(job)
@@ -182,5 +182,7 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
 
 
 def _discard_file_of(job: ImportJob) -> None:
-    with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the import under way, and not yet its file
+    with locks.shared(
+        locks.Work.BACKUP_FILES, 0
+    ):  # a backup may have read the row of this import, and not yet its file
         uploads.discard_upload(Path(job.file_path))

@@ -1,8 +1,10 @@
-"""Prompts and groups that the rows of one import put on both sides of the split, and the side each of them should have.
+"""Finds the prompts and groups that the rows of one import put on both sides of the split, and the side that each should have.
 
-Batches are read side by side, so a row is decided without knowing the others. Nearly always that is enough: what decides is the same for
-all rows of a prompt. It differs if some rows of a prompt name a side and others leave it to the draw, if a file contradicts itself, or if
-two groups share a prompt. Then the import is read once more with what is settled here.
+Batches are read at the same time, so the side of a row is decided without the other rows. Nearly always this is enough, because the reason
+is
+the same for all rows of a prompt. It is not enough if some rows of a prompt name a side and others leave it to the draw, if a file
+contradicts
+itself, or if two groups share a prompt. Then the import is read once more with the sides that are settled here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +34,7 @@ CLAIMS = """
 
 
 class SideClaim(NamedTuple):
-    """Where a row stands and why; `place` is (number of the file, line)."""
+    """The side of a row and its ground. `place` is (number of the file, line)."""
 
     prompt: int
     group: int
@@ -42,7 +44,7 @@ class SideClaim(NamedTuple):
 
 
 class SideClaims(Protocol):
-    """The rows of an import, those left out that contradict what stands already (ground 0)."""
+    """The rows of an import, without those that contradict earlier versions (ground 0)."""
 
     def on_both(self) -> set[int]:
         """The prompts and groups that they put on both sides."""
@@ -51,11 +53,11 @@ class SideClaims(Protocol):
         """(prompt, group) of every row with a group."""
 
     def claims(self, units: list[int]) -> Iterable[SideClaim]:
-        """The claims of the rows with one of these prompts or groups, the firmest first, then in the order of the files."""
+        """The claims of the rows with one of these prompts or groups: the firmest ground first, then in the order of the files."""
 
 
 class InTable:
-    """The rows in the table of an import; its name comes from code."""
+    """The rows in the table of an import. Its name comes from code."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -79,7 +81,7 @@ class InTable:
 
 
 class InMemory:
-    """The same of a few rows at hand."""
+    """A few rows that are in memory."""
 
     def __init__(self, rows: Iterable[SideClaim]) -> None:
         self._rows = [row for row in rows if row.ground and row.split]
@@ -101,8 +103,7 @@ class InMemory:
 
 
 def settled(rows: SideClaims, names: Sequence[str]) -> dict[int, Settled]:
-    """By prompt or group that stands on both sides: the side of the row with the firmest ground, the first of them.
-    `names` are those of the files."""
+    """For each prompt or group on both sides, the side of the first row with the firmest ground. `names` are those of the files."""
     both = rows.on_both()
     if not both:
         return {}
@@ -118,7 +119,7 @@ def settled(rows: SideClaims, names: Sequence[str]) -> dict[int, Settled]:
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Union-find over prompts and groups: what shares a row stands on one side."""
+    """Union-find over prompts and groups: those that share a row belong on one side."""
     roots: dict[int, int] = {}
     for prompt, group in pairs:
         roots.setdefault(group, group)

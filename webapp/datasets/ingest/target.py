@@ -1,4 +1,4 @@
-"""Where a file is to go, and the rule by which its examples get their sides of the split."""
+"""The dataset of an import, and the rule by which its examples get their sides of the split."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from ..versions.split_rule import EarlierSides, Rule
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """Where a file is to go, and the sides that the person who imports it chose."""
+    """The dataset of an import, and the choices of the person who imports about the sides."""
 
     workspace_id: int
     name: str = ""
@@ -28,14 +28,14 @@ def rule_of(format: str, dataset: Dataset | None, target: ImportTarget) -> Rule:
 
 
 def share_of(format: str, dataset: Dataset | None, asked: float | None) -> float:
-    """The held-out share asked for, else the dataset's, else what suits the format."""
+    """The requested held-out share, or the dataset's, or the default of the format."""
     known = dataset.heldout_share if dataset else None
     suits = REGISTRY[format].heldout_share if known is None else known
     return suits if asked is None else asked
 
 
 def checked_target(workspace_id: int, name: str, heldout_share: float | None, group_by: str) -> ImportTarget:
-    """What an import would be for, before it is asked for: the name may still be missing. Raises Invalid at `group_by`."""
+    """The target of an import that is not requested yet, so the name may be missing. Raises Invalid at `group_by`."""
     name = " ".join(name.replace("\0", " ").split())
     return ImportTarget(workspace_id, name, heldout_share, group_field(workspace_id, name, group_by))
 

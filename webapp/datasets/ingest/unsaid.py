@@ -1,4 +1,4 @@
-"""What the files of another tool said that examples cannot: counted when the import is over, over the version that it made."""
+"""Counts what the files of another tool have and examples cannot hold, over the version that the import made."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ..formats.importers import REGISTRY
 from ..models import DatasetVersion
 from .inspection import KINDS, ImportSource
 
-NAMED = 20  # files of an archive, of those that hold no examples
+NAMED = 20  # files without examples in an archive that are named
 COUNTED = """
 SELECT reason, count(*)
 FROM datasets_versionmember AS member
@@ -22,7 +22,7 @@ GROUP BY reason ORDER BY count(*) DESC, reason LIMIT %(most)s
 
 
 def of(version: DatasetVersion, given: ImportSource) -> dict[str, int]:
-    """Reason -> rows; empty for formats that leave nothing out. Of an archive also the files that hold no examples."""
+    """Reason -> rows; empty for formats that leave nothing out. For an archive, the files without examples are included."""
     if not REGISTRY[given.format].unsaid:
         return {}
     asked: dict[str, Any] = {"name": UNSAID, "version": version.pk, "most": KINDS}

@@ -1,4 +1,4 @@
-"""Uploaded files: kept under var/uploads until their import is over."""
+"""Uploaded files, which are kept under var/uploads until their import is over."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,13 +21,13 @@ class SupportsRead(Protocol):
 
 
 def new_path(file_name: str) -> Path:
-    """Where a file of this name may lie until its import is over; nothing is there yet."""
+    """The path for a file of this name until its import is over. There is no file yet."""
     return Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
 
 
 def store_upload(file_name: str, chunks: SupportsRead) -> Path:
-    """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid at `file` when it is too large or
-    the disk is full; then nothing of it is kept."""
+    """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid at `file` if it is too large or the disk is full;
+    then nothing of it is kept."""
     path = new_path(file_name)
     try:
         path.parent.mkdir(parents=True)
@@ -43,7 +43,7 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
 
 @contextmanager
 def uploaded(file_name: str, chunks: SupportsRead) -> Iterator[Path]:
-    """`store_upload`, for a block that starts the import: if it does not, whyever, nothing of the file is kept."""
+    """`store_upload` for a block that starts the import. If the block fails for any reason, nothing of the file is kept."""
     path = store_upload(file_name, chunks)
     try:
         yield path
@@ -63,12 +63,12 @@ def _write(path: Path, chunks: SupportsRead) -> None:
 
 
 def safe_name(name: str) -> str:
-    """The last part of the name, which readers need for its ending; never a path out of its folder."""
+    """The last part of the name, never a path out of its folder. Readers need its ending."""
     cleaned = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in Path(name).name)
     return cleaned.lstrip(".")[-100:].encode("ascii", "replace").decode().replace("?", "_") or "upload"
 
 
 def discard_upload(path: Path) -> None:
-    """Removes an upload and its folder; a file elsewhere, such as one named on the command line, stays."""
+    """Removes an upload and its folder. A file elsewhere, such as one that was named on the command line, stays."""
     if path.parent.parent == Path(settings.VAR) / "uploads":
         rmtree(path.parent, ignore_errors=True)

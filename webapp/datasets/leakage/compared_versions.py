@@ -1,4 +1,4 @@
-"""How a version is named where it stands for one side of a leak."""
+"""The name of a version as one side of a leak."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
-"""Leaks: prompts and named groups that stand in train and are held out as well, within a version or between several.
+"""Leaks: prompts and named groups that are both in train and held out, within a version or between several.
 
-A leak makes a held-out score too good: the model has seen the question. Prompts are compared as `prompt_hashes` says;
-prompts that are only nearly the same by a worker, see `near_leaks`.
+A leak makes a held-out score too good: the model has seen the question. Prompts are compared as `prompt_hashes` says. A worker finds
+prompts that are only nearly the same, see `near_leaks`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,9 +24,9 @@ Hashed = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Leak:
-    """`prompts` and `groups` stand in train in one version and are held out in the other, which may be the same one.
+    """`prompts` and `groups` are in train in one version and held out in the other, which may be the same one.
 
-    `train_examples` and `heldout_examples` are how many examples they have there; `shown` the first few held-out ones.
+    `train_examples` and `heldout_examples` count their examples there; `shown` are the first few held-out ones.
     Examples without a side are trained on, so they count as train.
     """
 
@@ -57,10 +57,10 @@ class Shared:
 
 
 def leaks(version_ids: Iterable[int]) -> list[Leak]:
-    """Every leak within these versions and from the training side of one to the held-out side of another, largest first.
+    """Every leak within these versions, and between the training side of one and the held-out side of another, the largest first.
 
-    Three queries, however many versions and examples there are. Named groups are compared within one dataset only: the
-    same word may mean something else in another.
+    It takes three queries, for any number of versions and examples. Named groups are compared only within one dataset, because the same
+    word may mean something else in another.
     """
     versions = list(DatasetVersion.objects.filter(pk__in=set(version_ids)).select_related("dataset").order_by("pk"))
     columns = packed.split_columns(version.pk for version in versions)
@@ -75,8 +75,8 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
 
 
 def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
-    """What of `tried` stands among the training examples of the others: of its examples on `side`, of all if it is
-    empty. Three queries."""
+    """What `tried` shares with the training examples of the others: by its examples on `side`, or by all if `side` is empty. Three
+    queries."""
     versions = [each for each in dict.fromkeys(trained) if not VersionPair(each, tried, side).nothing]
     columns = packed.split_columns({each.pk for each in (tried, *versions)}) if versions else {}
     found = []
@@ -91,7 +91,7 @@ def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = H
 
 
 def _told(found: list[tuple[DatasetVersion, DatasetVersion, Shared]], columns: dict[int, SplitColumns]) -> list[Leak]:
-    """The largest first."""
+    """The leaks, the largest first."""
     shown = _examples(columns[heldout.pk].ids[shared.heldout[:SHOWN]] for _, heldout, shared in found)
     made = [
         Leak(
@@ -116,8 +116,8 @@ def between(
     train_kept: Mask | None = None,
     held: Mask | None = None,
 ) -> Shared:
-    """What stands in train in one version and is held out in the other. `train_kept`: of both, only these positions;
-    the versions are the same one then. `held`: what is tried of the other, if it is not what is held out."""
+    """What is in train in one version and held out in the other. `train_kept`: only these positions of both; the versions are then the same
+    one. `held`: the examples of the other to compare, if these are not the held-out ones."""
     trained, held = ~train.heldout, heldout.heldout if held is None else held
     if train_kept is not None:
         trained, held = trained & train_kept, held & train_kept
@@ -138,7 +138,7 @@ def _any(columns: SplitColumns, prompts: Hashed, groups: Hashed) -> Mask:
 
 
 def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] = ()) -> Shared:
-    """The shared prompts of one version, without the positions that are removed."""
+    """The shared prompts of one version without the removed positions."""
     columns = packed.split_columns([version.pk])[version.pk]
     kept = np.ones(len(columns.ids), bool)
     kept[np.asarray(removed, np.int64)] = False
@@ -146,19 +146,19 @@ def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] =
 
 
 def of_page(version: DatasetVersion) -> int:
-    """How many prompts and groups of one version leak; kept in memory with its other columns."""
+    """The number of prompts and groups of one version that leak. It is kept in memory with the version's columns."""
     return packed.columns(version).once("leaked", lambda: within(version).count)
 
 
 def of(version: DatasetVersion) -> dict[str, Any]:
-    """What pages show of one version: {"leaks", "near"}."""
+    """The leaks of one version for pages: {"leaks", "near"}."""
     found = leaks([version.pk]) if of_page(version) else []
     return {"leaks": found, "near": near([VersionPair(version, version)])}
 
 
 def looked_for(version_ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """What the newest finished search for leaks found in each of these versions, those that are nearly the same included:
-    {"job", "exact", "near", "examples", "along"}. A version that nobody searched is not in it. One query."""
+    """The result of the newest finished search for leaks in each of these versions, including prompts that are nearly the same: {"job",
+    "exact", "near", "examples", "along"}. A version that was not searched is absent. One query."""
     kind, finished = CurationJob.Kind.LEAKS, CurationJob.State.FINISHED
     jobs = CurationJob.objects.filter(version__in=set(version_ids), kind=kind, state=finished)
     newest = jobs.order_by("version_id", "-id").distinct("version_id")
@@ -179,7 +179,8 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """`compared` of the workspace's other datasets were looked at; `passed_over` were not, because there is too much."""
+    """`compared` counts the workspace's other datasets that were compared; `passed_over` counts those that were not, because there are too
+    many examples."""
 
     found: list[Overlap]
     compared: int
@@ -190,7 +191,7 @@ class Overlaps:
 
 
 def newest_of_others(workspace_id: int, dataset_id: int | None) -> list[DatasetVersion]:
-    """The newest version of each of the workspace's datasets but this one, the newest first."""
+    """The newest version of each of the workspace's datasets except this one, the newest first."""
     rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id, dataset__ready=True)
     if dataset_id is not None:
         rows = rows.exclude(dataset_id=dataset_id)
@@ -199,7 +200,7 @@ def newest_of_others(workspace_id: int, dataset_id: int | None) -> list[DatasetV
 
 
 def with_others(workspace_id: int, dataset_id: int | None, train: Hashed, heldout: Hashed) -> Overlaps:
-    """What the prompts of two sides, as hashes, share with the newest versions of the workspace's other datasets."""
+    """The prompts of two sides, given as hashes, that the newest versions of the workspace's other datasets have on the other side."""
     versions = newest_of_others(workspace_id, dataset_id)
     sizes = np.cumsum([version.counts.get("examples", 0) for version in versions] or [0])
     compared = versions[: int((sizes <= MOST_EXAMPLES).sum())] if versions else []
@@ -220,7 +221,7 @@ def with_others(workspace_id: int, dataset_id: int | None, train: Hashed, heldou
 
 
 def of_version(version: DatasetVersion) -> Overlaps:
-    """What a version shares with the workspace's other datasets."""
+    """The prompts of a version that the workspace's other datasets have on the other side."""
     columns = packed.split_columns([version.pk])[version.pk]
     train, heldout = columns.prompts[~columns.heldout], columns.prompts[columns.heldout]
     return with_others(version.dataset.workspace_id, version.dataset_id, train, heldout)

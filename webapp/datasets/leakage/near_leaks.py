@@ -1,7 +1,7 @@
-"""Prompts that are nearly the same as one that is trained on: what a search has found, kept for each pair of versions.
+"""Prompts that are nearly the same as one that is trained on: the results of searches, kept for each pair of versions.
 
-A version never changes, so a search holds for good. It takes up to minutes (`curation.nearly`), so a worker carries it
-out when somebody first asks; until then the answer is that nobody knows yet.
+A version never changes, so a result never becomes wrong. A search takes up to minutes (`curation.near_leak_search`), so a worker carries it
+out when somebody first asks. Until then, the result is unknown.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from webapp.core.tasks import enqueue
 from ..models import DatasetVersion, LeakSearch
 from .compared_versions import HELDOUT, Side, side_of
 
-FORM = 1  # raise it with a change of what counts as near: what was kept is then looked for again
+FORM = 1  # raise it if the meaning of near changes: then everything is searched again
 ASKED_S = 600  # a worker that does not answer in this time is asked again
 
 
 @dataclass(frozen=True)
 class VersionPair:
-    """What is trained on, the training side of `trained`, against what a model is tried on: the examples of `tried` on
-    `side`, all of them if it is empty."""
+    """The examples on which a model is trained, which are the training side of `trained`, and those on which it is tried: the examples of
+    `tried` on `side`, or all of them if `side` is empty."""
 
     trained: DatasetVersion
     tried: DatasetVersion
@@ -39,8 +39,8 @@ class VersionPair:
 
 @dataclass(frozen=True)
 class Near:
-    """`prompts` of what is tried, with `examples`, are at least `threshold` alike to a prompt that is trained on, and not
-    the same. `known` is false while a worker looks; then the counts say nothing. `shown`: the first few, each with
+    """`prompts` counts the tried prompts that are at least `threshold` similar to a prompt that is trained on, and not the same; `examples`
+    counts their examples. `known` is false while a worker searches; then the counts mean nothing. `shown`: the first few, each with
     {"key", "excerpt", "trained": {"key", "excerpt"}, "similarity"}."""
 
     train: Side
@@ -52,13 +52,13 @@ class Near:
     shown: list[dict[str, Any]] = field(default_factory=list)
 
     def json(self) -> dict[str, Any]:
-        """As the API tells it: counts that nobody knows yet are null."""
+        """The result for the API. Counts that are not known yet are null."""
         told = asdict(self)
         return told if self.known else {**told, "prompts": None, "examples": None}
 
 
 def near(pairs: Iterable[VersionPair]) -> list[Near]:
-    """What is known of each pair, in one query; a worker is asked for the rest."""
+    """The results of the pairs, in one query. A worker is asked for missing ones."""
     wanted = [pair for pair in dict.fromkeys(pairs) if not pair.nothing]
     found = _kept(wanted)
     for pair in wanted:
@@ -71,7 +71,7 @@ def near(pairs: Iterable[VersionPair]) -> list[Near]:
 
 
 def ask(pair: VersionPair) -> None:
-    """Has a worker look, unless one was asked just now."""
+    """Asks a worker to search, unless one was asked a moment ago."""
     key = _key(pair)
     if not pair.nothing and cache.add("datasets:near:{}:{}:{}:{}".format(FORM, *key), 1, ASKED_S):
         enqueue("workers.curation.look_for_leaks", *key)

@@ -1,4 +1,4 @@
-"""How numbers of a dataset are drawn: bars of histograms, fields of a difference."""
+"""Draws numbers of a dataset: the bars of histograms, the fields of a difference."""
 
 import json
 from typing import Any
@@ -11,14 +11,14 @@ from webapp.datasets.versions.differences import MISSING
 from webapp.datasets.versions.lineage import Step
 
 register = template.Library()
-HEIGHT = 40.0  # of a histogram in its own units; bars are one unit wide
-SHORTEST = 1.5  # so that a bar with one example is seen beside one with a million
+HEIGHT = 40.0  # the height of a histogram in its own units; bars are one unit wide
+SHORTEST = 1.5  # so that a bar with one example is visible beside one with a million
 LONGEST_VALUE = 2_000
 
 
 @register.filter
 def drawn(histogram: ColumnHistogram) -> list[dict[str, Any]]:
-    """Bars with their places: `all` examples behind, those left by the filters before them."""
+    """Bars with their places: `all` examples in the back, the examples that the filters leave in front."""
     most = max(max(bar.all for bar in histogram.bars), 1)
     return [
         {"bar": bar, "x": x, "words": between(bar), "all": _height(bar.all, most), "left": _height(bar.count, most)}
@@ -40,14 +40,14 @@ def between(bar: Bar) -> str:
 
 @register.filter
 def ends(histogram: ColumnHistogram) -> tuple[str, str]:
-    """The numbers at the left and the right foot of a histogram."""
+    """The numbers below the left and the right end of a histogram."""
     last = histogram.bars[-1].range.partition("..")[0]
     return histogram.bars[0].range.partition("..")[0], f"{last}+"
 
 
 @register.simple_tag
 def narrowed(query: dict[str, str], name: str, value: str) -> str:
-    """The query string with one filter set again, or taken away if it is set to this value already."""
+    """The query string with one filter set, or removed if it has this value already."""
     others = {other: text for other, text in query.items() if other != name}
     return urlencode(others if query.get(name) == value else {**others, name: value})
 
@@ -59,7 +59,7 @@ def without(query: dict[str, str], name: str) -> str:
 
 @register.filter
 def shown(value: Any) -> str:
-    """A JSON value as text for a difference; a long one is cut, and says so."""
+    """A JSON value as text for a difference. A long value is cut, and the text says so."""
     if value is MISSING:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

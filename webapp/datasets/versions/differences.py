@@ -1,4 +1,4 @@
-"""How two versions of a dataset differ, by key."""
+"""The differences of two versions of a dataset, by key."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,8 +14,8 @@ from ..models import DatasetVersion, Example
 
 __all__ = ["MISSING", "ChangedKey", "counts", "page"]
 Kind = Literal["added", "removed", "changed"]
-KEPT_S = 24 * 3600  # versions never change, so neither does what lies between two
-# What either version has and the other has not; ids first, so that the wide rows are read for the difference only
+KEPT_S = 24 * 3600  # versions never change, so neither do their differences
+# The examples that only one of the versions has; ids first, so that wide rows are read only for the difference
 SIDES = """
     WITH gone AS (
         SELECT example.key, example.id FROM datasets_versionmember AS member
@@ -52,7 +52,7 @@ class ChangesPage:
 
 
 def counts(before: DatasetVersion, after: DatasetVersion) -> dict[str, int]:
-    """How many keys were added, removed, changed, and how many stayed as they were."""
+    """The numbers of keys that were added, removed and changed, and of those that are the same."""
     name = f"diff:{before.pk}:{before.digest[:16]}:{after.pk}:{after.digest[:16]}"
     found: dict[str, int] = cache.get_or_set(name, lambda: _counts(before, after), KEPT_S) or {}
     return found

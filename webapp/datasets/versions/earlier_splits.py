@@ -1,4 +1,4 @@
-"""What the earlier versions of a dataset say about the sides of keys, prompts and groups."""
+"""The sides of keys, prompts and groups in the earlier versions of a dataset."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from .split_rule import EarlierSides, Ground, Rule, Settled
 
 
 def of_keys(dataset: Dataset, keys: list[str]) -> dict[str, str]:
-    """The sides that these keys have in earlier versions; a version that is still filled is none."""
+    """The sides of these keys in earlier versions. A version that is still being filled does not count."""
     rows = dataset.examples.filter(key__in=keys).exclude(split="")
     listed = VersionMember.objects.filter(example=OuterRef("pk")).exclude(version__digest="")
     return dict(rows.filter(Exists(listed)).values_list("key", "split"))
@@ -32,7 +32,7 @@ def of_units(dataset: Dataset) -> EarlierSides:
 
 
 class Settler:
-    """Gives the records of one new version their sides, in their order: what came before decides for what comes next."""
+    """Gives the records of one new version their sides, in their order: earlier records decide for later ones."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -40,7 +40,7 @@ class Settler:
         self._rule = Rule(dataset.heldout_share, dataset.group_by, of_units(dataset), self._settled)
 
     def settle(self, rows: list[tuple[int, Record]]) -> Iterator[tuple[int, Record] | RowProblem]:
-        """The rows with their sides; a row whose own split contradicts an earlier one comes back as a problem."""
+        """The rows with their sides. A row whose own split contradicts an earlier one is returned as a problem."""
         before = of_keys(self._dataset, [example.key for _, example in rows])
         for line, example in rows:
             group = self._rule.group_of(example)

@@ -1,4 +1,4 @@
-"""Where versions come from, in words and as a line of descent."""
+"""The origins of versions, in words and as a line of descent."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +20,9 @@ SELECTED = {
 
 @dataclass(frozen=True)
 class Step:
-    """A version in its line: `parent` is the number it was made from, None for one that came from outside.
+    """A version in its line. `parent` is the number of the version from which it was made, None if it came from outside.
 
-    `lane` is the column it stands in when drawn, `into` are the lanes that end in it, `past` those that run past it.
+    `lane` is its column in the drawing, `into` are the lanes that end in it, and `past` are those that pass it.
     """
 
     version: DatasetVersion
@@ -36,8 +36,8 @@ class Step:
 
 
 def line(versions: list[DatasetVersion]) -> list[Step]:
-    """One step for each version; they come newest first, so that a version stands above what it was made from."""
-    waiting: list[int | None] = []  # per lane: the number that is expected to come further down
+    """One step for each version. The newest comes first, so that a version is above the one from which it was made."""
+    waiting: list[int | None] = []  # lane -> the number that it leads to further down
     steps = []
     for version in versions:
         parent = version.lineage.get("base")
@@ -52,7 +52,7 @@ def line(versions: list[DatasetVersion]) -> list[Step]:
 
 
 def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
-    """(where it comes from, what was done, icon)."""
+    """(origin of the version, what was done, icon)."""
     origin = lineage.get("from")
     if origin == "import":
         return f"Imported from {lineage.get('file', 'a file')}", [str(lineage.get("format", ""))], "upload"

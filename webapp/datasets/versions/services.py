@@ -1,4 +1,4 @@
-"""Datasets and their versions: created, described, extended, frozen, tagged."""
+"""Creates, describes, extends, freezes and tags datasets and their versions."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -26,12 +26,12 @@ BATCH = 2_000  # records read and staged at a time
 
 
 def dataset_name(name: str) -> str:
-    """The name as it is kept. Raises Invalid at `name`."""
+    """The name in the form in which it is stored. Raises Invalid at `name`."""
     return one_line(name, 120, "The dataset needs a name.")
 
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
-    """An empty dataset, for versions that come from elsewhere than a file. Raises Invalid at `name` if it is taken."""
+    """Creates an empty dataset, for versions that do not come from a file. Raises Invalid at `name` if it is taken."""
     name = dataset_name(name)
     try:
         with transaction.atomic():
@@ -46,7 +46,7 @@ def create_dataset(membership: Membership, name: str, description: str = "", lic
 
 @transaction.atomic
 def describe(membership: Membership, dataset: Dataset, *, description: str, licence: str) -> Dataset:
-    """Sets what people read about the dataset. Raises Invalid at `licence` or `description`."""
+    """Sets the description and the licence of the dataset. Raises Invalid at `licence` or `description`."""
     if len(licence) > 120:
         raise Invalid("The licence is too long.", {"licence": "must have at most 120 characters"})
     if len(description) > 20_000:
@@ -65,14 +65,13 @@ def new_version(
     lineage: dict[str, Any],
     as_given: bool = False,
 ) -> DatasetVersion:
-    """A new draft version of the dataset. `records` is read once and never held in memory as a whole.
+    """Makes a new draft version of the dataset. `records` is read once, and is never in memory as a whole.
 
-    Without `base` it holds exactly the records, in their order. With `base` it holds the examples of that version, each
-    record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
-    split that it has in any earlier version, and so do prompts and groups; with `as_given` each record keeps the side
-    that it says, or none. `lineage` says where it comes from: {"from": "annotation", ...}; number and id of `base` are
-    added. If a version holds exactly this content already, that one is returned.
-    Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
+    Without `base`, the version has exactly the records, in their order. With `base`, it has the examples of that version: each record
+    replaces the example with its key, and records with new keys follow at the end. A key keeps the side of the split that it has in any
+    earlier version, and so do prompts and groups. With `as_given`, each record keeps the side that it has, or none. `lineage` says where
+    the version comes from: {"from": "annotation", ...}; number and id of `base` are added. If there is a version with exactly this content,
+    that one is returned. Raises Invalid at `records.N.field`, or at `base` if it is a version of another dataset.
     """
     if base and base.dataset_id != dataset.pk:
         raise Invalid("The base is a version of another dataset.", {"base": f"must be a version of {dataset}"})
@@ -95,7 +94,9 @@ def _stage(dataset: Dataset, records: Iterable[Example], as_given: bool) -> None
     numbered = enumerate(records)
     while batch := list(islice(numbered, BATCH)):
         rows = [_sound(row) for row in settler.settle(batch)] if settler else batch
-        staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
+        staging.copy(
+            list(_prepared(rows))
+        )  # complete before COPY, because an error inside COPY would break the transaction
     for line, key, first in staging.repeated_keys():
         _refuse(line, "key", f"record {first} already has the key {key!r}")
 
@@ -120,7 +121,7 @@ def _refuse(line: int, field: str, reason: str) -> NoReturn:
 
 @transaction.atomic
 def made(membership: Membership, version: DatasetVersion, new: bool) -> DatasetVersion:
-    """Tells of a version that was just made; of one that was there already there is nothing to tell."""
+    """Announces a version that was just made. A version that was there already is not announced."""
     if new:
         audit.record(membership, membership.user, "version.made", version, number=version.number, **_origin(version))
         message: dict[str, object] = {"type": "version", "id": version.pk, "state": version.state}
@@ -133,8 +134,8 @@ def _origin(version: DatasetVersion) -> dict[str, Any]:
 
 
 def hold(version: DatasetVersion) -> None:
-    """Keeps the version from being deleted until the transaction ends: for code that makes a row that refers to it. It does not keep others
-    from doing the same. Raises Invalid at `dataset` if it is gone by now."""
+    """Prevents that the version is deleted before the transaction ends, for code that makes a row which refers to it. Others can hold it at
+    the same time. Raises Invalid at `dataset` if it is gone by now."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM datasets_datasetversion WHERE id = %s FOR KEY SHARE", [version.pk])
         if cursor.fetchone() is None:
@@ -143,7 +144,7 @@ def hold(version: DatasetVersion) -> None:
 
 @transaction.atomic
 def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
-    """Promises that this version is kept as it is. Freezing a frozen version changes nothing. Holds it, see `hold`."""
+    """Freezes the version, which promises that it is kept. To freeze it again changes nothing. Holds it, see `hold`."""
     hold(version)
     changed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).update(
         state=DatasetVersion.State.FROZEN, frozen_at=timezone.now()
@@ -159,7 +160,7 @@ def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
 
 @transaction.atomic
 def tag(membership: Membership, version: DatasetVersion, name: str) -> VersionTag:
-    """Calls the version `name`; a tag of that name on another version of the dataset moves here. Raises Invalid."""
+    """Gives the version the tag `name`. A tag of that name on another version of the dataset moves here. Raises Invalid."""
     if not TAG.fullmatch(name):
         raise Invalid(
             "The tag cannot be used.", {"name": "must be 1 to 40 letters, digits, dots, dashes or underscores"}
@@ -173,7 +174,7 @@ def tag(membership: Membership, version: DatasetVersion, name: str) -> VersionTa
 
 @transaction.atomic
 def untag(membership: Membership, version: DatasetVersion, name: str) -> None:
-    """Takes the tag away; one that is not there stays away."""
+    """Removes the tag, if the version has it."""
     gone, _ = VersionTag.objects.filter(version=version, name=name).delete()
     if gone:
         audit.record(membership, membership.user, "version.untagged", version, tag=name, number=version.number)

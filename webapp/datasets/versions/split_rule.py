@@ -1,4 +1,4 @@
-"""The rule that gives an example its side of the split, train or held out, so that one prompt never stands on both."""
+"""The rule that gives an example its side of the split, train or held out, so that no prompt is on both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ BOTH = TRAIN | HELDOUT
 
 
 class Ground(IntEnum):
-    """Why an example stands on its side; where two contradict each other, the smaller one wins.
+    """Why an example is on its side. If two grounds contradict each other, the smaller one wins.
 
-    MIXED: earlier versions have its prompt on both sides already, so nothing that is decided here mends or breaks it.
+    MIXED: earlier versions have its prompt on both sides already, which no decision here can mend.
     """
 
     MIXED = 0
@@ -39,7 +39,7 @@ class Ground(IntEnum):
 
 
 class Splittable(Protocol):
-    """An example, or as much of one as decides its side."""
+    """An example, or those of its fields that decide its side."""
 
     @property
     def key(self) -> str: ...
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """The side of a prompt or group that rows of one file claim for both sides, and where the row that decides stands."""
+    """The side of a prompt or group that rows of one file claim for both sides, and the place of the row that decides."""
 
     split: Split
     where: str
@@ -77,13 +77,13 @@ class EarlierSides:
 
     @classmethod
     def of(cls, train: NDArray[np.int64], heldout: NDArray[np.int64]) -> "EarlierSides":
-        """From hashes in any order, with repeats; 0 is no hash."""
+        """Made from hashes in any order, with repeats; 0 is not a hash."""
         hashes = np.union1d(train, heldout)
         hashes = hashes[hashes != 0]
         return cls(hashes, np.isin(hashes, train), np.isin(hashes, heldout))
 
     def at(self, unit: int) -> frozenset[Split]:
-        """The sides that the prompt or group has: none, one or both."""
+        """The sides of the prompt or group: none, one or both."""
         if not unit or not len(self.hashes):
             return NO_SIDE
         place = int(np.searchsorted(self.hashes, unit))
@@ -94,8 +94,9 @@ class EarlierSides:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What decides, in this order: the key's side in an earlier version (`before`), the side of its prompt or group there,
-    the example's own split, and a draw for its group or prompt by `share` of held-out ones. `share` None draws nothing.
+    """How a side is decided, in this order: the key's side in an earlier version (`before`), the side of its prompt or group there, the
+    example's
+    own split, and a draw for its group or prompt with `share` as the held-out part. If `share` is None, nothing is drawn.
 
     `settled` holds prompts and groups that one file put on both sides: see `ingest.split_conflicts`.
     """
@@ -106,7 +107,7 @@ class Rule:
     settled: Mapping[int, Settled] = field(default_factory=dict)
 
     def group_of(self, example: Example) -> str:
-        """The example's own group, else the value of the field that the rule groups by."""
+        """The example's own group or, without one, the value of the field by which the rule groups."""
         if example.group or not self.group_by:
             return example.group
         if self.group_by.startswith(META):
@@ -117,7 +118,7 @@ class Rule:
     def decide(
         self, line: int, example: Splittable, hashes: Hashes, before: Mapping[str, str]
     ) -> Decision | RowProblem:
-        """The side of an example with these hashes, or why its own split cannot stand."""
+        """The side of an example with these hashes, or why its own split is impossible."""
         had = cast(Split | None, before.get(example.key))
         if had and example.split and example.split != had:
             return RowProblem(line, "split", f"{example.key!r} is {had} in an earlier version; {NEVER}")
@@ -142,14 +143,14 @@ class Rule:
 
     def _drawn(self, hashes: Hashes, settled: Settled | None, mixed: bool) -> Split | None:
         if mixed:
-            return "train"  # what is held out already may be known from training: no more of it
+            return "train"  # the model may know the held-out part from training already, so it must not grow
         if settled:
             return settled.split
         return None if self.share is None else side(f"{hashes.unit % 2**64:016x}", self.share)
 
 
 def group_field(name: str) -> str:
-    """The field to group by, as `Rule` wants it; empty for the prompt. Raises ValueError for what is none."""
+    """The field to group by, as `Rule` wants it; empty for the prompt. Raises ValueError if it is not such a field."""
     name = name.strip()
     if name in ("", "prompt"):
         return ""

@@ -1,7 +1,6 @@
-"""Where an import gathers its rows before any of them becomes visible: a temporary table of this connection.
+"""A temporary table of this connection, in which the rows of a new version are gathered before any of them becomes visible.
 
-Nothing here survives the connection, so a worker that dies leaves nothing behind, and the final move into the real
-tables is one transaction.
+The table ends with its connection, so a worker that dies leaves nothing behind. The final move into the real tables is one transaction.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,14 +20,14 @@ CREATE = "CREATE TEMPORARY TABLE import_rows (line bigint, " + ", ".join(f"{n} {
 
 @contextmanager
 def table() -> Iterator[None]:
-    """The empty staging table, dropped at the end: connections go back to a pool."""
+    """The empty staging table. It is dropped at the end, because connections go back to a pool."""
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS import_rows")
         cursor.execute(CREATE)
     try:
         yield
     finally:
-        # in a broken transaction the table goes with the rollback
+        # in a broken transaction, the rollback removes the table
         if connection.is_usable() and not connection.needs_rollback:
             with connection.cursor() as cursor:
                 cursor.execute("DROP TABLE IF EXISTS import_rows")
@@ -44,12 +43,12 @@ def copy(prepared: Iterable[tuple[Any, ...]]) -> None:
 
 
 def prepare(line: int, example: Example) -> tuple[Any, ...]:
-    """The example as a row of the table. Raises ValueError when it holds what JSON or Postgres text cannot."""
+    """The example as a row of the table. Raises ValueError if it holds what JSON or Postgres text cannot."""
     return (line, *columns(example))
 
 
 def repeated_keys() -> Iterator[tuple[int, str, int]]:
-    """(line, key, line of the first) of every row whose key came before; these rows are taken out."""
+    """(line, key, line of the first) of every row whose key came before. These rows are removed."""
     with connection.cursor() as cursor:
         cursor.execute("""
             WITH seen AS (
@@ -84,7 +83,7 @@ def facts(rows: str = "import_rows") -> tuple[dict[str, int], dict[str, dict[str
 
 
 FACETS = {"domain": "domain", "source": "source", "verifier": "unnest(verifiers)"}
-FACET_VALUES = 100  # the commonest; the filter takes any value
+FACET_VALUES = 100  # the most frequent ones; the filter accepts any value
 
 
 def _facet(cursor: Any, column: str, rows: str) -> dict[str, int]:
@@ -111,7 +110,7 @@ def move(dataset_id: int, version_id: int) -> None:
 
 
 def store(dataset_id: int) -> None:
-    """Stores the staged rows as examples of the dataset, where their content is new."""
+    """Stores the staged rows with new content as examples of the dataset."""
 
     def insert() -> None:
         with connection.cursor() as cursor:
@@ -125,8 +124,8 @@ def store(dataset_id: int) -> None:
 
 
 def move_over(dataset_id: int, version_id: int, base_id: int) -> None:
-    """Stores the staged rows and lists version `base_id` again with each of them in the place of its key; rows with new
-    keys follow at the end."""
+    """Stores the staged rows, and lists the examples of version `base_id` again. Each staged row replaces the example with its key; rows
+    with new keys follow at the end."""
     store(dataset_id)
     with connection.cursor() as cursor:
         cursor.execute(

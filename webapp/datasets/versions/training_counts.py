@@ -1,7 +1,8 @@
-"""What recipes count of a version: `trainer.contracts.training_counts` over its examples, by split.
+"""The counts of a version that recipes need: `trainer.contracts.training_counts` over its examples, by split.
 
-Counted when somebody first asks, and kept: a version never changes. Of a large version a worker counts. The tags and domains
-of what is trained on are counted with it, so that a config can name them without a look at the examples.
+They are counted when somebody first asks, and kept, because a version never changes. A worker counts a large version. The tags and domains
+of
+the training examples are counted too, so that a config can name them without reading the examples.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from webapp.core.tasks import enqueue
 from .. import queries
 from ..models import DatasetVersion
 
-FORM = 6  # raise it with a change of what is counted: what was kept is then counted again
+FORM = 6  # raise it if the counts change: every version is then counted again
 AT_ONCE = 5_000  # examples that a page may wait for
 ASKED_S = 600  # a worker that does not answer in this time is asked again
 HELDOUT = "heldout"
@@ -25,14 +26,14 @@ LABELS = ("tags", "domains")
 
 
 def kept(version: DatasetVersion) -> Counts | None:
-    """What is known without counting."""
+    """The counts, if they are known already."""
     found = version.training
     return {split: found[split] for split in ("train", HELDOUT)} if found and found.get("form") == FORM else None
 
 
 def known(version: DatasetVersion) -> Counts | None:
-    """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. Never writes but the first time: all that is
-    not held out is trained on."""
+    """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. It writes only the first time. Every example
+    that is not held out is trained on."""
     if (found := kept(version)) is not None:
         return found
     if version.counts.get("examples", 0) <= AT_ONCE:
@@ -43,7 +44,7 @@ def known(version: DatasetVersion) -> Counts | None:
 
 
 def counted(version: DatasetVersion) -> Counts:
-    """The same, however long it takes."""
+    """The same; if necessary, it counts now, for any size."""
     if (found := kept(version)) is not None:
         return found
     sides: dict[str, Counter[str]] = {"train": Counter(), HELDOUT: Counter()}
@@ -62,20 +63,20 @@ def counted(version: DatasetVersion) -> Counts:
 
 
 def _stored(counts: Counter[str]) -> dict[str, Any]:
-    """In pairs, because jsonb keeps no order of keys."""
+    """The counts as pairs, because jsonb does not keep the order of keys."""
     found = Labels.of(counts)
     return {"counts": list(found.counts.items()), "others": found.others}
 
 
 def labels(version: DatasetVersion) -> dict[str, Labels]:
-    """The tags and the domains of the examples that are trained on, of a version that is counted; nothing of any other."""
+    """The tags and the domains of the training examples; nothing for a version that is not counted."""
     found = version.training if kept(version) is not None else None
     stored = found["labels"] if found else {}
     return {kind: Labels(dict(each["counts"]), each["others"]) for kind, each in stored.items()}
 
 
 def count(version_id: int) -> None:
-    """For a worker; a version that is gone is nobody's any more."""
+    """Counts a version; a worker calls it. It does nothing if the version is gone."""
     version = DatasetVersion.objects.filter(pk=version_id).first()
     if version is not None:
         counted(version)

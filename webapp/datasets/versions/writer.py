@@ -1,6 +1,6 @@
-"""How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
+"""Makes versions: they are numbered under a lock, filled in one transaction, and described by their contents.
 
-Imports fill theirs while they read (see `ingest.loader`); `create` serves everything else.
+An import fills its version while it reads (see `ingest.loader`). Everything else uses `create`.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from ..leakage import near_leaks
 from ..models import Dataset, DatasetVersion
 from . import staging
 
-ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
+ANALYZE_FROM = 5_000  # from this many rows on, the planner's statistics are renewed
 Lineage = dict[str, Any]
 
 
 @contextmanager
 def alone(workspace_id: int, name: str) -> Iterator[None]:
-    """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
+    """Allows one writer at a time for a name of a dataset, because splits of known keys are read first and written at the end."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
         yield
@@ -32,7 +32,7 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
 
 @contextmanager
 def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
-    """The same, without waiting for another writer: Conflict if there is one."""
+    """The same, but raises Conflict instead of waiting if there is another writer."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
         if not ours:
@@ -41,9 +41,9 @@ def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
 
 
 def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
-    """The version that `fill(version id)` lists the members of, and whether it was made now.
+    """Makes the version whose members `fill(version id)` lists. Returns it, and whether it is new.
 
-    If a version holds exactly these examples already, that one comes back and nothing is written.
+    If there is a version with exactly these examples, that one is returned and nothing is written.
     """
     with transaction.atomic():
         mark = transaction.savepoint()
@@ -66,7 +66,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
 
 def next_number(dataset: Dataset) -> int:
     """The number of the next version. A version that is still being filled does not count, even if its row has a number."""
-    Dataset.every.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
+    Dataset.every.select_for_update().get(pk=dataset.pk)  # otherwise two writers would take the same number
     numbers = dataset.versions.order_by("-number").values_list("number", flat=True)
     return (numbers.first() or 0) + 1
 
@@ -74,7 +74,7 @@ def next_number(dataset: Dataset) -> int:
 def analyze(rows: int) -> None:
     if rows >= ANALYZE_FROM:
         with connection.cursor() as cursor:
-            # of examples only what queries look for; the rest, wide texts among it, takes a second
+            # only those columns of examples that queries search; the others, with wide texts, take a second
             cursor.execute("ANALYZE datasets_example (id, dataset_id, key, digest), datasets_versionmember")
 
 

@@ -1,4 +1,4 @@
-"""What a look over a version was asked for, in words: two looks of one kind differ in nothing else."""
+"""The settings of a curation job in words, which distinguish two jobs of one kind."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ..models import CurationJob, DatasetVersion
 
 
 def asked(job: CurationJob) -> str:
-    """In a few words, empty for a look that is asked for nothing, or that kept less of it, as earlier versions of this program did."""
+    """The settings in a few words; empty if the kind has none, or if an earlier version of this program did not store them."""
     try:
         return _words(job, job.params)
     except KeyError:
@@ -48,6 +48,6 @@ def _hard(version: DatasetVersion, params: dict[str, Any]) -> str:
 
 
 def _measured(version: DatasetVersion, kind: model_measures.Kind, params: dict[str, Any]) -> str:
-    """The job that measured it, by its title if the version still has it."""
+    """The job that measured the numbers; by its title, if the version still has it."""
     title = next((each.title for each in model_measures.offers(version)[kind] if each.job == params[kind]), "")
     return f"{title} (job {params[kind]})" if title else f"job {params[kind]}"

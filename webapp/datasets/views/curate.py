@@ -1,4 +1,4 @@
-"""What is wrong with a version, and what of it to train on: each is looked for, shown, and can be removed."""
+"""Pages that search a version for problems or for the examples worth training on, show the findings, and can remove examples."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
 
 
 def told(job: CurationJob) -> str:
-    """What a finished job found, in one sentence."""
+    """The findings of a finished job in one sentence."""
     found = job.result
     if job.kind == CurationJob.Kind.DUPLICATES:
         if not found["groups"]:
@@ -127,7 +127,7 @@ def told(job: CurationJob) -> str:
 
 
 def _selected(job: CurationJob) -> str:
-    """What a selection would leave, and by which number it drew the line."""
+    """The number of examples that a selection would leave, and its limit."""
     found = job.result
     without = f" {counted(found['without'], 'examples')} do not have this number and stay." if found["without"] else ""
     gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would go"
@@ -159,13 +159,13 @@ def _number(text: str) -> float | str:
     try:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else float(text)
     except ValueError:
-        return text  # refused by the service, which says what it must be
+        return text  # the service refuses it, and says what it must be
 
 
 @member(access.READER)
 @require_GET
 def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
-    """A job: its progress, and what it found, read page by page."""
+    """The page of a job: its progress, and its findings, page by page."""
     membership = require(request)
     job = access.curation_read(membership, job_id)
     context: dict[str, Any] = {
@@ -180,7 +180,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
     if request.headers.get("HX-Request") and not request.GET.get("cursor"):
         response = render(request, "datasets/_curation.html", context)
         if not context["alive"]:
-            response["HX-Refresh"] = "true"  # over: the page shows what was found
+            response["HX-Refresh"] = "true"  # the job is over: the page shows the findings
         return response
     if job.state == "finished" and job.kind != CurationJob.Kind.DERIVE:
         context |= {"told": told(job), "removable": queries.removable(job)}

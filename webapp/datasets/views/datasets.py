@@ -51,7 +51,7 @@ def datasets(request: HttpRequest) -> HttpResponseBase:
 @member(access.WRITER)
 @require_http_methods(["GET", "POST"])
 def import_new(request: HttpRequest) -> HttpResponseBase:
-    """The form; posted, it stores the file, queues the import and goes to its page."""
+    """The form of an import. A POST stores the file, queues the import and goes to its page."""
     if request.method == "GET":
         return render(
             request, "datasets/import_new.html", {"form": NewDatasetForm(initial={"name": request.GET.get("name")})}
@@ -65,7 +65,7 @@ def import_new(request: HttpRequest) -> HttpResponseBase:
 
 
 def _start(request: HttpRequest, form: NewDatasetForm) -> ImportJob | None:
-    """The queued import, or None with what is wrong written into the form."""
+    """The queued import, or None with the problems written into the form."""
     data = form.cleaned_data
     percent = data["heldout_percent"]
     try:
@@ -96,7 +96,7 @@ def _mapping(posted: QueryDict) -> dict[str, str]:
 @member(access.WRITER)
 @require_POST
 def import_preview(request: HttpRequest) -> HttpResponseBase:
-    """A fragment: the first rows as they would be imported. The upload is read and thrown away."""
+    """A fragment with the first rows as they would be imported. The upload is read and deleted."""
     upload = request.FILES.get("file")
     if upload is None:
         return HttpResponse("")
@@ -116,7 +116,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
 
 
 def _target(request: HttpRequest) -> ImportTarget:
-    """As far as the form is filled in by now."""
+    """The target, as far as the form is filled in."""
     posted = request.POST
     percent = whole(posted.get("heldout_percent", ""), 3)
     share = None if percent is None else min(percent, 100) / 100

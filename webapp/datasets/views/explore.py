@@ -1,4 +1,4 @@
-"""Looking into a version: its examples narrowed and counted, one page for each, views kept under a name."""
+"""The pages of a version: its examples, filtered and counted, a page for each example, and saved views."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..leakage.near_leaks import VersionPair, near
 from ..models import DatasetVersion, Probe
 
 PAGE = 50
-# filter -> words for people, and the count of a version without which it would narrow nothing
+# filter -> words for people, and the count of a version; if that is 0, the filter would not narrow anything
 CHOSEN = {
     "split": ("Split", "examples"),
     "label": ("Label", "preferences"),
@@ -33,7 +33,7 @@ YES_NO = {"rubric": ("Rubric", "rubrics"), "preferences": ("Preferences", "prefe
 
 
 def address(version: DatasetVersion, filters: dict[str, str], page: str = "dataset_version") -> str:
-    """The page of a version with these filters set."""
+    """The address of the page of a version with these filters."""
     url = str(redirect(page, version.dataset_id, version.number).url)
     return f"{url}?{urlencode(filters)}" if filters else url
 
@@ -41,7 +41,7 @@ def address(version: DatasetVersion, filters: dict[str, str], page: str = "datas
 @member(access.READER)
 @require_GET
 def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) -> HttpResponseBase:
-    """One version (the newest without a number): what it holds, and its examples, searched and filtered."""
+    """One version (without a number, the newest): its contents, and its examples, searched and filtered."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
     given = request.GET
@@ -69,7 +69,7 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
 
 
 def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> dict[str, Any]:
-    """What stands beside the rows: how many there are, what narrows them, how they are spread, what was saved."""
+    """The panel beside the rows: their number, the filters, the histograms and the saved views."""
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
     measured = probes.of_dataset(version.dataset_id)
     return {
@@ -103,7 +103,7 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
 
 
 def _chip(name: str, text: str, measured: list[Probe], filters: Filters) -> str:
-    """A probe by its model."""
+    """The label of a filter; a probe is named by its model."""
     found = next((probe for probe in measured if name == "probe" and probe.pk == filters.probe), None)
     return f"pass rates of {found}" if found else text
 
@@ -137,7 +137,7 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
 @member(access.READER)
 @require_GET
 def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
-    """Everything known about one example; `in` names the version it was come upon in, for the way to its neighbours."""
+    """Everything known about one example; `in` names the version in which it was found, for the links to its neighbours."""
     row = access.example_read(require(request), example_id)
     record = row.record
     texts = {response.id: response for response in record.responses}

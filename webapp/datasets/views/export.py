@@ -1,4 +1,4 @@
-"""The page of exports: every layout with what it would leave out, and the data card."""
+"""The page of exports: every layout with the parts that it would leave out, and the data card."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render

@@ -1,4 +1,4 @@
-"""What the pages send, checked for form; the services check the rest."""
+"""Forms of the pages. They check the form of the values; the services check the rest."""
 
 from django import forms
 

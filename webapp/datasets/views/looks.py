@@ -1,4 +1,4 @@
-"""The cards of the page *Curate*: what each looks for, what it asks, and what is wrong with an answer."""
+"""The cards of the page *Curate*: what each searches for, its fields, and the problems of their values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _GOES = (("0.25", "A quarter goes"), ("0.5", "Half goes"), ("0.75", "Three quart
 
 @dataclass(frozen=True)
 class LookField:
-    """What a look asks for. It is chosen if there are `options` or `offers` of finished jobs, else typed."""
+    """A field of a card. A person chooses its value if there are `options` or `offers` of finished jobs, and types it otherwise."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ _WINDOW = LookField("window", "Window", "512", unit="tokens")
 
 @dataclass(frozen=True)
 class Look:
-    """`needs`: what a finished job of kind `job` must have measured, in words; it is chosen in the field `needed`."""
+    """A card. `needs`: what a finished job of kind `job` must have measured, in words; the job is chosen in the field `needed`."""
 
     kind: str
     title: str
@@ -174,7 +174,7 @@ SELECTIONS = (
 
 @dataclass(frozen=True)
 class RefusedLook:
-    """A look that cannot begin: what was given, and why not."""
+    """A search that cannot begin: the given values, and the reasons."""
 
     look: Look
     given: Mapping[str, str]
@@ -186,7 +186,7 @@ class RefusedLook:
 
     @property
     def elsewhere(self) -> str:
-        """What is wrong, if it belongs to no field of the card."""
+        """The problems that belong to no field of the card."""
         if any(map(self.why, self.look.fields)):
             return ""
         return " ".join([self.problem.message, *self.problem.fields.values()])
@@ -195,7 +195,7 @@ class RefusedLook:
 def drawn_fields(
     look: Look, offers: Mapping[str, Sequence[Offer]], refused: RefusedLook | None
 ) -> list[dict[str, Any]]:
-    """The fields with their options and values; after a refusal with what was given, and what is wrong with it."""
+    """The fields with their options and values; after a refusal, with the given values and their problems."""
     return [
         {
             "field": field,

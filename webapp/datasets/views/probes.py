@@ -28,12 +28,12 @@ NAMES = {"solved": "Solved", "learnable": "Learnable", "out": "Out of reach", "u
 @member(access.READER)
 @require_GET
 def pass_rates(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
-    """By the probe that `probe` names or that `evaluation` has measured, else by the newest."""
+    """The map by the probe that `probe` names or that `evaluation` has measured, otherwise by the newest one."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
     listed = probes.of_dataset(dataset_id)
     probe = _wanted(membership, version, listed, request.GET)
-    if probe is not None and probe not in listed:  # an older one, which somebody has linked
+    if probe is not None and probe not in listed:  # an older probe that somebody has linked
         listed.append(probe)
     context: dict[str, Any] = {
         "dataset": version.dataset,
@@ -51,9 +51,9 @@ def pass_rates(request: HttpRequest, dataset_id: int, number: int) -> HttpRespon
 def _wanted(
     membership: Membership, version: DatasetVersion, listed: list[Probe], given: Mapping[str, str]
 ) -> Probe | None:
-    """Raises 404 if one is asked for and not there."""
+    """The requested probe. Raises 404 if it does not exist."""
     if evaluation := given.get("evaluation"):
-        number = whole(evaluation) or 0  # what is no number is no evaluation's
+        number = whole(evaluation) or 0  # text that is not a number belongs to no evaluation
         measured = probes.all_of(version.dataset_id).filter(evaluation=number).order_by("-id").first()
         if measured is None:
             raise Http404("no such probe of this dataset")

@@ -1,4 +1,4 @@
-"""Versions: the line they descend in, how two differ, what the next one would lose."""
+"""Pages of versions: their line of descent, the differences of two, and what the next one would lose."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
@@ -41,7 +41,7 @@ def versions(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def keep_house(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
-    """Renames, archives, restores or deletes the dataset, as `action` says. To delete, its name is typed."""
+    """Renames, archives, restores or deletes the dataset, as `action` says. To delete it, a person types its name."""
     membership = require(request)
     dataset = access.dataset_write(membership, dataset_id)
     action, name = request.POST.get("action", ""), request.POST.get("name", "").strip()
@@ -67,7 +67,7 @@ def keep_house(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
 @member(access.READER)
 @require_GET
 def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
-    """Against `base`; without one against the version it was made from, or the one before it."""
+    """The differences from `base`; without `base`, from the version from which it was made, or the previous one."""
     membership = require(request)
     after = access.version_read(membership, dataset_id, number)
     base = whole(request.GET.get("base", ""), 9)
@@ -100,7 +100,7 @@ def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase
 @member(access.WRITER)
 @require_http_methods(["GET", "POST"])
 def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
-    """Shows what would be removed; posted, it queues the work and goes to its page."""
+    """Shows what would be removed. A POST queues the work and goes to its page."""
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
     given = request.GET
@@ -139,7 +139,7 @@ def _told(problem: Problem) -> str:
 @member(access.WRITER)
 @require_POST
 def tag(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
-    """Adds the tag `name`, or takes it away where `remove` is sent along."""
+    """Adds the tag `name`, or removes it if `remove` is sent as well."""
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
     name = request.POST.get("name", "").strip()

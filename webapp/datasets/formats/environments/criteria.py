@@ -14,12 +14,12 @@ from webapp.files.records import BadRow, Row
 
 from ..base_exporter import compact
 
-OURS = ("kind", "importance", "tags", "verifier")  # what no environment reads, and an import of the file does
+OURS = ("kind", "importance", "tags", "verifier")  # environments do not read these, but an import of the file does
 
 
 @dataclass(frozen=True)
 class AskedCriterion:
-    """A criterion in a layout. `id` is None if it has no name; `turned`: met costs points."""
+    """A criterion in a layout. `id` is None if it has no name. `turned`: meeting it costs points."""
 
     id: str | None
     text: Any

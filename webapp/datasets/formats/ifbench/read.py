@@ -22,7 +22,7 @@ from .constraint_texts import TEXTS
 TEST, STRICT = "IFBench_test.jsonl", "eval_results_strict.jsonl"
 PROMPT, RESULT = {"prompt", "instruction_id_list", "kwargs"}, {"instruction_id_list", "follow_instruction_list"}
 WORD, BETWEEN = r"[\p{L}\p{N}_]++", r"[^\p{L}\p{N}_]*+"
-MOST_REPEATS = 999  # the verifier's bound on counted repetition
+MOST_REPEATS = 999  # the verifier's limit for counted repetition
 MULTIPLES = (14, 21, 28, 35, 42, 49)
 
 
@@ -110,7 +110,7 @@ def words(id: str, kwargs: Row) -> str:
     shown = {name: _shown(value) for name, value in kwargs.items()}
     try:
         return TEXTS[id].format(**shown)
-    except KeyError:  # a constraint we have no words for, or whose arguments the file does not give
+    except KeyError:  # a constraint for which we have no words, or whose arguments the file does not give
         given = ", ".join(f"{name} = {value}" for name, value in shown.items())
         known = TEXTS[id].split("{")[0].rstrip(" “") + " … (see the prompt)." if id in TEXTS else ""
         return known or f"Meets the constraint {id}" + (f" with {given}." if given else ".")
@@ -140,7 +140,7 @@ def _relation(kwargs: Row) -> Row | None:
 
 
 def _words(least: int | None, most: int | None) -> Row | None:
-    """A pattern for texts with so many words; None if the verifier cannot count so far."""
+    """A pattern for texts with this many words; None if the verifier cannot count that far."""
     if least is None or max(least, most or 0) > MOST_REPEATS:
         return None
     upper = "" if most is None else most

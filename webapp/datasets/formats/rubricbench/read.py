@@ -13,11 +13,11 @@ NEEDED = {"instruction", "response_a", "response_b", "label"}
 USED = {"case_id", "id", "instruction", "response_a", "response_b", "rubrics", "rubric", "source", "domain"}
 # The number is the place of the better response, counted from 0, and stays in `meta.label` as it was written. We have not
 # seen the published file; three projects that read it and publish their code agree on this, and a judge with the human
-# rubrics that one of them measured agrees with 35 of 40 labels read so. A file with a 2 counts from 1, so that its ones
-# would be read the wrong way round.
+# rubrics that one of them measured agrees with 35 of 40 labels if they are read so. A file with a 2 counts from 1, so
+# this would read each of its ones as the wrong side.
 LABELS = {0: -2, 1: 2, "0": -2, "1": 2, "a": -2, "b": 2, "response_a": -2, "response_b": 2, "tie": 0}
 
-# the published file names where a pair was found; the paper and its own program report these five
+# the published file says where a pair was found; the paper and its program report these five
 DOMAINS = {
     **dict.fromkeys(("general", "focus", "human-preference", "factuality", "helpful"), "Chat"),
     **dict.fromkeys(("precise if", "ifeval"), "IF"),

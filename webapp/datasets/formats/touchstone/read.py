@@ -1,5 +1,5 @@
-"""The native format: one `contracts.Example` per line, as the export writes it; and every other layout that an export
-wrote with the column `touchstone`, which says what the layout itself has no place for (see `base_exporter`)."""
+"""The native format: one `contracts.Example` per line, as the export writes it. It also reads every other layout that an export wrote with
+the column `touchstone`, which has what the layout has no place for (see `base_exporter`)."""
 
 import json
 from typing import Any
@@ -51,7 +51,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _restored(row: Row) -> dict[str, Any]:
-    """What the layout's own importer makes of the row, with the changes that the column names."""
+    """The result of the layout's own importer for the row, with the changes of the column."""
     own = {name: value for name, value in row.items() if name != patches.COLUMN}
     try:
         told = json.loads(row[patches.COLUMN])

@@ -43,7 +43,7 @@ def _message(trace: AgentTrace, message: Any, field: str) -> None:
 
 
 def _content(trace: AgentTrace, role: str, content: Any, field: str) -> None:
-    """Blocks that are said one after the other are one message; thoughts, calls and results are steps of their own."""
+    """Consecutive blocks of text are one message. Thoughts, calls and results are steps of their own."""
     if not isinstance(content, list):
         trace.say(role, trace.text(content, field, TEXTS))
         return
@@ -73,7 +73,7 @@ def _step(trace: AgentTrace, block: Row, field: str) -> None:
 
 
 def _back(trace: AgentTrace, kind: str, back: Any, field: str) -> str:
-    """What a tool gave back: blocks of the program's own tools, objects of those that the server runs."""
+    """The result of a tool: blocks from the program's own tools, objects from tools that the server runs."""
     if isinstance(back, list) and kind == "tool_result":
         return trace.text(back, field, TEXTS)
     if isinstance(back, list):

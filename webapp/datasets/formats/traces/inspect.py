@@ -11,7 +11,7 @@ from ..fields import UNSAID
 from .trace import AgentTrace, each, listed, role_of
 
 TEXTS = {"text": "text"}
-# what repeats the messages, or tells of the run rather than of the agent
+# fields that repeat the messages, or are about the run and not the agent
 USED = {"messages", "input", "output", "events", "attachments", "store", "model_usage", "target"}
 
 
@@ -26,7 +26,7 @@ def knows(row: Row) -> float:
 
 
 def aside(row: Row) -> bool:
-    """What an archive holds beside its samples: header, journal, summaries and reductions."""
+    """The other contents of an archive: header, journal, summaries and reductions."""
     header = isinstance(row.get("eval"), dict) and "eval_id" in row["eval"] and "samples" not in row
     summary = row.keys() >= {"id", "epoch", "input", "target", "uuid"} and "messages" not in row
     return header or summary or (row.keys() >= {"scorer", "samples"} and "eval" not in row)
@@ -61,7 +61,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["reference"] = target
     elif target:
         data["meta"]["target"] = target
-    if row.get("id") is not None and row.get("epoch") is not None:  # an answer may be the same in two epochs
+    if row.get("id") is not None and row.get("epoch") is not None:  # the same answer may come in two epochs
         data["key"] = f"{row['id']}/{row['epoch']}"[-200:]
     if unsaid := [what for name, what in UNTOLD.items() if row.get(name)]:
         data["meta"][UNSAID] = unsaid
@@ -88,7 +88,7 @@ def _message(trace: AgentTrace, message: Any, field: str, held: Row) -> None:
 
 
 def _said(trace: AgentTrace, part: Any, field: str, held: Row) -> str:
-    """What a part says in its message; thoughts and tools that the model's server ran are steps of their own."""
+    """The text of a part in its message. Thoughts, and tools that the model's server ran, are steps of their own."""
     if isinstance(part, dict) and part.get("type") == "reasoning":
         if part.get("redacted"):
             trace.lose("redacted thinking")
@@ -106,7 +106,7 @@ def _said(trace: AgentTrace, part: Any, field: str, held: Row) -> str:
 
 
 def _whole(text: Any, held: Row) -> str:
-    """A long text stands among the sample's attachments, under the name that its place holds."""
+    """The text itself. A long text is among the sample's attachments, under the name that is in its place."""
     if not isinstance(text, str):
         return ""
     name = text.removeprefix("attachment://")

@@ -67,7 +67,10 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 def _message(trace: AgentTrace, message: Any, field: str) -> None:
     role = role_of(message, field)
     text = trace.text(message.get("content"), f"{field}.content", TEXTS)
-    for name in ("reasoning_content", "reasoning"):  # of servers that speak this protocol and show what a model thinks
+    for name in (
+        "reasoning_content",
+        "reasoning",
+    ):  # from servers that speak this protocol and show what a model thinks
         if isinstance(message.get(name), str):
             trace.think(message[name])
             break
@@ -81,7 +84,7 @@ def _message(trace: AgentTrace, message: Any, field: str) -> None:
         trace.say(role, trace.lose("audio"))
     for index, call in enumerate(listed(message.get("tool_calls"), f"{field}.tool_calls")):
         _call(trace, call, f"{field}.tool_calls.{index}")
-    if message.get("function_call") is not None:  # of one call, before there could be several
+    if message.get("function_call") is not None:  # the older form, for a single call
         _call(trace, {"function": message["function_call"]}, f"{field}.function_call")
 
 
@@ -123,7 +126,7 @@ def _thought(trace: AgentTrace, item: Row, field: str) -> None:
 
 
 def _own_tool(trace: AgentTrace, item: Row, kind: str) -> None:
-    """A tool that the server itself runs, such as `web_search_call`: what was asked and, if it is said, what came back."""
+    """A tool that the server itself runs, such as `web_search_call`: its arguments and, if they are given, its results."""
     id = item.get("call_id", item.get("id"))
     asked = item.get(
         "arguments", {name: value for name, value in item.items() if name not in OWN and value is not None}

@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry with `gen_ai` attributes: each conversation of a trace is one example.
 
-A program sends a model the whole conversation again at each turn. So a span whose messages begin with those of an earlier one goes
-on with it, and any other begins a conversation of its own: that of a second agent, or one whose past was summed up.
+A program sends a model the whole conversation again at each turn. So a span whose messages begin with those of an earlier one continues it,
+and any other begins a new conversation: that of a second agent, or one whose past was summed up.
 """
 
 from collections import Counter
@@ -17,8 +17,8 @@ from .trace import AgentTrace, key_of, role_of, written
 
 TEXTS = {"text": "content"}
 USED = {"conversation", "model", "key", "results"}
-MAX_SPANS = 500_000  # of one file: its spans are gathered by their traces, which takes all of them at once
-STRANGE = (TypeError, ValueError, AttributeError, KeyError, IndexError)  # of data that nobody thought of
+MAX_SPANS = 500_000  # of one file, because its spans are grouped by trace and all of them are then in memory
+STRANGE = (TypeError, ValueError, AttributeError, KeyError, IndexError)  # raised for data of an unexpected shape
 NO_CONTENT = (
     "holds no content of messages: the program that wrote it left it out. Have it record gen_ai.input.messages and "
     "gen_ai.output.messages"
@@ -94,7 +94,7 @@ def _begins(sent: list[Said], earlier: list[Said]) -> bool:
 
 
 def _result(span: ModelSpan) -> Iterator[tuple[str, Row]]:
-    """What a tool gave back by its own span, if that says so."""
+    """The result of a tool from its own span, if the span has one."""
     call, back = (span.attributes.get(f"{PREFIX}tool.call.{name}") for name in ("id", "result"))
     if isinstance(call, str) and back is not None:
         yield call, {"text": written(back), "tool": span.attributes.get(f"{PREFIX}tool.name"), "failed": span.failed}
@@ -118,7 +118,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _message(trace: AgentTrace, message: Said, field: str) -> set[str]:
-    """Says the message, and returns the ids of the calls that it answers."""
+    """Adds the message to the trace, and returns the ids of the calls that it answers."""
     role, answered = role_of(message, field), set()
     for part in message["parts"]:
         kind = part.get("type")

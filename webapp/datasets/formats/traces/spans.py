@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry as JSON: those of the protocol's own files, and those that programs print one by one."""
+"""Reads spans of OpenTelemetry as JSON: the protocol's own files, and spans that programs print one by one."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def _moment(value: Any) -> tuple[int, int | str]:
 
 
 def _event(event: Row) -> Row:
-    """Attributes of an event; what older programs put into its body beside them."""
+    """The attributes of an event, and the fields that older programs put into its body."""
     body = event.get("body")
     return {**(body if isinstance(body, dict) else {}), **_attributes(event.get("attributes"))}
 
@@ -92,7 +92,7 @@ def _value(value: Any) -> Any:
 
 
 def said(span: ModelSpan) -> tuple[list[Said], list[Said]]:
-    """(what a model was sent, what it answered), in the form that the program used; empty if it kept no content."""
+    """(messages to a model, its answer), in the form that the program used; empty if it kept no content."""
     for held in (span.attributes, *[attributes for name, attributes in span.events if name == DETAILS]):
         if f"{PREFIX}input.messages" in held or f"{PREFIX}output.messages" in held:
             system = _parts(held.get(f"{PREFIX}system_instructions"))
@@ -105,7 +105,7 @@ def said(span: ModelSpan) -> tuple[list[Said], list[Said]]:
 
 
 def read_json(value: Any) -> Any:
-    """Attributes hold structures as JSON text; what is no JSON stays text."""
+    """Attributes hold structures as JSON text. Text that is not JSON stays text."""
     if isinstance(value, str):
         try:
             return json.loads(value)

@@ -1,7 +1,7 @@
-"""A trace while it is read: what comes before the agent's first step is the prompt, all from there on are steps.
+"""A trace while it is read: the messages before the agent's first step are the prompt, and everything from there on is a step.
 
-What an example has no place for (an image, a sound, thoughts that were kept secret) is named in brackets where it stood and
-counted in `meta.not_imported`; the example has the tag `parts missing`.
+If an example has no place for a part (an image, a sound, thoughts that were kept secret), the part is named in brackets in its place and
+counted in `meta.not_imported`, and the example has the tag `parts missing`.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ KNOWN_ROLES = ("system", "user", "assistant", "tool")
 
 
 class AgentTrace:
-    """Steps in their order. `lost` counts what could not be said, by its name."""
+    """Steps in their order. `lost` counts the parts that an example cannot hold, by their names."""
 
     def __init__(self) -> None:
         self.prompt: list[dict[str, str]] = []
@@ -31,7 +31,7 @@ class AgentTrace:
         self._tools: dict[str, str] = {}  # the names of the tools that were called, by the ids of the calls
 
     def say(self, role: str, text: str) -> None:
-        """A message. One without a word, as it stands beside the calls of tools, says nothing."""
+        """Adds a message. A message without text, as there are beside calls of tools, is left out."""
         if not text.strip():
             return
         if not self.steps and role != "assistant":
@@ -49,13 +49,13 @@ class AgentTrace:
         self.steps.append(TraceStep(kind="call", tool=name, call=given, text=written(arguments)))
 
     def result(self, id: Any, text: str, tool: Any = None, failed: bool = False) -> None:
-        """What a tool gave back. Its name is that of the call, if the trace has it."""
+        """Adds the result of a tool. The tool's name is that of the call, if the trace has the call."""
         given = _name(id)
         name = _name(tool) or self._tools.get(given, "")
         self.steps.append(TraceStep(kind="result", role="tool", tool=name, call=given, text=text, failed=failed))
 
     def answer(self, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Puts results that came by another way, {id of the call: arguments of `result`}, behind their calls."""
+        """Puts results that came separately, {id of the call: arguments of `result`}, after their calls."""
         steps, self.steps = self.steps, []
         for step in steps:
             self.steps.append(step)
@@ -63,7 +63,7 @@ class AgentTrace:
                 self.result(step.call, **results[step.call])
 
     def lose(self, what: Any) -> str:
-        """What stands in the place of a part that cannot be said."""
+        """Counts a part that an example cannot hold, and returns the text in its place."""
         name = _name(what)[:80] or "part without a type"
         self.lost[name] += 1
         return f"[{name}: not imported]"
@@ -112,7 +112,7 @@ def _name(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Arguments or a result as text: JSON if it was none."""
+    """Arguments or a result as text; other values become JSON."""
     return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
 
 
@@ -128,7 +128,7 @@ def role_of(message: Any, field: str) -> str:
 
 
 def listed(value: Any, field: str) -> list[Any]:
-    """[] for what is missing. Raises BadRow for what is no list."""
+    """The list; [] if it is missing. Raises BadRow for another value."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -137,7 +137,7 @@ def listed(value: Any, field: str) -> list[Any]:
 
 
 def each(value: Any, field: str, read: Callable[[Any, str], None]) -> None:
-    """`read(item, its field)` for each of a list that must be there and hold something."""
+    """Calls `read(item, its field)` for each item of a list, which must have at least one."""
     if not isinstance(value, list) or not value:
         raise BadRow(field, "is missing" if value is None else "must be a list of messages with at least one")
     for index, item in enumerate(value):

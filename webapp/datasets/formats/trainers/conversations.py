@@ -1,4 +1,4 @@
-"""TRL's other formats, as text or as conversations: messages, prompt and completion, with or without a label, and steps."""
+"""TRL's other formats, as text or as conversations: messages; prompt and completion, with or without a label; and steps."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _dialogue(row: Row) -> dict[str, Any]:
-    """The last message of the assistant is the answer, all before it the prompt."""
+    """The last message of the assistant is the answer, and everything before it is the prompt."""
     turns = messages(row["messages"], "messages")
     *prompt, last = turns
     if last["role"] != "assistant" or not prompt:

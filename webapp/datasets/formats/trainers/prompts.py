@@ -1,6 +1,6 @@
 """Prompts to train on with a reward: verl's layout, OpenRLHF's input and label, TRL's prompt with a rubric or a reference.
 
-What the answer is held against is a rubric if it is the JSON text of one, as our exports write it, else a reference.
+The truth for an answer is a rubric if it is the JSON text of one, as our exports write it; otherwise it is a reference.
 """
 
 import json
@@ -54,7 +54,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 
 
 def _truth(row: Row, extra: Row) -> tuple[Row | None, str | None]:
-    """(rubric, reference): `rubric` and `reference` as named, or what `ground_truth` or `label` hold of either."""
+    """(rubric, reference): from `rubric` and `reference`, or whichever of the two `ground_truth` or `label` holds."""
     given = row.get("rubric")
     reward = row.get("reward_model")
     if given is None:

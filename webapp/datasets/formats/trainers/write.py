@@ -12,7 +12,7 @@ from ..base_exporter import ANSWER, MESSAGES, PAIR, Exporter, Row, facts, messag
 
 
 class Decided(NamedTuple):
-    """A pair with a better side, as its raters see it on average: `strength` above 0. `by`: whose labels these are."""
+    """A pair with a better side, as its raters see it on average: `strength` above 0. `by`: the origins of its labels."""
 
     better: str
     worse: str
@@ -37,8 +37,8 @@ def decided(example: Example) -> Iterator[Decided]:
 
 
 def best(example: Example) -> tuple[str, list[str]] | None:
-    """The answer to imitate, and whose labels say so: the better one of the first decided pair, else the reference, else
-    an only response."""
+    """The answer to imitate, and the origins of its labels: the better answer of the first decided pair, else the reference, else a single
+    response."""
     for pair in decided(example):
         return pair.better, pair.by
     if example.reference is not None:

@@ -60,7 +60,7 @@ class Command(JsonCommand):
         try:
             services.run_import(job.pk)
         except KeyboardInterrupt:
-            with suppress(Conflict):  # it was over in the same moment
+            with suppress(Conflict):  # it ended in the same moment
                 services.cancel_import(owner, job)
                 services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
