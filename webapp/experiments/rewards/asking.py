@@ -46,10 +46,10 @@ from . import questions
 
 logger = logging.getLogger(__name__)
 LOOK_S = 0.05  # between two looks for questions
-LINGER_S = 1.0  # so long connections stay open for the next ones
+LINGER_S = 1.0  # connections stay open this long for the next questions
 NOTE_S = 1.0  # between two signs of life
 WAVE = 64  # questions at a time
-KEPT = timedelta(days=2)  # answered questions; what was called is in the verdict store for good
+KEPT = timedelta(days=2)  # for answered questions; their verdicts stay in the verdict store
 OVER = "the run is over, or ends"
 BROKEN = "an error happened on the server while it was asked; the server's log has the details"
 
@@ -66,7 +66,7 @@ def answer(judge_id: int) -> None:
 
 
 def forget_old() -> None:
-    """For upkeep."""
+    """Deletes answered questions that are old; upkeep calls it."""
     RunQuestion.objects.filter(created_at__lt=timezone.now() - KEPT).exclude(state=RunQuestion.State.QUEUED).delete()
 
 
@@ -85,11 +85,11 @@ def _serve(judge_id: int) -> None:
         if desk.stopped:
             _all_away(row, OVER)
     except DATABASE_AWAY:
-        raise  # they wait; the run asks for them again
+        raise  # the questions wait; the run asks for them again
     except (Conflict, EndpointProblem) as problem:
         _all_away(row, f"{row.version} cannot be asked: {str(problem).rstrip('.')}. {_remedy(str(problem))}")
     except Exception:
-        # left queued, the same questions would break the same way again and again
+        # if they stayed queued, the same questions would lead to the same error again and again
         logger.exception("the questions of %s of run %s", row.version, row.run_id)
         _all_away(row, f"{row.version}: {BROKEN}")
         raise
@@ -151,7 +151,7 @@ class Desk:
                     return
                 done, waves = await asyncio.wait(waves, timeout=LOOK_S) if waves else (set(), waves)
                 for task in done:
-                    task.result()  # raises what it has raised
+                    task.result()  # raises the task's error
                 if not waves:
                     await asyncio.sleep(LOOK_S)
 
@@ -218,7 +218,7 @@ class Desk:
             wave.open[row.pk] = set(wave.calls[row.pk]) - stored
             wave.made[row.pk] = list(
                 questions.keys(row.made)
-            )  # by a worker that was killed, or before the judge was away
+            )  # stored by a worker that was killed, or before the judge was away
         self._done([row for row in wave.rows if not wave.open[row.pk]], wave)
         return [call for key, call in found.items() if key not in stored]
 
@@ -274,7 +274,7 @@ class Desk:
             **changed,
         )
         self._noted = spent
-        if monotonic() - self._told > NOTE_S:  # the last ones are told once the desk closes
+        if monotonic() - self._told > NOTE_S:  # the last ones are reported when the desk closes
             self._told = monotonic()
             broadcasts.judges(self.row.run_id)
 

@@ -34,7 +34,7 @@ def judges(run: Run) -> list[RunJudge]:
 
 
 def shown(run: Run) -> list[RunJudge]:
-    """The same, and the judges that were not asked yet: as unsaved rows, which cannot be changed."""
+    """The judges that the run has asked, and those that it has not asked yet, as unsaved rows that cannot be changed."""
     asked = judges(run)
     known = {row.version_id for row in asked}
     others = [version for version in grants.versions(run).values() if version.pk not in known]
@@ -43,7 +43,7 @@ def shown(run: Run) -> list[RunJudge]:
 
 @transaction.atomic
 def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any = KEEP) -> RunJudge:
-    """Sets new limits on the judge's use in the whole run; a run that waits for them continues.
+    """Sets new limits on the judge's use in the whole run; a run that waits because of the old limits continues.
 
     Raises Invalid at `budget_tokens` or `budget_money` if that much is used already.
     """
@@ -53,7 +53,7 @@ def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any
         problems["budget_tokens"] = f"must be more than the {held.tokens:,} tokens that are already used"
     if money is not KEEP and money is not None and not held.money < money < MOST_MONEY:
         problems["budget_money"] = (
-            f"must be more than the {held.money.normalize():f} that are spent, and less than {MOST_MONEY:,}"
+            f"must be more than the {held.money.normalize():f} that is spent, and less than {MOST_MONEY:,}"
         )
     if problems:
         raise Invalid("This is not a new budget.", problems)

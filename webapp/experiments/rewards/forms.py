@@ -8,7 +8,7 @@ from webapp.core.problems import Invalid
 
 
 def budget(form: Mapping[str, str]) -> tuple[int | None, Decimal | None]:
-    """Tokens and money as a person has typed them; an empty field is no limit. Raises Invalid."""
+    """Tokens and money as a person has typed them; an empty field means no limit. Raises Invalid."""
     tokens, money = (form.get(name, "").strip().replace(",", "") for name in ("budget_tokens", "budget_money"))
     problems: dict[str, str] = {}
     count = whole(tokens, 15) if tokens else None

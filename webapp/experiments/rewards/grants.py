@@ -20,7 +20,7 @@ NO_RECORDED = "uses recorded outputs, which cannot answer new questions; a rewar
 
 
 def judges(run: Run) -> dict[str, JudgeGrant]:
-    """By the name in the config; {} once the run is over. Raises Problem if an endpoint cannot be used any more."""
+    """The grants by the judges' names in the config; {} if the run is over. Raises Problem if an endpoint can no longer be used."""
     return {} if run.is_over else {name: grant(version) for name, version in versions(run).items()}
 
 
@@ -31,7 +31,7 @@ def versions(run: Run) -> dict[str, JudgeVersion]:
 
 
 def grant(version: JudgeVersion) -> JudgeGrant:
-    """From here on version and endpoint stay what they are. Raises Problem."""
+    """The grant of a version, whose endpoint must not change from now on. Raises Problem."""
     try:
         target = target_of(version.endpoint, version.resolved)
     except (Conflict, EndpointProblem) as error:
@@ -47,7 +47,7 @@ def grant(version: JudgeVersion) -> JudgeGrant:
 
 
 def at(config: Any, path: str) -> Any:
-    """What stands at a dotted path of a config."""
+    """The value at a dotted path of a config."""
     for part in path.split("."):
         config = config[int(part)] if isinstance(config, list) else config[part]
     return config

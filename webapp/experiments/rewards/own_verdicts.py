@@ -1,4 +1,4 @@
-"""Verdicts of judges that answer in the run's own process, beside their weights: they belong to the verdict store all the same."""
+"""Verdicts of judges that answer in the run's own process, beside their weights. They are kept in the verdict store, too."""
 
 from django.db import transaction
 from django.db.models import F
@@ -17,7 +17,7 @@ from . import questions
 
 
 def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
-    """Stores what is new and answers what is asked for. Raises Conflict once the run is over, Invalid at the field."""
+    """Stores new verdicts and returns requested ones. Raises Conflict if the run is over, Invalid at the field."""
     if run.is_over:
         raise Conflict("This run is over.", code="over")
     row = questions.judge_row(run, told.judge)

@@ -1,6 +1,6 @@
 """Questions of runs to their judges, as the web side sees them: taken in, handed to a worker, answered from the verdict store.
 
-A question is a row, so it survives worker and web server alike; asked again under its key it is the same row.
+A question is a row, so it outlives a worker and the web server. If it is asked again under its key, it is the same row.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from ..models import Run, RunJudge, RunQuestion
 from . import grants
 
 ASKING = (Run.State.STARTING, Run.State.RUNNING, Run.State.BLOCKED)
-LOST = timedelta(seconds=10)  # a worker that has not looked for its questions for so long is gone
+LOST = timedelta(seconds=10)  # a worker that has not looked for its questions for this long is gone
 MOST_ROWS = 20  # answered at a time: a group may have hundreds of verdicts
 _KEY = 32  # bytes
 
@@ -37,8 +37,8 @@ class TakenQuestions:
 
 
 def take(run: Run, asked: Iterable[JudgeQuestion]) -> TakenQuestions:
-    """Stores what was not asked before, and has it asked. Raises Conflict once the run is over or ends, Invalid for a judge
-    that its config does not name."""
+    """Stores new questions, and has a worker ask them. Raises Conflict if the run is over or ending, Invalid for a judge that its config
+    does not name."""
     if run.state not in ASKING:
         raise Conflict("This run does not ask any more, because it is over or about to end.", code="over")
     by_judge: dict[str, dict[str, JudgeQuestion]] = {}
@@ -57,7 +57,7 @@ def _take(judge: RunJudge, questions: dict[str, JudgeQuestion]) -> None:
         RunQuestion.objects.bulk_create(rows, ignore_conflicts=True)
         known = RunQuestion.objects.filter(judge=judge, key__in=questions)
         known.filter(state=RunQuestion.State.AWAY).update(state=RunQuestion.State.QUEUED, problem="")
-    # after the commit: a worker says that it ends before it looks a last time, so one of us sees the other
+    # after the commit: a worker notes its end before it looks a last time, so either it sees the questions or we see its end
     if known.filter(state=RunQuestion.State.QUEUED).exists() and _unattended(judge):
         enqueue("workers.questions.answer", judge.pk)
 
@@ -72,7 +72,7 @@ def _content(question: JudgeQuestion) -> dict[str, Any]:
 
 
 def _judges(run: Run, names: Collection[str]) -> dict[str, RunJudge]:
-    """By the names in the config; rows are made when a judge is asked first, with the budget that the config gives."""
+    """The judges by their names in the config. A row is made when a judge is first asked, with the budget of the config."""
     versions = {name: version for name, version in grants.versions(run).items() if name in names}
     for name in names:
         if name not in versions:
@@ -97,12 +97,12 @@ def _budget(run: Run, name: str) -> tuple[int | None, Decimal | None]:
 
 
 def judge_row(run: Run, name: str) -> RunJudge:
-    """What the run's judge of this name may use and has used. Raises Invalid for a judge that the config does not name."""
+    """The row with the budget and the use of the run's judge of this name. Raises Invalid for a judge that the config does not name."""
     return _judges(run, [name])[name]
 
 
 def answers(version: JudgeVersion, wanted: Collection[str]) -> tuple[JudgeAnswer, ...]:
-    """The verdicts that are stored under these keys; nobody is called."""
+    """The verdicts that are stored under these keys. No judge is called."""
     return tuple(_answer(row, called=False) for row in _verdicts(version.pk, wanted).values()) if wanted else ()
 
 
@@ -125,13 +125,13 @@ def _reply(row: RunQuestion, stored: Mapping[str, Verdict]) -> QuestionReply:
 
 
 def _verdicts(version: int, wanted: Collection[str]) -> dict[str, Verdict]:
-    """By key; without failures that another try may mend."""
+    """The verdicts by key, without failures that another try may mend."""
     rows = Verdict.objects.filter(version=version, key__in=wanted).defer("request")
     return {row.key: row for row in rows if row.state != Verdict.State.FAILED or about_the_call(row.problem)}
 
 
 def about_the_call(problem: str) -> bool:
-    """Whether a failure is one that asking again would not mend."""
+    """Whether asking again would not mend a failure."""
     return problem.partition(":")[0] in ABOUT_THE_CALL
 
 

@@ -1,7 +1,7 @@
-"""How a run reaches a reward service: through this server, which alone holds the secret and knows where it may connect.
+"""How a run reaches a reward service: through this server, because only the server has the secret and knows where it may connect.
 
-A run might have been given the address and a secret derived for it. Then every service would have to derive it too, no stock
-check of signatures would fit, and the addresses of the workspace would be connected to from wherever a run happens to be.
+The alternative was to give a run the address and a derived secret. Then every service would have to derive it too, common checks of
+signatures would not work, and runs would connect to the addresses of the workspace from any machine.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ BEAT_S = 10.0
 
 
 class Responses(Record):
-    """`responses` as the service is told of them: see docs/rewards.md."""
+    """`responses` as the service gets them: see docs/rewards.md."""
 
     service: str = Field(max_length=120)
     responses: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_RESPONSES)
@@ -65,8 +65,8 @@ def target(run: Run, service: str) -> tuple[int, Target] | str:
 
 
 async def answer(asked: tuple[int, Target] | str, responses: tuple[dict[str, JsonValue], ...]) -> AsyncIterator[bytes]:
-    """`{"values": ..}`, `{"away": why}` or `{"unscored": why}` as JSON; before it a blank now and then, while the service
-    takes its time. Waiting holds no thread."""
+    """`{"values": ..}`, `{"away": why}` or `{"unscored": why}` as JSON; before it, a blank is sent now and then while the service works.
+    Waiting holds no thread."""
     if isinstance(asked, str):
         yield json.dumps({"away": asked}).encode()
         return
@@ -102,7 +102,7 @@ of the loop touches it."""
 
 @asynccontextmanager
 async def _service(endpoint_id: int, asked: Target) -> AsyncIterator[HttpService]:
-    """Opened by the first who asks and closed by the last."""
+    """The service: the first caller opens it, and the last one closes it."""
     place = (id(asyncio.get_running_loop()), endpoint_id, repr(asked) + str(hash(asked.key)))
     held = _OPEN.setdefault(place, _Open(HttpService(asked, _Share(endpoint_id))))
     held.users += 1

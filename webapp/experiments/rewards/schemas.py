@@ -10,7 +10,7 @@ from webapp.evaluation.schemas import LicenceOut
 
 
 class BudgetIn(Schema):
-    """For the whole run. What is left out stays as it is; null lifts the limit."""
+    """The budget for the whole run. A limit that is left out stays as it is; null lifts it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"budget_tokens": 2_000_000}})
 
@@ -19,7 +19,7 @@ class BudgetIn(Schema):
 
 
 class RunJudgeOut(Schema):
-    """Money is in the unit of the endpoint's prices; null budgets are none."""
+    """Money is in the unit of the endpoint's prices. A budget of null means no limit."""
 
     id: int
     judge: str
@@ -32,7 +32,7 @@ class RunJudgeOut(Schema):
     budget_tokens: int | None
     budget_money: Decimal | None
     problem: str = Field(description="Why it cannot be asked at present; empty if it can")
-    licence: LicenceOut = Field(description="What is known about it on labels of people")
+    licence: LicenceOut = Field(description="How well it agrees with labels of people")
 
 
 class RunJudgeList(Schema):

@@ -1,4 +1,4 @@
-"""What the judges of a run have used, and their budgets, on its page."""
+"""The use and the budgets of judges, on the page of a run."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -19,7 +19,7 @@ from . import budgets, forms
 @never_cache
 @require_GET
 def run_judges(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """A fragment: what the judges have used, as it goes."""
+    """A fragment with what the judges have used so far."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not (judges := budgets.shown(run)):
@@ -31,7 +31,7 @@ def run_judges(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_budget(request: HttpRequest, run_id: int, judge_id: int) -> HttpResponseBase:
-    """New limits for a judge of the run; an empty field is no limit."""
+    """New limits for a judge of the run; an empty field means no limit."""
     membership = require(request)
     row = access.judge_write(membership, run_id, judge_id)
     try:

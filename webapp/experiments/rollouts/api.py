@@ -53,11 +53,11 @@ def rollout_facets(
 @router.post(
     "/runs/{run_id}/rollouts/dataset",
     response={202: RolloutDatasetOut},
-    summary="Make a dataset of what it has sampled",
+    summary="Make a dataset of a run's responses",
 )
 def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn) -> Status[dict[str, Any]]:
-    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps. A worker gathers
-    them: follow `GET imports/{import_id}`, whose `origin` then says how many there are and what was left out, why."""
+    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps. A worker gathers them: follow
+    `GET imports/{import_id}`. Its `origin` says how many responses there are, how many were left out, and why."""
     membership = require(request, Role.RESEARCHER)
     given = payload.model_dump()
     name = given.pop("name")
@@ -68,10 +68,10 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
 @router.post(
     "/runs/{run_id}/rollouts/dataset/preview",
     response=RolloutPreviewOut,
-    summary="What the filters of such a dataset leave out",
+    summary="What the filters of a dataset of responses leave out",
 )
 def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreviewIn) -> dict[str, Any]:
-    """Nothing is made. Filters work in one order, each on what the one before left; `cases` of them are told with why."""
+    """Makes nothing. The filters work in a fixed order, each on what the previous one left. `cases` of each are listed with the reason."""
     given = payload.model_dump(exclude={"name", "cases", "of", "after"})
     found = datasets.preview(run_of(request, run_id), WantedResponses(**given))
     cases = {step.key: payload.cases if payload.of in ("", step.key) else 0 for step in found.steps}

@@ -1,4 +1,4 @@
-"""What a run has sampled becomes a dataset: prompts with their responses and rewards, for best-of-n tuning and the like."""
+"""Makes a dataset of a run's responses: prompts with their responses and rewards, for best-of-n tuning and the like."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -23,9 +23,9 @@ from ..models import Rollout, Run
 from ..queries import runs
 
 MOST = 200_000
-"""Responses at once: their texts are in a worker's memory together."""
+"""The most responses of one dataset, because their texts are in a worker's memory together."""
 MOST_SHOWN = 20_000
-"""Responses that a preview looks at: somebody waits for it."""
+"""The most responses that a preview reads, because somebody waits for it."""
 KIND = "run"
 """`origin["from"]` of such an import, and `lineage["from"]` of the version that it makes."""
 
@@ -33,7 +33,8 @@ KIND = "run"
 def start(membership: Membership, run: Run, wanted: WantedResponses, name: str) -> ImportJob:
     """An import of the wanted responses into dataset `name`: a worker gathers them and reads them in.
 
-    Raises Invalid at `run` where its questions are none of the data, at `steps` where these hold none, or more than MOST, and as `start_gathering`.
+    Raises Invalid at `run` if its questions are not prompts of the data, at `steps` if they have no response or more than MOST, and as
+    `start_gathering`.
     """
     if not asked_the_data(run):
         reason = "was asked about pairs of answers, so its prompts are questions about pairs, not prompts of the data"
@@ -44,7 +45,7 @@ def start(membership: Membership, run: Run, wanted: WantedResponses, name: str) 
 
 
 def asked_the_data(run: Run) -> bool:
-    """Whether what the run was asked are prompts of its data, and no questions that a task made of them."""
+    """Whether the run was asked prompts of its data, and not questions that a task made of them."""
     recipe = recipe_metrics.recipe_of(run.recipe)
     return recipe is None or not getattr(recipe.schema, "asks_of_pairs", False)
 
@@ -65,7 +66,7 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
 
 
 def _stored(given: Mapping[str, Any]) -> WantedResponses:
-    """As an import has it: JSON has no tuples, and one from before these filters has fewer of them."""
+    """The filters as an import stores them. JSON has no tuples, and an import of an earlier version has fewer filters."""
     known = {each.name for each in fields(WantedResponses)}
     kept = {name: value for name, value in given.items() if name in known}
     return WantedResponses(**{**kept, "without": tuple(kept.get("without", ()))})
@@ -79,14 +80,14 @@ def _counted(rows: Iterator[SampledResponse], heard: Heard) -> Iterator[SampledR
 
 
 def made_of(run: Run) -> QuerySet[DatasetVersion]:
-    """The versions that hold its responses, newest first."""
+    """The versions with the run's responses, newest first."""
     rows = DatasetVersion.objects.filter(dataset__workspace_id=run.experiment.workspace_id)
     return rows.filter(lineage__from=KIND, lineage__run=run.pk).select_related("dataset").order_by("-id")
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What the filters would do: every step with its cases. `prompts` of the responses that stay."""
+    """What the filters would do: every step with its cases. `prompts`: the number of prompts of the responses that stay."""
 
     responses: int
     stayed: int
@@ -98,7 +99,7 @@ class Preview:
 
 
 def preview(run: Run, wanted: WantedResponses) -> Preview:
-    """Nothing is made. Raises Invalid as `start` does, and if there are more responses than somebody would wait for."""
+    """Makes nothing. Raises Invalid as `start` does, and if there are more than MOST_SHOWN responses."""
     check(run, wanted, MOST_SHOWN)
     sampled = list(_sampled(_rows(run, wanted), wanted))
     members = run.data.members.filter(example__key__in={each.example_key for each in sampled})
@@ -107,7 +108,7 @@ def preview(run: Run, wanted: WantedResponses) -> Preview:
 
 
 def check(run: Run, wanted: WantedResponses, most: int) -> None:
-    """Raises Invalid with what cannot work, by field: of the filters, or of the steps."""
+    """Raises Invalid with the problems of the filters or of the steps, by field."""
     if found := dict(problems(wanted)):
         raise Invalid("The filters cannot be read.", found)
     count = _rows(run, wanted).count()
@@ -119,8 +120,8 @@ def check(run: Run, wanted: WantedResponses, most: int) -> None:
 
 
 def wanted_of(form: Mapping[str, str], on: Sequence[str] | None = None) -> WantedResponses:
-    """What a form asks for. `on`: the filters that are switched on; None if there are no switches. Raises Invalid at the
-    field that cannot be read."""
+    """The filters and steps of a form. `on`: the filters that are switched on; None if there are no switches. Raises Invalid at a field
+    that cannot be read."""
     given: dict[str, Any] = {
         "phase": form.get("phase", "train"),
         "whole": "whole" in form,
@@ -161,7 +162,7 @@ def _rows(run: Run, wanted: WantedResponses) -> Any:
 
 
 def _sampled(rows: Any, wanted: WantedResponses) -> Iterator[SampledResponse]:
-    """Without the columns of tokens, which are most of a rollout, and with what judges said only if a filter reads it."""
+    """The rollouts without the columns of tokens, which are most of a rollout, and with judges' verdicts only if a filter reads them."""
     made: dict[str, Any] = {
         name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown", "hint")
     }

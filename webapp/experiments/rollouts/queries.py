@@ -21,7 +21,7 @@ Verdict = Literal["met", "unmet", "missing"]
 Sort = Literal["newest", "place", "reward", "-reward", "part", "-part", "-apart"]
 Measure = Literal["rank", "value"]
 MET: dict[str, bool | None] = {"met": True, "unmet": False, "missing": None}
-# sort -> the columns of its order; `-` counts down. Each ends in a unique order, as keyset paging needs.
+# sort -> the columns of its order; `-` is descending. Every order is unique, as keyset paging needs.
 ORDERS: dict[str, tuple[str, ...]] = {
     "newest": ("-step", "-phase", "-group", "-index"),  # the unique index read backwards
     "place": ("step", "phase", "group", "index"),
@@ -33,18 +33,18 @@ ORDERS: dict[str, tuple[str, ...]] = {
 }
 MAX_CRITERIA = 200
 MAX_REASONS = 20
-MAX_STEPS = 2000  # the newest; what is older is found by its number
+MAX_STEPS = 2000  # the newest ones; an older step is found by its number
 MAX_SEARCHED = 20_000
 """Rollouts to search if no step is named: the newest ones, in whole steps. A named step is always searched whole."""
 
 
 @dataclass(frozen=True)
 class RolloutQuery:
-    """Which rollouts. `criterion` is a criterion's id or its whole text; without it, `verdict` is that of any criterion.
+    """A choice of rollouts. `criterion` is a criterion's id or its whole text; without it, `verdict` is that of any criterion.
 
-    `part` names a part of the reward, whose value is from `low` to `high`, or with `lacking` not there. `between` names
-    two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part that is
-    sorted by, if it is another than `part`. `excluded`: whether the
+    `part` names a part of the reward, whose value is from `low` to `high`, or missing with `lacking`. `between` names
+    two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part to sort by, if it is not
+    `part`. `excluded`: whether the
     response was left out of training.
     """
 
@@ -64,7 +64,7 @@ class RolloutQuery:
 
     @property
     def plain(self) -> bool:
-        """Whether an index finds them."""
+        """Whether an index finds the rollouts."""
         narrowed = self.by or self.criterion or self.verdict or self.part or self.between or self.excluded is not None
         return self.step is not None or not narrowed
 
@@ -86,7 +86,8 @@ def rollouts(
     cursor: str | None = None,
     limit: int = 20,
 ) -> FoundRollouts:
-    """One page, by default in the order of the step asked for, else the newest step first. Rollouts without a reward, or without the part
+    """One page, by default in the order of the requested step, otherwise the newest step first. Rollouts without a reward, or without the
+    part
     by which the page is sorted, come last.
 
     Raises Invalid at `cursor` if it belongs to another order, and at `sort` if it needs a part that is not named.
@@ -108,7 +109,7 @@ def _check(wanted: RolloutQuery, order: str) -> None:
     if order in ("part", "-part") and not (wanted.by or wanted.part):
         raise Invalid("Sorting by a part needs its name.", {"by": "name the part to sort by"})
     if order == "-apart" and not wanted.between:
-        raise Invalid("Sorting by disagreement needs two parts.", {"between": "name two parts, with a comma between"})
+        raise Invalid("Sorting by disagreement needs two parts.", {"between": "name two parts, separated by a comma"})
 
 
 def _searched(run: Run, wanted: RolloutQuery, order: str) -> tuple[QuerySet[Rollout], int | None]:
@@ -252,11 +253,13 @@ def facets(run: Run, step: int | None = None, counted: bool = True) -> dict[str,
 
 
 def _counted_steps(run: Run) -> list[dict[str, Any]]:
-    places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("*"))  # of the index alone
+    places = (
+        Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("*"))
+    )  # read from the index alone
     return [dict(place) for place in places.order_by("-step", "-phase")[:MAX_STEPS]][::-1]
 
 
-# from each step and phase straight to the one before it
+# goes from each step and phase directly to the previous one
 STEPS = """
 WITH RECURSIVE place AS (
     (SELECT step, phase FROM experiments_rollout WHERE run_id = %s ORDER BY step DESC, phase DESC LIMIT 1)

@@ -72,7 +72,7 @@ def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | No
     at = _step(workspace_id, run_id, step)
     records = list(_records(workspace_id, run_id, at))
     run = queries.runs(workspace_id).select_related("model", "dataset_version").get(pk=run_id)
-    if at == 0:  # nothing was trained yet: each response is as likely as it was
+    if at == 0:  # nothing was trained yet: each response is as likely as before
         return [1.0 if record.response else None for record in records]
     model, checkpoint = _folders(run, at)
     keys = [record.example_key for record in records]

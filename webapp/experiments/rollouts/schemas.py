@@ -9,7 +9,7 @@ from .queries import Measure, RolloutQuery, Verdict
 
 
 class RolloutDatasetIn(Schema):
-    """The choice of the sampled responses, and where they go: an existing dataset gets a version."""
+    """The choice of the sampled responses, and the dataset that gets them: an existing dataset gets a version."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"name": "best of 8", "best": 1, "least": 0.5, "first": 20}}
@@ -19,21 +19,25 @@ class RolloutDatasetIn(Schema):
     phase: Literal["train", "eval"] = "train"
     first: Annotated[int, Field(ge=0, lt=2**31, description="The first step")] = 0
     last: Annotated[int | None, Field(ge=0, lt=2**31, description="The last step; null: the newest")] = None
-    shortest: Annotated[int, Field(ge=0, lt=2**31, description="Characters at least; 0: any length")] = 0
+    shortest: Annotated[int, Field(ge=0, lt=2**31, description="At least this many characters; 0: any length")] = 0
     whole: Annotated[bool, Field(description="Responses that were cut are left out")] = False
     form: Annotated[
-        Literal["", "tags", "json", "pattern"], Field(description="The form they must have; empty: any")
+        Literal["", "tags", "json", "pattern"], Field(description="The form that a response must have; empty: any")
     ] = ""
     form_of: Annotated[
-        str, Field(max_length=500, description="Of the form: names of tags or keys between blanks, or the expression")
+        str,
+        Field(
+            max_length=500, description="For the form: names of tags or keys, separated by blanks, or the expression"
+        ),
     ] = ""
     correct: Annotated[
         float | None,
-        Field(ge=0, le=1, description="Of the criteria that verifiers decide, the share that must be right"),
+        Field(ge=0, le=1, description="The share of the criteria with a verifier that must be right"),
     ] = None
-    least: Annotated[float | None, Field(description="What is worth less is left out")] = None
+    least: Annotated[float | None, Field(description="Responses with a lower reward are left out")] = None
     part: Annotated[
-        str, Field(max_length=60, description="`least` is of this part of the reward; empty: of the reward")
+        str,
+        Field(max_length=60, description="The part of the reward to which `least` applies; empty: the reward itself"),
     ] = ""
     protocol: Annotated[bool, Field(description="Attempts that an environment ended with an error are left out")] = (
         False
@@ -42,7 +46,10 @@ class RolloutDatasetIn(Schema):
         str, Field(max_length=60, description="A part of the reward that must be 1; empty: none")
     ] = ""
     best: Annotated[
-        int, Field(ge=0, lt=2**31, description="Keep this many of each prompt, those with the highest reward; 0: all")
+        int,
+        Field(
+            ge=0, lt=2**31, description="Keep this many responses of each prompt, those with the highest reward; 0: all"
+        ),
     ] = 0
     without: Annotated[
         tuple[str, ...],
@@ -51,7 +58,7 @@ class RolloutDatasetIn(Schema):
 
 
 class RolloutPreviewIn(RolloutDatasetIn):
-    """The same without a name, and how many cases of each filter are told."""
+    """The same without a name, and how many cases of each filter are listed."""
 
     name: Annotated[str, Field(max_length=120)] = ""
     cases: Annotated[int, Field(ge=0, le=200)] = 5
@@ -105,9 +112,9 @@ class RolloutFilters(Schema):
     lacking: bool = Field(False, description="Only responses that the part could not value")
     by: str = Field("", max_length=200, description="The part that `sort=part` sorts by; empty: `part`")
     between: str = Field(
-        "", max_length=400, pattern=r"^$|^[^,]+,[^,]+$", description="Two parts, with a comma between, that disagree"
+        "", max_length=400, pattern=r"^$|^[^,]+,[^,]+$", description="Two parts that disagree, separated by a comma"
     )
-    apart: float = Field(0.0, ge=0, allow_inf_nan=False, description="By how much they disagree at least")
+    apart: float = Field(0.0, ge=0, allow_inf_nan=False, description="The least disagreement of the two parts")
     measure: Measure = Field(
         "rank", description="`value`: difference of the values. `rank`: of the places in the group, from 0 to 1"
     )
@@ -121,7 +128,9 @@ class RolloutFilters(Schema):
 class RolloutList(Schema):
     items: list[dict[str, Any]] = Field(description="`trainer.contracts.RolloutRecord` with `id` and `step`")
     next: str | None
-    oldest_step: int | None = Field(None, description="Where the search stopped; null: all of the run was searched")
+    oldest_step: int | None = Field(
+        None, description="The step where the search stopped; null: the whole run was searched"
+    )
 
 
 class FacetStep(Schema):
@@ -140,7 +149,7 @@ class FacetCriterion(Schema):
 class FacetPart(Schema):
     name: str
     kind: str
-    weight: float | None = Field(description="In the weighted sum; null where the part is not in the config")
+    weight: float | None = Field(description="The weight in the sum; null if the part is not in the config")
     shadow: bool = Field(description="Measured and shown, but not trained on")
     judge: str
     low: float | None
@@ -158,5 +167,5 @@ class FacetsOut(Schema):
     steps: list[FacetStep]
     criteria: list[FacetCriterion]
     parts: list[FacetPart]
-    expression: str = Field(description="What the parts are put together by; empty: their weighted sum")
+    expression: str = Field(description="The expression that combines the parts; empty: their weighted sum")
     excluded: list[FacetReason] = Field(description="Why responses were left out, most frequent first")

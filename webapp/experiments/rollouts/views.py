@@ -59,7 +59,7 @@ FIELDS = {
 }
 """The values of the filters, by the names of the inputs."""
 _PLACED = {"first", "last", "steps", "name", *(field for fields in FIELDS.values() for field in fields)}
-"""Fields beside which the page shows their problems."""
+"""Fields whose problems the page shows beside them."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Saved views and changes of the caller's workspace, or 404."""
+"""Finds saved views and changes of the caller's workspace, or answers 404."""
 
 from django.http import Http404
 

@@ -1,4 +1,4 @@
-"""The table of runs in the API. Reading and one's own stars need the role reviewer, changing runs and saving views researcher."""
+"""The table of runs in the API. Reading it and starring runs need the role reviewer; changing runs and saving views need researcher."""
 
 from typing import Annotated, Any
 
@@ -29,12 +29,15 @@ Text = Annotated[str, Query(max_length=1000, description="A query: see docs/runs
 def table(
     request: HttpRequest,
     q: Text = "",
-    sort: Annotated[str, Query(max_length=210, description="A column, with - in front for downward")] = "-created",
-    shown: Annotated[str, Query(alias="columns", max_length=5000, description="Names, with commas between")] = "",
+    sort: Annotated[
+        str, Query(max_length=210, description="A column; with - in front, the greatest values come first")
+    ] = "-created",
+    shown: Annotated[str, Query(alias="columns", max_length=5000, description="Names, separated by commas")] = "",
     cursor: str | None = None,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Archived runs are left out unless the query says `is:archived` or `is:any`. 422 at `q` has its place in `place`."""
+    """Archived runs are left out unless the query says `is:archived` or `is:any`. If `q` cannot be read, the answer is 422, and `place`
+    says where in `q`."""
     membership = runs.may_read(require(request))
     layout = Layout(q, sort, split(shown))
     try:
@@ -70,7 +73,9 @@ def count(request: HttpRequest, q: Text = "") -> dict[str, Any]:
     return {"count": number, "more": more}
 
 
-@router.get("/runs/table/columns", response=s.RunColumnList, summary="What runs here can be sorted and filtered by")
+@router.get(
+    "/runs/table/columns", response=s.RunColumnList, summary="The names by which runs can be sorted and filtered"
+)
 def list_columns(request: HttpRequest) -> dict[str, Any]:
     membership = runs.may_read(require(request))
     items = [_named(name) for name in (*columns.names_of(membership.workspace_id), *columns.PICTURES)]
@@ -86,7 +91,7 @@ def _named(name: str) -> dict[str, str]:
 def complete(
     request: HttpRequest,
     q: Text = "",
-    at: Annotated[int, Query(ge=0, le=1000, description="Where the cursor stands")] = 0,
+    at: Annotated[int, Query(ge=0, le=1000, description="The position of the cursor")] = 0,
 ) -> dict[str, Any]:
     found = completion.suggestions(runs.may_read(require(request)), q, at)
     return {"items": [vars(each) for each in found], "next": None}
@@ -94,7 +99,8 @@ def complete(
 
 @router.post("/runs/table/actions", response={201: s.RunChangeOut}, summary="Change many runs at once")
 def act(request: HttpRequest, payload: s.RunsActionIn) -> Status[dict[str, Any]]:
-    """Up to 1,000. Only runs that are over are archived. `stop` cannot be undone: resume them. `pause` is for runs that wait or run,
+    """Changes up to 1,000 runs. Only runs that are over are archived. `stop` cannot be undone; resume the runs instead. `pause` is for runs
+    that wait or run,
     `resume` for paused ones; `refused` gives the reason for each run that could not be changed."""
     membership = runs.may_write(require(request))
     ids = chosen(membership, payload.runs, payload.q)
@@ -114,7 +120,7 @@ def act(request: HttpRequest, payload: s.RunsActionIn) -> Status[dict[str, Any]]
 
 
 def chosen(membership: Membership, ids: list[int], query: str | None) -> list[int]:
-    """Raises Invalid if there are more than can be changed at once: some of them would be left out otherwise."""
+    """The ids of the chosen runs. Raises Invalid if there are more than can be changed at once."""
     if query is None:
         return queries.ids_of(membership, ids)
     try:
@@ -131,9 +137,9 @@ def _change(row: RunChange) -> dict[str, Any]:
     return {"id": row.pk if row.runs else None, **changed}
 
 
-@router.post("/runs/table/changes/{int:change_id}/undo", response=s.RunChangeOut, summary="Take a change back")
+@router.post("/runs/table/changes/{int:change_id}/undo", response=s.RunChangeOut, summary="Undo a change")
 def undo(request: HttpRequest, change_id: Id) -> dict[str, Any]:
-    """Undoes what it has changed and nothing else. 409 if it was undone already."""
+    """Undoes what the change did, and nothing else. 409 if it was undone already."""
     membership = require(request)
     return _change(services.undo(membership, access.change_write(membership, change_id)))
 
@@ -152,14 +158,14 @@ def _view(row: RunView, mine: RunView | None) -> dict[str, Any]:
 
 @router.post("/runs/table/views", response={201: s.RunViewOut}, summary="Save a view of the table")
 def save_view(request: HttpRequest, payload: s.RunViewIn) -> Status[dict[str, Any]]:
-    """For everybody in the workspace. A view with this name is replaced."""
+    """Saves the view for everybody in the workspace. A view with this name is replaced."""
     membership = runs.may_write(require(request))
     layout = Layout(payload.query, payload.sort, tuple(payload.columns) or columns.USUAL)
     view = services.save_view(membership, payload.name, layout, payload.folded)
     return Status(201, _view(view, queries.chosen_view(membership)))
 
 
-@router.delete("/runs/table/views/{int:view_id}", response={204: None}, summary="Forget a saved view")
+@router.delete("/runs/table/views/{int:view_id}", response={204: None}, summary="Delete a saved view")
 def delete_view(request: HttpRequest, view_id: Id) -> Status[None]:
     membership = require(request)
     services.delete_view(membership, access.view_write(membership, view_id))

@@ -1,7 +1,7 @@
 """The meaning of column names, in queries, orders and the list of shown columns.
 
 `config.optim.lr` is a path of the config; `eval/score` a metric's last value, `max(eval/score)` its highest, `min(...)` its lowest,
-`best(...)` the one of the two that the recipe calls better; `state`, `took` and the like are facts that every run has.
+`best(...)` the better of the two by the recipe's declaration; `state`, `took` and the like are facts that every run has.
 """
 
 import re
@@ -20,7 +20,7 @@ Source = RunColumn.Source
 CONFIG = "config."
 MEASURE = re.compile(r"(last|min|max|best)\((.+)\)\Z", re.DOTALL)
 ATTRIBUTES = {"last": "number", "min": "low", "max": "high"}
-# what every run has: name -> words of the head
+# facts that every run has: name -> words of the head
 FACTS = {
     "created": "Created",
     "name": "Run",
@@ -38,7 +38,7 @@ FACTS = {
     "gain": "Gain",
     "took": "Took",
 }
-STORED_FACTS = {"result": RESULT, "gain": GAIN, "took": TOOK}  # those that are rows of `RunValue`
+STORED_FACTS = {"result": RESULT, "gain": GAIN, "took": TOOK}  # facts that are rows of `RunValue`
 # columns that show something and have no order
 PICTURES = {"curve": "Curve", "notes": "Notes"}
 USUAL = ("state", "step", "result", "curve", "model", "took")
@@ -46,7 +46,7 @@ MAX_SHOWN = 40
 
 
 class UnknownColumn(LookupError):
-    """`message` names similar ones."""
+    """There is no such column. `message` names similar ones."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -129,7 +129,7 @@ def _column(name: str, named: _NamedColumn, pk: int | None) -> Column:
 
 
 def label(name: str) -> str:
-    """The words of a column's head: a fact's own; for other columns the name as in a query."""
+    """The words of a column's head: those of the fact, or the name as in a query."""
     return FACTS.get(name) or PICTURES.get(name) or name.removeprefix(CONFIG)
 
 
@@ -167,7 +167,7 @@ def _near(name: str, known: list[str]) -> str:
 
 
 def names_of(workspace_id: int) -> list[str]:
-    """Every name that can be in a query or a head, in the order of a list: facts, config, metrics."""
+    """Every name that can be in a query or a head: first facts, then config, then metrics."""
     rows = RunColumn.objects.filter(workspace_id=workspace_id).exclude(source=Source.RUN).order_by("source", "path")
     found = [CONFIG + row.path if row.source == Source.CONFIG else row.path for row in rows]
     return [*FACTS, *found]

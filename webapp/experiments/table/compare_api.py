@@ -22,8 +22,8 @@ from .language import QueryProblem
 
 router = Router(tags=["runs"])
 FINALS = 6  # metrics with mean, interval and difference in one answer
-Ids = Annotated[str, Query(max_length=20_000, description="Up to 1,000 runs, with commas between")]
-Text = Annotated[str | None, Query(max_length=1000, description="In place of `ids`: all that a query finds")]
+Ids = Annotated[str, Query(max_length=20_000, description="Up to 1,000 runs, separated by commas")]
+Text = Annotated[str | None, Query(max_length=1000, description="Instead of `ids`: all runs that a query finds")]
 
 
 class ComparedRun(Schema):
@@ -43,7 +43,7 @@ class ComparedFamily(Schema):
 class ComparedPath(Schema):
     path: str
     values: list[float | str | None]
-    held: list[int] = Field(description="Of each run which of `values` it has")
+    held: list[int] = Field(description="For each run, which of `values` it has")
 
 
 class ComparedMetric(Schema):
@@ -67,7 +67,7 @@ class FinalsOut(Schema):
     label: str
     better: str
     share: bool
-    families: list[FinalOut] = Field(description="Mean over seeds with its 95% interval, of each family")
+    families: list[FinalOut] = Field(description="For each family, the mean over seeds with its 95% interval")
     against: list[FinalOut] | None = Field(description="Mean difference to the baseline, paired by seed")
 
 
@@ -84,14 +84,14 @@ class RunsComparedOut(Schema):
 
 class ComparedCurve(Schema):
     run: int
-    values: list[float | None] = Field(description="At each of `steps`; null where it has no point")
+    values: list[float | None] = Field(description="At each of `steps`; null if it has no point there")
     times: list[int | None] = Field(description="Seconds since the run's first point")
 
 
 class ComparedCurves(Schema):
     key: str
-    points: int = Field(description="At most so many a run")
-    exact: bool = Field(description="Whether each value is a point as it was sent, and no mean of a stretch of steps")
+    points: int = Field(description="At most this many for each run")
+    exact: bool = Field(description="Whether each value is a point as it was sent, not the mean of a range of steps")
     steps: list[float]
     curves: list[ComparedCurve]
 
@@ -108,7 +108,7 @@ def compare(
     ] = None,
 ) -> HttpResponse:
     """The differences of the configs, last values, mean and interval over seeds, and paired differences to a baseline. Runs of one
-    experiment that differ by their seed alone are a family. 422 if there are more: none is left out. At most 50 metrics
+    experiment that differ only by their seed are a family. 422 if there are more than 1,000 runs: none is left out. At most 50 metrics
     of `keys` and `key`."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
@@ -161,12 +161,13 @@ def told_curves(key: str, found: Curves) -> dict[str, Any]:
 
 
 def written(body: dict[str, Any]) -> HttpResponse:
-    """JSON without spaces, and not validated by the schema, which took as long as all else for a thousand runs: a test compares them."""
+    """JSON without spaces. The schema does not validate it, because that took half of the time for a thousand runs; a test compares
+    them."""
     return HttpResponse(json.dumps(body, separators=(",", ":"), ensure_ascii=False), content_type="application/json")
 
 
 def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
-    """The runs in the order of the request. Raises Invalid at `ids` or `q`, Http404 if one is not the workspace's."""
+    """The runs in the order of the request. Raises Invalid at `ids` or `q`, and Http404 if a run is not the workspace's."""
     if query is not None:
         try:
             wanted = list(

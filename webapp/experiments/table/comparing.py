@@ -1,4 +1,4 @@
-"""Up to a thousand runs side by side: the differences of their configs, their last values, and curves, folded by seed."""
+"""Compares up to a thousand runs: the differences of their configs, their last values, and curves, folded by seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ MOST_KEYS = 50  # metrics in one answer
 POINTS = 50_000  # of all curves of one answer
 MOST_POINTS = 400  # of one curve
 
-# paths of which some run has another value than the others, or none
+# paths for which the runs have different values, or some run has none
 DIFFERING = """
 SELECT known.id, known.path FROM experiments_runvalue AS value
 JOIN experiments_runcolumn AS known ON known.id = value.column_id
@@ -45,7 +45,7 @@ WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
 
 @dataclass(frozen=True)
 class Family:
-    """Runs that differ by their seed alone, as indices of the compared runs."""
+    """Runs that differ only by their seed, as indices of the compared runs."""
 
     label: str
     places: list[int]
@@ -53,7 +53,8 @@ class Family:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """All by the indices of `runs`. For a config path, `values` are the different ones, and `held` says which of them each run has."""
+    """Everything is by the indices of `runs`. For a config path, `values` are the different values, and `held` says which of them each run
+    has."""
 
     runs: list[Run]
     seeds: list[float | None]
@@ -146,7 +147,7 @@ def over_seeds(comparison: RunComparison, key: str, family: Family) -> Estimate:
 
 
 def against(comparison: RunComparison, key: str, family: Family, baseline: Family) -> Estimate:
-    """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. Seeds that only one of them has are
+    """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. A seed that only one of the two has is
     `missing`."""
     first, second = (_by_seed(comparison, key, each) for each in (baseline, family))
     return mean_over_seeds(
@@ -163,8 +164,8 @@ def _by_seed(comparison: RunComparison, key: str, family: Family) -> dict[float,
 
 @dataclass(frozen=True)
 class Curves:
-    """One metric of many runs on one grid of steps. `values` and `times` (seconds since the run's first point) have None if a run
-    has no point in a stretch. `exact`: every stretch is a single step, so that each value is a point as it was sent."""
+    """One metric of many runs on one grid of steps. `values` and `times` (seconds since the run's first point) have None if a run has no
+    point in a range of steps. `exact`: every range is a single step, so that each value is a point as it was sent."""
 
     steps: list[float]
     held: dict[int, tuple[list[float | None], list[float | None]]]
@@ -173,7 +174,8 @@ class Curves:
 
 
 def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
-    """At most `points` a run and `POINTS` in all: the more runs, the longer the stretches of steps of which each value is the mean."""
+    """At most `points` for a run and `POINTS` in all. Each value is the mean of a range of steps, which is longer if there are more
+    runs."""
     most = max(2, min(points, MOST_POINTS, POINTS // max(len(runs), 1)))
     rows = stored.means([run.pk for run in runs], key, most)
     low, span = (rows[0][5], rows[0][6]) if rows else (0, 1)

@@ -16,7 +16,7 @@ from .language import quoted
 from .models import RunColumn, RunValue
 
 MOST = 12
-# the last term of the query as far as it is typed: a sign in front, a name, an operator, what stands behind the last comma
+# the last term of the query as far as it is typed: a sign in front, a name, an operator, the text after the last comma
 LAST = re.compile(
     r"(?:^|\s)-?(?P<name>\"[^\"]*\"?|[^\s:=<>!~\"]*)(?:(?P<sign>!=|<=|>=|[:=<>~])(?:[^\s\"]*,)?(?P<value>\"[^\"]*|[^\s,\"]*))?\Z"
 )
@@ -40,7 +40,7 @@ HINTS = {
     "run": "the number in its address",
     "sweep": "the number in the address of a sweep",
     "result": "what the list shows as result",
-    "gain": "result now, less result before",
+    "gain": "result now, minus result before",
 }
 
 

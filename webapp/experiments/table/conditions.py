@@ -244,7 +244,7 @@ def _seconds(value: Piece) -> float:
     return seconds
 
 
-# ---- values of the config, metrics, and what the table keeps of a run ----
+# ---- values of the config, metrics, and stored facts of a run ----
 
 
 def _number(value: Piece) -> float:
@@ -253,7 +253,7 @@ def _number(value: Piece) -> float:
     except ValueError:
         number = float("nan")
     if number != number or abs(number) == float("inf"):
-        raise QueryProblem(f"{value.text} is no number.", value.start, value.end)
+        raise QueryProblem(f"{value.text} is not a number.", value.start, value.end)
     return number
 
 
@@ -292,7 +292,7 @@ def _of_config(term: Term) -> Q:
         try:
             either |= Q(number=_number(value))
         except QueryProblem:
-            continue  # a word: only words equal it
+            continue  # a word is equal only to words
     return either
 
 
@@ -311,5 +311,5 @@ FIELDS: dict[str, Callable[[_Reader, Term], Q]] = {
 
 
 def explained(problem: QueryProblem, text: str) -> Sequence[str]:
-    """The query in three parts, the wrong one in the middle."""
+    """The query in three parts; the middle one is wrong."""
     return text[: problem.start], text[problem.start : problem.end], text[problem.end :]

@@ -1,4 +1,4 @@
-"""Runs as CSV, page by page: memory stays flat, and a spreadsheet runs no cell as a formula."""
+"""Runs as CSV, page by page. Memory does not grow with their number, and a spreadsheet runs no cell as a formula."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = None) -> Iterator[str]:
     """A head and a line for each run: those of the query in its order, or those of `ids`. Errors are raised before the first line:
     QueryProblem, Invalid."""
-    first = queries.page(membership, layout, None, 1)  # refuses what cannot be read
+    first = queries.page(membership, layout, None, 1)  # raises if the query or the order cannot be read
     shown = tuple(column for column in first.columns if column.name != "curve")
     heads = ["run", "experiment", "name", "tags", *(column.name for column in shown)]
     found = _chosen(membership, ids, shown) if ids is not None else _all(membership, layout)
@@ -76,5 +76,5 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Escapes words that a spreadsheet would compute; numbers stay numbers."""
+    """Escapes words that a spreadsheet would compute. Numbers stay numbers."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,4 +1,4 @@
-"""The table with seeds folded: runs of one experiment that differ by their seed alone are one row, with mean and interval."""
+"""The table with seeds folded: runs of one experiment that differ only by their seed are one row, with mean and interval."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,7 +18,7 @@ from .columns import Column
 from .keyset import KeysetStretch, RowOrder
 from .models import RunValue
 
-# a run that was made elsewhere may have no family: it is one of its own
+# a run that was made elsewhere may have no family: it is a row of its own
 KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), output_field=CharField())
 VALUES_KIN = Case(
     When(run__family="", then=Cast("run_id", CharField())), default=F("run__family"), output_field=CharField()
@@ -27,12 +27,12 @@ VALUES_KIN = Case(
 
 @dataclass(frozen=True)
 class FoldedCell:
-    """`estimate` over the runs of the row if the column has numbers; else `value`, None if they differ or have none."""
+    """`estimate` over the runs of the row, if the column has numbers; otherwise `value`, which is None if the runs differ or have none."""
 
     column: Column
     value: float | str | None = None
     estimate: Estimate | None = None
-    differ: int = 0  # how many values there are where `value` cannot say them
+    differ: int = 0  # the number of different values, if there are several
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Pages of the table in any order: every page takes the same time, and new runs do not shift the pages.
 
-Runs without a value in the column come last, in either direction; among equals the newest come first, or last if it is sorted upward. An
+Runs without a value in the column come last, in both directions. Among equal values the newest run comes first, or last in ascending order.
+An
 order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
 """
 
@@ -131,7 +132,7 @@ def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> KeysetS
 
 
 def _after(stretch: KeysetStretch, key: Any, after: int) -> "QuerySet[Any, Any]":
-    """The first condition is for the index, the second decides among equals."""
+    """Rows after a place. The first condition is for the index, the second decides among equal values."""
     step = "lt" if stretch.down else "gt"
     if stretch.key == stretch.at:
         return stretch.rows.filter(**{f"{stretch.at}__{step}": after})
@@ -161,7 +162,7 @@ def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
 
 
 def _fits(order: RowOrder, place: int, key: Any) -> bool:
-    """Whether a key can be in this stretch: a cursor that was typed by hand must not reach the database with another type."""
+    """Whether a key can be in this stretch. A cursor that was typed by hand must not send another type to the database."""
     name = order.column.name
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool) and abs(key) < 1e308
     if order.column.source != Source.RUN or name in STORED_FACTS:

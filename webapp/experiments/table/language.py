@@ -1,9 +1,9 @@
-"""The query language of the table: text in, terms with their places out. No database: what names mean is said elsewhere.
+"""The query language of the table: text in, terms with their places out. It uses no database; `conditions` knows what names mean.
 
     state:finished,stopped tag:ablation config.optim.lr<1e-5 max(eval/score)>0.4 -group:"old ones" demo
 
-Terms are joined by *and*; `-` in front of one turns it round; values with commas between are alternatives; a word without an
-operator is looked for in names. Quotes hold spaces and signs together, in names as in values.
+Terms are joined by *and*. `-` in front of a term negates it. Values separated by commas are alternatives. A word without an operator is
+looked for in names. Names and values with spaces or signs are quoted.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MAX_TERMS = 30
 
 
 class QueryProblem(ValueError):
-    """The problem, and the characters of the query between which it is."""
+    """The query cannot be read: the problem, and where it starts and ends in the query."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class QueryProblem(ValueError):
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the query as it was meant, without its quotes, and where it stands with them."""
+    """A part of the query without its quotes, and its place in the query with them."""
 
     text: str
     start: int
@@ -55,7 +55,7 @@ def parse(text: str) -> list[Term]:
 
 
 def quoted(text: str) -> str:
-    """As it must be written in a query to be one piece."""
+    """The text as it must be written in a query to be one piece."""
     plain = text and not any(each.isspace() or each in STOPS or each in ',"' for each in text) and text[0] != "-"
     return text if plain else '"' + text.replace('"', "'") + '"'
 
@@ -88,7 +88,7 @@ def _term(text: str, start: int) -> Term:
 
 
 def _values(text: str, at: int, name: str) -> tuple[Piece, ...]:
-    """The alternatives, with commas between."""
+    """The alternatives, which commas separate."""
     found = []
     while True:
         value = _piece(text, at, frozenset(","))
@@ -101,7 +101,7 @@ def _values(text: str, at: int, name: str) -> tuple[Piece, ...]:
 
 
 def _piece(text: str, start: int, stops: frozenset[str]) -> Piece:
-    """Up to a space or one of the stops, or all between two quotes."""
+    """The text up to a space or one of the stops, or everything between two quotes."""
     if text.startswith('"', start):
         end = text.find('"', start + 1)
         if end < 0:

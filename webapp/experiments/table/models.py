@@ -1,4 +1,4 @@
-"""What the table of runs sorts, filters and labels by: one narrow row for each value of a run, beside tags, stars and saved views."""
+"""The rows behind the table of runs: one narrow row for each value of a run, to sort and filter by, and tags, stars and saved views."""
 
 from django.db import models
 from django.db.models import Case, CharField, F, Value, When
@@ -14,7 +14,7 @@ SHOWN_NAME = Case(
     default=F("name"),
     output_field=CharField(),
 )
-"""By what runs are sorted by name: those without one by their number. An index has it, so it changes with a migration alone."""
+"""Sorts runs by name; a run without a name is sorted by its number. An index has this expression, so only a migration can change it."""
 
 
 class RunColumn(models.Model):
@@ -39,9 +39,9 @@ class RunColumn(models.Model):
 
 
 class RunValue(models.Model):
-    """A run's value in a column. Of a metric `number` is the last value, at `step`, and `low` and `high` are the extremes.
+    """A run's value in a column. For a metric, `number` is the last value, at `step`, and `low` and `high` are the extremes.
 
-    A config value that is no number is `text`, of which the first `MAX_TEXT` characters are kept.
+    A config value that is not a number is in `text`; its first `MAX_TEXT` characters are kept.
     """
 
     run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="values", db_index=False)
@@ -54,7 +54,7 @@ class RunValue(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "column"], name="one_run_value_per_column")]
-        # each holds all that a filter or an order of the table asks, so neither looks at the rows themselves
+        # each has all columns that a filter or an order of the table reads, so neither reads the rows themselves
         indexes = [
             models.Index(fields=["column", "number", "run"], name="run_numbers"),
             models.Index(fields=["column", "text", "run"], name="run_texts", condition=models.Q(text__isnull=False)),
@@ -81,7 +81,7 @@ class RunTag(models.Model):
 
 
 class RunStar(models.Model):
-    """A person keeps an eye on a run. Nobody else sees it."""
+    """A person's star on a run, which nobody else sees."""
 
     run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="stars")
     user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -101,7 +101,7 @@ class RunView(models.Model):
     query = models.CharField(max_length=1000, blank=True)
     sort = models.CharField(max_length=MAX_PATH + 10, blank=True)
     columns = models.JSONField(default=list)
-    folded = models.BooleanField(default=False)  # runs that differ by seed alone are one row
+    folded = models.BooleanField(default=False)  # runs that differ only by seed are one row
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -127,7 +127,7 @@ class RunViewChoice(models.Model):
 
 
 class RunChange(models.Model):
-    """What one action has changed on many runs, so that it can be undone: `runs` are the ids that it really changed."""
+    """The change of many runs by one action, kept so that it can be undone. `runs` are the ids of the runs that it really changed."""
 
     class Kind(models.TextChoices):
         ARCHIVE = "archive", "Archived"
@@ -140,7 +140,7 @@ class RunChange(models.Model):
     kind = models.CharField(max_length=8, choices=Kind.choices)
     word = models.CharField(max_length=80, blank=True)  # the tag or the group
     runs = models.JSONField(default=list)
-    before = models.JSONField(default=dict)  # of a grouping: run id -> the group that it had
+    before = models.JSONField(default=dict)  # of a change of groups: run id -> its group before
     made_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     made_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Reads of the table: a page of rows with the chosen columns, in a number of queries that no number of rows changes."""
+"""Reads of the table: a page of rows with the chosen columns. The number of queries does not depend on the number of rows."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from .models import RunChange, RunStar, RunTag, RunValue, RunView, RunViewChoice
 PAGE = 50
 MOST_COUNTED = 10_000
 NEWEST = "-created"
-Shown = TypeVar("Shown")  # what a page's rows are: runs, or families of them
+Shown = TypeVar("Shown")  # the rows of a page: runs, or families of runs
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the address, a saved view or an API call asks of the table. Nothing of it is checked yet."""
+    """The query, order and columns that an address, a saved view or an API call asks for. They are not checked yet."""
 
     query: str = ""
     sort: str = NEWEST
@@ -46,7 +46,7 @@ class RunRow:
     shown: listing.ListedRun
     tags: tuple[str, ...]
     starred: bool
-    cells: tuple[Cell, ...]  # in the order of the columns; of facts the value is None, the run itself has it
+    cells: tuple[Cell, ...]  # in the order of the columns; the value of a fact is None, because the run itself has it
 
     @property
     def run(self) -> Run:
@@ -59,18 +59,18 @@ class TablePage(Generic[Shown]):
     next: str | None
     order: RowOrder
     columns: tuple[Column, ...]
-    unknown: dict[str, str] = field(default_factory=dict)  # columns that were asked for and are not there -> why
+    unknown: dict[str, str] = field(default_factory=dict)  # requested columns that do not exist -> why
 
 
 def invalid_query(problem: QueryProblem) -> Invalid:
-    """As the API says it: `extra` has the place."""
+    """The problem for the API; `extra` has the place."""
     error = Invalid("The query cannot be read.", {"q": problem.message})
     error.extra = {"place": {"start": problem.start, "end": problem.end}}
     return error
 
 
 def found(membership: Membership, query: str, within: Collection[int] | None = None) -> "QuerySet[Run]":
-    """The workspace's runs that a query finds; with `within`, those of them that have these ids. Raises QueryProblem."""
+    """The workspace's runs that a query finds; with `within`, only those with these ids. Raises QueryProblem."""
     ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
     runs = Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
     return runs if within is None else runs.filter(pk__in=within)
@@ -83,8 +83,8 @@ def page(
     limit: int = PAGE,
     within: Collection[int] | None = None,
 ) -> TablePage[RunRow]:
-    """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that is not there is left out, and named in `unknown`.
-    `within`: no other runs than these."""
+    """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that does not exist is left out, and named in `unknown`. `within`:
+    only these runs."""
     order, shown, unknown = resolved(membership, layout)
     ids, following = keyset.page(found(membership, layout.query, within), order, cursor, limit)
     return TablePage(rows(membership, ids, shown), following, order, shown, unknown)
@@ -166,7 +166,7 @@ def views(workspace_id: int) -> "QuerySet[RunView]":
 
 
 def chosen_view(membership: Membership) -> RunView | None:
-    """The one that this person's table opens with."""
+    """The view with which this person's table opens."""
     choice = RunViewChoice.objects.filter(workspace_id=membership.workspace_id, user=membership.user)
     row = choice.select_related("view").first()
     return row.view if row else None

@@ -12,7 +12,7 @@ RunIdIn = Annotated[int, Field(ge=1, lt=2**63)]
 
 
 class RunBrief(Named):
-    """Without its config and summary, which columns give if they are asked for."""
+    """A run without its config and summary. Request columns to get their values."""
 
     number: int
     experiment: Named
@@ -32,7 +32,7 @@ class RunTableRow(Schema):
     tags: list[str]
     group: str
     notes: str
-    starred: bool = Field(description="By you; nobody else sees it")
+    starred: bool = Field(description="Whether you starred it; nobody else sees this")
     archived_at: datetime | None
     values: dict[str, float | str | None] = Field(description="Values of the requested columns that not every run has")
 
@@ -41,16 +41,16 @@ class RunTable(Schema):
     items: list[RunTableRow]
     next: str | None
     sort: str
-    unknown: dict[str, str] = Field(description="Columns that no run here has -> why")
+    unknown: dict[str, str] = Field(description="Requested columns that do not exist -> why")
 
 
 class RunCount(Schema):
     count: int
-    more: bool = Field(description="It stopped counting there")
+    more: bool = Field(description="Whether counting stopped at this number")
 
 
 class RunColumnOut(Schema):
-    name: str = Field(description="As queries, `sort` and `columns` have it")
+    name: str = Field(description="The name as in queries, `sort` and `columns`")
     label: str
     kind: Literal["fact", "config", "metric"]
 
@@ -98,25 +98,25 @@ class StarIn(Schema):
 
 
 class RunsActionIn(Schema):
-    """`runs`, or `q` for all that a query finds."""
+    """`runs`, or `q` for all runs that a query finds."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"action": "tag", "word": "ablation", "runs": [1, 2]}}
     )
 
     action: Literal["archive", "restore", "tag", "untag", "group", "stop", "pause", "resume"]
-    word: Annotated[str, Field(max_length=200)] = Field("", description="The tag, or the group; an empty group is none")
+    word: Annotated[str, Field(max_length=200)] = Field("", description="The tag, or the group; empty: no group")
     runs: list[RunIdIn] = Field([], max_length=1000)
     q: Annotated[str, Field(max_length=1000)] | None = None
 
 
 class RunChangeOut(Schema):
-    id: int | None = Field(description="With which it is undone; null: it cannot be")
+    id: int | None = Field(description="The id for undoing it; null: it cannot be undone")
     action: str
     word: str
-    changed: int = Field(description="Runs that were not so already")
+    changed: int = Field(description="Runs that really changed")
     undone_at: datetime | None
-    refused: list[str] = Field([], description="Of those that could not be paused or resumed, why")
+    refused: list[str] = Field([], description="Why runs could not be paused or resumed")
 
 
 class RunViewIn(Schema):
@@ -139,7 +139,7 @@ class RunViewOut(Schema):
     sort: str
     columns: list[str]
     folded: bool
-    is_default: bool = Field(description="Your table opens with it")
+    is_default: bool = Field(description="Whether your table opens with it")
 
 
 class RunViewList(Schema):

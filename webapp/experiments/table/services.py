@@ -1,4 +1,4 @@
-"""All that people do to rows of the table: labels of one run, actions on many with their undoing, saved views."""
+"""Changes of the table by people: labels of one run, actions on many runs and their undoing, saved views."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -24,7 +24,7 @@ Kind = RunChange.Kind
 
 
 def star(membership: Membership, run: Run, starred: bool) -> None:
-    """A person's own; pressed twice it stays as it is."""
+    """Sets or removes a person's star. The same again changes nothing."""
     if starred:
         RunStar.objects.get_or_create(run=run, user=membership.user)
     else:
@@ -32,7 +32,7 @@ def star(membership: Membership, run: Run, starred: bool) -> None:
 
 
 def write_notes(membership: Membership, run: Run, text: str) -> Run:
-    """Raises Invalid at `notes`."""
+    """Stores the notes. Raises Invalid at `notes`."""
     if len(text) > MAX_NOTES:
         raise Invalid("These notes are too long.", {"notes": f"at most {MAX_NOTES:,} characters"})
     with transaction.atomic():
@@ -50,7 +50,7 @@ def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(
             pk=run.pk
-        )  # of two people who set them at once, the later one's stand
+        )  # if two people set them at once, the later tags are kept
         RunTag.objects.filter(run=run).exclude(name__in=wanted).delete()
         RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in wanted], ignore_conflicts=True)
         audit.record(membership, membership.user, "run.tags", run, tags=wanted)
@@ -58,7 +58,7 @@ def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str
 
 
 def tag_name(text: str) -> str:
-    """In small letters. Raises Invalid at `tags`."""
+    """The tag in lower case. Raises Invalid at `tags`."""
     name = " ".join(text.replace("\0", "").lower().split())
     if not name or len(name) > MAX_TAG or "," in name or '"' in name:
         raise Invalid("This is not a tag.", {"tags": "1 to 40 characters, without commas and quotes"})
@@ -66,10 +66,10 @@ def tag_name(text: str) -> str:
 
 
 def group_name(text: str) -> str:
-    """Empty: no group. Raises Invalid at `group`."""
+    """The name of a group; empty: no group. Raises Invalid at `group`."""
     name = " ".join(text.replace("\0", "").split())
     if len(name) > 80 or '"' in name:
-        raise Invalid("This name of a group cannot be used.", {"group": "at most 80 characters, without quotes"})
+        raise Invalid("This name cannot be used for a group.", {"group": "at most 80 characters, without quotes"})
     return name
 
 
@@ -77,7 +77,7 @@ def group_name(text: str) -> str:
 
 
 def archive(membership: Membership, ids: Sequence[int]) -> RunChange:
-    """Leaves them out of the table; nothing of them is deleted. Those that are under way stay where they are seen."""
+    """Leaves the runs out of the table; nothing is deleted. Runs that are under way stay in the table."""
     return _change(membership, Kind.ARCHIVE, ids)
 
 
@@ -94,12 +94,12 @@ def untag(membership: Membership, ids: Sequence[int], name: str) -> RunChange:
 
 
 def group(membership: Membership, ids: Sequence[int], name: str) -> RunChange:
-    """An empty name takes them out of their groups."""
+    """Puts the runs in a group. An empty name takes them out of their groups."""
     return _change(membership, Kind.GROUP, ids, group_name(name))
 
 
 def _change(membership: Membership, kind: str, ids: Sequence[int], word: str = "") -> RunChange:
-    """Changes those of the runs that are not so already, under their locks. Raises Invalid at `runs`."""
+    """Changes the runs under their locks, except those that are in the wanted state already. Raises Invalid at `runs`."""
     if not 1 <= len(ids) <= MAX_AT_ONCE:
         raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
     with transaction.atomic():
@@ -114,13 +114,13 @@ def _change(membership: Membership, kind: str, ids: Sequence[int], word: str = "
 
 
 def _locked(membership: Membership, ids: Sequence[int]) -> "QuerySet[Run]":
-    """In the order of their ids, so that two actions on the same runs wait for each other and never crosswise."""
+    """Locks the runs in the order of their ids, so that two actions on the same runs cannot deadlock."""
     ours = Run.objects.filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
     return ours.only("pk", "state", "archived_at", "group").order_by("pk").select_for_update(of=("self",), no_key=True)
 
 
 def _apply(kind: str, rows: Sequence[Run], word: str) -> list[int]:
-    """The ids that were changed."""
+    """Changes the rows, and returns the ids that were changed."""
     ids = [row.pk for row in rows]
     if kind == Kind.TAG:
         had = set(RunTag.objects.filter(run__in=ids, name=word).values_list("run_id", flat=True))
@@ -149,13 +149,13 @@ OPPOSITE = {Kind.ARCHIVE: Kind.RESTORE, Kind.RESTORE: Kind.ARCHIVE, Kind.TAG: Ki
 
 
 def undo(membership: Membership, change: RunChange) -> RunChange:
-    """Takes back what a change has changed, and that alone. Raises Conflict if somebody has done so already."""
+    """Undoes what a change did, and nothing else. Raises Conflict if somebody has done so already."""
     with transaction.atomic():
         if not RunChange.objects.filter(pk=change.pk, undone_at=None).update(undone_at=timezone.now()):
             raise Conflict("This was undone already.", code="undone")
         rows = list(_locked(membership, change.runs))
         if change.kind == Kind.GROUP:
-            for row in rows:  # a group that somebody set meanwhile stays
+            for row in rows:  # a group that somebody has set since stays
                 Run.objects.filter(pk=row.pk, group=change.word).update(group=change.before.get(str(row.pk), ""))
         else:
             _apply(OPPOSITE[Kind(change.kind)], rows, change.word)
@@ -173,7 +173,8 @@ def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> 
 
 
 def stop(membership: Membership, ids: Sequence[int]) -> int:
-    """Asks those that are under way to end; how many that were. It cannot be undone: they can be resumed. Raises Invalid at `runs`."""
+    """Asks the runs that are under way to end, and returns how many. This cannot be undone, but runs can be resumed. Raises Invalid at
+    `runs`."""
     asked = list(_in(membership, ids, [state for state in ACTIVE if state != State.STOPPING]))
     for run in asked:
         runs.stop(membership, run)
@@ -181,13 +182,13 @@ def stop(membership: Membership, ids: Sequence[int]) -> int:
 
 
 def pause(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
-    """Asks those that wait or run to save and to give their places back; as `resume`."""
+    """Asks the runs that wait or run to save and to give back their places. Returns the same as `resume`."""
     return _each(membership, _in(membership, ids, WORKING | {State.QUEUED}), runs.pause)
 
 
 def resume(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
-    """Lets those continue that are paused, and none that was stopped or failed: how many, and what kept each other one of them from it, such
-    as a limit that is used up. Raises Invalid at `runs`."""
+    """Lets paused runs continue, but no run that was stopped or failed. Returns how many, and for each other paused run the reason, such as
+    a limit that is used up. Raises Invalid at `runs`."""
     return _each(membership, _in(membership, ids, [State.PAUSED]), runs.resume)
 
 
@@ -206,7 +207,7 @@ def _each(membership: Membership, chosen: RunQuerySet, act: Callable[[Membership
 
 
 def save_view(membership: Membership, name: str, layout: Layout, folded: bool = False) -> RunView:
-    """Under a name of its own; a view of this name is written over. Raises Invalid at `name` or `columns`."""
+    """Saves a view under a name. A view with this name is overwritten. Raises Invalid at `name` or `columns`."""
     name = " ".join(name.replace("\0", "").split())
     if not 1 <= len(name) <= 80:
         raise Invalid("A view needs a name.", {"name": "1 to 80 characters"})
@@ -236,7 +237,7 @@ def delete_view(membership: Membership, view: RunView) -> None:
 
 
 def choose_view(membership: Membership, view: RunView | None) -> None:
-    """What this person's table opens with; None: the plain table."""
+    """Chooses the view with which this person's table opens; None: the plain table."""
     mine = RunViewChoice.objects.filter(workspace_id=membership.workspace_id, user=membership.user)
     if view is None:
         mine.delete()

@@ -1,4 +1,4 @@
-"""The page of all runs. Reading needs the role reviewer; what is changed goes by the API and by the forms of a run's page."""
+"""The page of all runs. Reading needs the role reviewer. Changes go through the API and the forms of a run's page."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +31,7 @@ ASKED = ("q", "sort", "columns", "cursor", "view", "fold")
 @never_cache
 @require_GET
 def runs(request: HttpRequest) -> HttpResponseBase:
-    """All runs of the workspace, as the address, or the view that this person has chosen, asks for them."""
+    """The runs of the workspace, by the query of the address, or by the view that this person has chosen."""
     membership = require(request)
     view = _view(request, membership)
     layout = _layout(request, view)
@@ -43,7 +43,7 @@ def runs(request: HttpRequest) -> HttpResponseBase:
     except QueryProblem as problem:
         context["problem"] = problem
         context["marked"] = (layout.query[: problem.start], layout.query[problem.start : problem.end] or " ")
-    except Invalid:  # a cursor or an order of another list, cut or typed by hand: begin at the beginning
+    except Invalid:  # cursor or order belong to another list, or were typed by hand: begin at the beginning
         return redirect(f"{request.path}?{urlencode({'q': layout.query})}")
     return render(request, "experiments/runs.html", context)
 
@@ -63,7 +63,7 @@ def _typed(text: str) -> str:
 
 
 def _view(request: HttpRequest, membership: Membership) -> RunView | None:
-    """The one that the address names; without any wish in the address the person's own."""
+    """The view that the address names; if the address asks for nothing, the view that the person has chosen."""
     if not any(name in request.GET for name in (*ASKED, "state", "experiment")):
         return queries.chosen_view(membership)
     number = whole(request.GET.get("view", ""))
@@ -71,7 +71,7 @@ def _view(request: HttpRequest, membership: Membership) -> RunView | None:
 
 
 def _query(request: HttpRequest, plain: str) -> str:
-    """With what the list's filters of before ask, which links elsewhere still have: a state, and the id of an experiment."""
+    """The query, with the filters of addresses from earlier versions: a state, and the id of an experiment."""
     terms = []
     if state := _typed(request.GET.get("state", "")):
         terms.append(f"state:{quoted(state)}")
@@ -111,7 +111,8 @@ def _page(page: TablePage[Any], layout: Layout, folds: bool) -> dict[str, Any]:
 
 
 def _head(column: columns.Column, page: TablePage[Any], asked: dict[str, str]) -> dict[str, Any]:
-    """A column's head, and where a click on it leads: numbers and times first downward, words upward."""
+    """A column's head, and the address behind it. The first click sorts numbers and times in descending order, and words in ascending
+    order."""
     sorted_now = page.order.column.name == column.name
     down = not page.order.down if sorted_now else not column.is_text or column.name in ("created", "started", "ended")
     sort = ("-" if down else "") + column.name
@@ -123,7 +124,7 @@ def _head(column: columns.Column, page: TablePage[Any], asked: dict[str, str]) -
 @never_cache
 @require_GET
 def count(request: HttpRequest) -> HttpResponseBase:
-    """A fragment: how many runs the query finds, which may take longer than a page of them."""
+    """A fragment with the number of runs that the query finds. Counting them may take longer than reading a page."""
     try:
         number, more = queries.count(require(request), _typed(request.GET.get("q", "")))
     except QueryProblem:
@@ -134,7 +135,7 @@ def count(request: HttpRequest) -> HttpResponseBase:
 @member(runs_access.READER)
 @never_cache
 def csv(request: HttpRequest) -> HttpResponseBase:
-    """The shown columns of all runs that the query finds; with `ids` in the body of those alone."""
+    """The shown columns of all runs that the query finds, or only of those with the `ids` in the body."""
     membership = require(request)
     asked = request.POST if request.method == "POST" else request.GET
     layout = Layout(_typed(asked.get("q", "")), asked.get("sort") or queries.NEWEST, split(asked.get("columns", "")))
@@ -152,7 +153,7 @@ def csv(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_GET
 def compare(request: HttpRequest) -> HttpResponseBase:
-    """`?ids=1,2`, `?ids=1&ids=2`, or `?q=` for all that a query finds: up to 1,000. The page asks the API for the rest."""
+    """`?ids=1,2`, `?ids=1&ids=2`, or `?q=` for all runs that a query finds, up to 1,000. The page asks the API for the rest."""
     membership = require(request)
     query = request.GET.get("q")
     ids = ",".join(request.GET.getlist("ids"))
@@ -177,7 +178,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
 @member(runs_access.WRITER)
 @require_POST
 def run_labels(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Tags, group and notes as the form of a run's page has them."""
+    """Stores tags, group and notes from the form of a run's page."""
     membership = require(request)
     run = runs_access.run_write(membership, run_id)
     try:
