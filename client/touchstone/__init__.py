@@ -1,4 +1,4 @@
-"""A Touchstone server from Python: it speaks the server's API over HTTP and needs nothing of the server's code."""
+"""A Touchstone server from Python: it speaks the server's API over HTTP and needs none of the server's code."""
 
 from .http import ApiError, Away, Server
 from .types import Artifact, Point, Run

@@ -1,4 +1,4 @@
-"""Which server a command talks to, and with which token: the environment first, else what `touchstone login` kept."""
+"""Which server a command talks to, and with which token: first from the environment, otherwise what `touchstone login` stored."""
 
 import json
 import os
@@ -8,13 +8,13 @@ from .http import ADDRESS, DEFAULT_ADDRESS, TOKEN, Server
 
 
 def place() -> Path:
-    """The path of the kept account: TOUCHSTONE_CONFIG, or a file of this user."""
+    """The path of the stored account: TOUCHSTONE_CONFIG, or a file of this user."""
     told = os.environ.get("TOUCHSTONE_CONFIG")
     return Path(told) if told else Path.home() / ".config" / "touchstone" / "account.json"
 
 
 def server(address: str = "", token: str = "") -> Server:
-    """Raises ValueError if no token is known."""
+    """The server of the account. Raises ValueError if no token is known."""
     kept = _kept()
     address = address or os.environ.get(ADDRESS) or kept.get("address") or DEFAULT_ADDRESS
     token = token or os.environ.get(TOKEN) or kept.get("token", "")
@@ -24,7 +24,7 @@ def server(address: str = "", token: str = "") -> Server:
 
 
 def keep(address: str, token: str) -> Path:
-    """Writes the account to a file that only its owner can read, from the start."""
+    """Writes the account to a file that only its owner can read from the moment when it is made."""
     path = place()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = path.with_suffix(".partial")

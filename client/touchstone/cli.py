@@ -1,4 +1,4 @@
-"""The command `touchstone`: launches, follows, compares and fetches what a server has, over its API alone."""
+"""The command `touchstone`: launches, follows, compares and fetches what a server has. It uses only the API."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 claims_app = typer.Typer(help="Claims of papers: test one, and see its results.", no_args_is_help=True)
 app.add_typer(claims_app, name="claims")
-# what is no table is printed with soft_wrap: lines that a script reads are not broken at the width of a terminal that is not there
+# all but tables is printed with soft_wrap, so that lines which a script reads are not broken at some width of a terminal
 out, err = Console(), Console(stderr=True)
 FOLLOW_S = 2.0
 DRAW_S = 0.2  # between two drawings of a run that is followed
@@ -40,7 +40,7 @@ def server() -> Server:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """What the server refuses, in its words and with exit code 1; a server that is away, with 2."""
+    """Prints a refusal in the server's words, with exit code 1. If the server is away, the exit code is 2."""
     try:
         yield
     except ApiError as error:
@@ -151,7 +151,7 @@ def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
 
 
 def _more(known: Server, run: int, key: str, points: list[tuple[int, float]]) -> None:
-    """Adds the points of a metric that came since the last one."""
+    """Adds the points of a metric that came after the last known one."""
     last = points[-1][0] if points else None
     points.extend((each["step"], each["value"]) for each in known.points(run, key, last) if each["value"] is not None)
 
@@ -212,7 +212,7 @@ def claims_start(
     dataset: Annotated[
         str, typer.Option(help="Name of the dataset; without a dataset and a model, the plan's own task is made")
     ] = "",
-    model: Annotated[str, typer.Option(help="By its name in the registry")] = "",
+    model: Annotated[str, typer.Option(help="Name of the model in the registry")] = "",
     config: Annotated[
         Path | None, typer.Option(help="YAML file with the settings that all arms share; default: those of the plan")
     ] = None,
@@ -278,7 +278,7 @@ def launch(
             help="YAML file with recipe, dataset and config; if needed also with model, experiment and name"
         ),
     ],
-    follow: Annotated[bool, typer.Option(help="Draw it until it is over")] = False,
+    follow: Annotated[bool, typer.Option(help="Draw the run until it is over")] = False,
     key: Annotated[
         str,
         typer.Option(
@@ -376,7 +376,9 @@ def compare(runs: list[int]) -> None:
 
 @app.command()
 def download(
-    run: int, path: Annotated[str, typer.Argument(help="Without it, what there is")] = "", to: Path = Path(".")
+    run: int,
+    path: Annotated[str, typer.Argument(help="Path of the artifact; without it, the artifacts are listed")] = "",
+    to: Path = Path("."),
 ) -> None:
     """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar."""
     with told():
@@ -425,7 +427,7 @@ def sync() -> None:
 
 
 def _write(to: Path, fetch: Callable[[BinaryIO], httpx.Headers]) -> httpx.Headers:
-    """Writes a file whole or not at all; what goes to the terminal is written as it comes."""
+    """Writes a file as a whole or not at all. Output to the terminal is written as it comes."""
     if str(to) == "-":
         return fetch(sys.stdout.buffer)
     partial = to.with_name(f"{to.name}.partial")

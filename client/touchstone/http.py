@@ -1,4 +1,4 @@
-"""Requests with a token. They are tried again while the server is away and never count twice; errors have the server's words."""
+"""Requests with a token. They are tried again while the server is away, and never count twice. Errors have the server's words."""
 
 import json
 import os
@@ -22,7 +22,7 @@ AGAIN = (429, 502, 503, 504)
 TRIES = 6
 LONGEST_PAUSE_S = 30.0
 TIMEOUT_S = 60.0
-LONGEST_SILENCE_S = 60.0  # a feed says something every quarter of a minute
+LONGEST_SILENCE_S = 60.0  # a feed sends something every quarter of a minute
 OVER = ("finished", "failed", "stopped")  # states of a run
 
 
@@ -31,7 +31,7 @@ class Away(Exception):
 
 
 class ApiError(Exception):
-    """What the server refuses: `status`, `code` for programs, and the fields at fault."""
+    """The server refused a request: `status`, `code` for programs, and the wrong fields."""
 
     def __init__(self, status: int, code: str, message: str, fields: dict[str, str] | None = None) -> None:
         self.status, self.code, self.fields = status, code, fields or {}
@@ -53,7 +53,7 @@ def _error(answer: httpx.Response) -> ApiError:
 
 @dataclass
 class Server:
-    """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN say which and who."""
+    """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN give its address and the token."""
 
     address: str = field(default_factory=lambda: os.environ.get(ADDRESS, DEFAULT_ADDRESS))
     token: str = field(default_factory=lambda: os.environ.get(TOKEN, ""), repr=False)
@@ -72,7 +72,7 @@ class Server:
     def ask(
         self, method: str, path: str, *, key: str | None = None, content: bytes | None = None, **given: Any
     ) -> httpx.Response:
-        """The answer. `key` makes a request that comes twice count once: every try sends the same. Raises ApiError, Away."""
+        """The answer. With a `key`, a request that arrives twice counts once: every try sends the same key. Raises ApiError, Away."""
         headers = {"Idempotency-Key": key} if key else {}
         problem = ""
         for attempt in range(self.tries):
@@ -95,8 +95,8 @@ class Server:
     def events(
         self, path: str, body: dict[str, Any] | None = None, silence_s: float | None = None
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, data) of server-sent events as they come, by POST if there is a `body`. Asked once: what was said is not said
-        again. After `silence_s` without a word the server counts as away. Raises ApiError, Away."""
+        """(name, data) of server-sent events as they come, by POST if there is a `body`. They are requested once, and past events are not
+        repeated. After `silence_s` without an event, the server counts as away. Raises ApiError, Away."""
         given: dict[str, Any] = {"method": "GET"} if body is None else {"method": "POST", "json": body}
         try:
             with self._client.stream(
@@ -117,8 +117,8 @@ class Server:
             raise Away(f"{self.address} does not answer: {error}") from error
 
     def follow(self, run: int) -> Iterator[dict[str, Any]]:
-        """What happens to a run, as it happens, until it is over: each message as docs/api.md lists them. After a break it begins again,
-        with a message `now`: a program that draws curves then loads the missing points. Raises ApiError, Away."""
+        """The messages about a run, as docs/api.md lists them, until the run is over. After an interruption they begin again with a message
+        `now`: a program that draws curves then loads the missing points. Raises ApiError, Away."""
         failed = 0
         while True:
             try:
@@ -134,7 +134,7 @@ class Server:
             self.sleep(_pause(failed))
 
     def save(self, path: str, to: BinaryIO, **query: Any) -> httpx.Headers:
-        """Writes what is at an address, such as a `download`, piece by piece. Raises ApiError, Away."""
+        """Writes the content of an address, such as a `download`, piece by piece. Raises ApiError, Away."""
         wanted = {name: value for name, value in query.items() if value is not None}
         try:
             with self._client.stream("GET", path, params=wanted) as answer:
@@ -148,7 +148,8 @@ class Server:
             raise Away(f"{self.address} does not answer: {error}") from error
 
     def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
-        """Sends a file as a version of a dataset; the import's job, which continues at `/imports/ID`. Raises ApiError, Away, OSError."""
+        """Sends a file as a version of a dataset. Returns the import's job, which continues at `/imports/ID`. Raises ApiError, Away,
+        OSError."""
         said = {"name": name or path.stem, **form}
         given = {
             key: str(value).lower() if isinstance(value, bool) else value
@@ -184,7 +185,7 @@ class Server:
                 return
 
     def launch(self, body: dict[str, Any], key: str | None = None) -> Run:
-        """Launches a run once, however often the request has to be tried. Raises ApiError with every field that is wrong."""
+        """Launches a run once, even if the request has to be tried several times. Raises ApiError with every field that is wrong."""
         run: Run = self.post("/runs", body, key=key or uuid4().hex)
         return run
 
@@ -198,7 +199,7 @@ class Server:
 
 
 def _pause(failed: int, least_s: float = 0.0) -> float:
-    """Seconds until the next try, longer with each that failed."""
+    """Seconds until the next try; more after each failed one."""
     waits: float = 0.5 * 2**failed * random.uniform(0.7, 1.3)  # noqa: S311  no secret
     return min(max(least_s, waits), LONGEST_PAUSE_S)
 

@@ -1,7 +1,7 @@
-"""Runs that other tools have kept, sent as logged runs: TensorBoard's event files, Trackio's databases, exports of Neptune.
+"""Sends runs that other tools have kept as logged runs: TensorBoard's event files, Trackio's databases, exports of Neptune.
 
-The files are read here, where they lie; the server gets what it gets of any program. Sent again they are the same runs: only
-what is new is added. What a run cannot hold is counted by its kind.
+The files are read on this machine; the server gets the same requests as from any program. If they are sent again, they are the same
+runs, and only new values are added. Values that a run cannot hold are counted by their kind.
 """
 
 import os
@@ -49,7 +49,7 @@ class Target:
 
     def __init__(self, server: Server, tool: str, experiment: str, name: str, what: str, began_ms: int) -> None:
         self._server = server
-        sender = Sender(server, Spool(Path()))  # for its requests; nothing is spooled
+        sender = Sender(server, Spool(Path()))  # only for its requests; nothing is spooled
         key = sha256(f"{tool}\n{what}".encode()).hexdigest()[:64]
         begin = {
             "experiment": experiment,
@@ -61,7 +61,7 @@ class Target:
         self.sent = Sent(tool, experiment, name, sender.begin(begin | {"key": key})["run"])
 
     def scalars(self, found: Iterator[tensorboard.Scalar]) -> int:
-        """Sends them; the time of the last in milliseconds, 0 if there was none."""
+        """Sends the scalars. Returns the time of the last one in milliseconds, 0 if there was none."""
         last = 0
         while batch := list(islice(found, AT_ONCE)):
             rows = []
@@ -83,7 +83,7 @@ class Target:
         return last
 
     def params(self, config: Mapping[str, Any]) -> None:
-        """Sends params. One that the run has with another value stays as it is there."""
+        """Sends params. If the run has a param with another value, it keeps that value."""
         rows = []
         for key, value in flat(config):
             text = "" if value is None else str(value)
@@ -118,8 +118,8 @@ class Target:
 def send(
     server: Server, path: Path, experiment: str = "", follow_s: float = 0.0, told: Telling = lambda sent: None
 ) -> list[Sent]:
-    """Sends the runs at a path: a file, a folder, or an archive of them. With `follow_s` event files are looked at again after so
-    many seconds, until KeyboardInterrupt. Raises ValueError if there are none."""
+    """Sends the runs at a path: a file, a folder, or an archive of them. With `follow_s`, event files are read again after that many
+    seconds, until KeyboardInterrupt. Raises ValueError if there are none."""
     if not path.exists():
         raise ValueError(f"There is nothing at {path}.")
     with unpacked(path) as root:
@@ -147,7 +147,7 @@ def _is_database(path: Path) -> bool:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The path itself, or a folder for as long as it is needed with what an archive holds. Raises ValueError if that is too much."""
+    """The path itself, or a temporary folder with the contents of an archive. Raises ValueError if they are too large."""
     if path.is_file() and zipfile.is_zipfile(path):
         with tempfile.TemporaryDirectory(prefix="touchstone-") as folder, zipfile.ZipFile(path) as archive:
             _check(len(archive.infolist()), sum(each.file_size for each in archive.infolist()))

@@ -1,4 +1,4 @@
-"""What Neptune's exporter writes: a folder of Parquet files with one row for each value, in parts for each run. Needs pyarrow."""
+"""Reads what Neptune's exporter writes: a folder of Parquet files with one row for each value, in parts for each run. Needs pyarrow."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ NAME = "sys/name"
 
 @dataclass
 class Part:
-    """The rows that one file has of one run."""
+    """The rows of one run in one file."""
 
     project: str
     run: str
@@ -37,7 +37,7 @@ def files(root: Path) -> list[Path]:
 
 
 def parts(path: Path) -> Iterator[Part]:
-    """The runs of a file, a few thousand rows at a time. Raises ValueError if it is none of these files, or pyarrow is not there."""
+    """The runs of a file, a few thousand rows at a time. Raises ValueError if it is not such a file, or if pyarrow is not installed."""
     try:
         import pyarrow.parquet as pq
     except ImportError:

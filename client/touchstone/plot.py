@@ -7,7 +7,8 @@ MARKS = "▁▂▃▄▅▆▇█"
 
 
 def curve(points: Sequence[tuple[int, float]], width: int, height: int = HEIGHT) -> list[str]:
-    """`height` lines of bars over `width` columns, the greatest and the least value beside them; of many points in a column the mean."""
+    """`height` lines of bars over `width` columns, with the greatest and the least value beside them. A column with several points shows
+    their mean."""
     if not points:
         return []
     low, high = min(value for _, value in points), max(value for _, value in points)

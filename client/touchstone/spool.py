@@ -1,7 +1,7 @@
-"""What a run logs, on disk before it is sent: a server that is away, or a program that dies, loses nothing of it.
+"""Keeps what a run logs on disk before it is sent, so that nothing is lost if the server is away or the program dies.
 
-A spool is a file of JSON lines in one folder. A thread sends them in their order, and notes behind each how far it is. What is sent
-twice the server stores once.
+A spool is a file of JSON lines in one folder. A thread sends the lines in their order, and notes after each how far it is. The server
+stores a line that is sent twice only once.
 """
 
 import fcntl
@@ -63,7 +63,7 @@ class Spool:
         os.replace(partial, self.mark)
 
     def after(self, sent: int) -> list[dict[str, Any]]:
-        """The lines that are whole and not sent; one that a dying program left half-written is none."""
+        """The complete lines that are not sent. A line that a dying program left half-written does not count."""
         if not self.lines.exists():
             return []
         whole = self.lines.read_bytes().split(b"\n")[:-1]
@@ -76,7 +76,7 @@ class Spool:
         return found
 
     def take(self) -> bool:
-        """Whether this process may send it: of those that try, one at a time may, and until it ends."""
+        """Whether this process may send the spool. Only one process at a time may, until it ends."""
         self._held = (self.folder / "lock").open("w")
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,7 +92,7 @@ class Spool:
 
     @property
     def ended(self) -> bool:
-        """Whether its program came to its end; one that died may continue with the run."""
+        """Whether its program came to its end. A program that died may continue with the run."""
         lines = self.after(0)
         return bool(lines) and lines[-1]["do"] == "end"
 
@@ -106,7 +106,7 @@ class Spool:
 
 
 class Sender:
-    """Sends a spool. `left` counts what is not sent, `problem` says why, and `refused` what the server will not have."""
+    """Sends a spool. `left` counts the lines that are not sent, `problem` says why, and `refused` lists what the server refused."""
 
     def __init__(self, server: Server, spool: Spool) -> None:
         self.server, self.spool = server, spool
@@ -117,7 +117,7 @@ class Sender:
         return self.spool.state().get("run")
 
     def send(self) -> int:
-        """Sends what waits. The number of lines that still wait; above 0 the server was away, and `problem` says how."""
+        """Sends the waiting lines, and returns how many still wait. If it is above 0, the server was away, and `problem` says why."""
         state = self.spool.state()
         waiting = self.spool.after(state["sent"])
         try:
@@ -132,7 +132,7 @@ class Sender:
         return 0
 
     def _carry_out(self, request: dict[str, Any], state: dict[str, Any]) -> None:
-        """A request that the server refuses would be refused for ever: it is told, and what follows is sent."""
+        """Sends a request. A refused request would be refused for ever, so the refusal is noted and the next request is sent."""
         try:
             if request["do"] == "begin":
                 state.update(self.begin(request))
@@ -185,7 +185,7 @@ class Sender:
 
 
 def _requests(lines: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines as requests, each with how many lines it carries: metrics that follow one another go together."""
+    """Lines as requests, each with the number of its lines. Metrics that follow one another are sent together."""
     held, count = list[dict[str, Any]](), 0
     for line in lines:
         if line["do"] == "metrics" and (not held or len(held) + len(line["metrics"]) <= AT_ONCE):
@@ -201,7 +201,7 @@ def _requests(lines: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]
 
 
 class Background(threading.Thread):
-    """Sends a spool beside the program, until it is told that nothing more comes."""
+    """Sends a spool in a thread beside the program, until `close`."""
 
     def __init__(self, sender: Sender) -> None:
         super().__init__(daemon=True, name="touchstone")
@@ -212,7 +212,7 @@ class Background(threading.Thread):
             self.sender.send()
 
     def close(self, within_s: float) -> int:
-        """Waits for what is under way, and sends the rest. The number of lines that the server does not have."""
+        """Waits for the request that is under way, and sends the rest. Returns the number of lines that the server does not have."""
         self._closing.set()
         self.join(within_s)
         if self.is_alive():

@@ -1,6 +1,6 @@
-"""TensorBoard's event files: records behind a length and its checksum, each an event in protobuf's wire format.
+"""Reads TensorBoard's event files. Each record follows its length and a checksum, and is an event in protobuf's wire format.
 
-Only what a run here can hold is read of an event: scalars in both forms, texts, and what the plugin of hyperparameters keeps.
+Only values that a run here can hold are read: scalars in both forms, texts, and the values of the plugin of hyperparameters.
 Everything else is counted by its kind.
 """
 
@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LONGEST = 64_000_000  # bytes of a record: longer ones, such as films, are passed over
+LONGEST = 64_000_000  # bytes of a record: longer ones, such as videos, are skipped
 TABLE = [0] * 256
 for _byte in range(256):
     _value = _byte
     for _ in range(8):
         _value = (_value >> 1) ^ (0x82F63B78 if _value & 1 else 0)
     TABLE[_byte] = _value
-NUMBERS = {1: "<f", 2: "<d", 3: "<i", 9: "<q", 19: "<e"}  # kinds of tensors, and how one value of theirs lies in bytes
+NUMBERS = {1: "<f", 2: "<d", 3: "<i", 9: "<q", 19: "<e"}  # kinds of tensors, and the bytes of one value
 KINDS = {3: "histogram", 4: "image", 5: "histogram", 6: "audio"}
 EVENTS = {4: "graphs", 6: "log messages", 8: "profiles", 9: "graphs"}
 
 
 class Damaged(ValueError):
-    """The bytes are no event file from here on."""
+    """From here on, the bytes are not those of an event file."""
 
 
 class Scalar(NamedTuple):
@@ -61,7 +61,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def checksum(data: bytes) -> int:
-    """CRC-32C, masked as in these files."""
+    """The CRC-32C of the data, masked as in these files."""
     value = 0xFFFFFFFF
     for byte in data:
         value = TABLE[(value ^ byte) & 0xFF] ^ (value >> 8)
@@ -70,7 +70,7 @@ def checksum(data: bytes) -> int:
 
 
 class EventFile:
-    """One file, read from where it was left: what is still being written is read the next time."""
+    """One file, which is read from where the last read ended. A record that is still being written is read the next time."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.place = path, 0
@@ -79,7 +79,7 @@ class EventFile:
         self.unsaid: Counter[str] = Counter()
 
     def scalars(self) -> Iterator[Scalar]:
-        """The scalars behind `place`. A damaged file ends there, and `unsaid` says so."""
+        """The scalars after `place`. If the file is damaged, reading ends there, and `unsaid` says so."""
         try:
             for record in self._records():
                 yield from self._event(memoryview(record))
@@ -168,7 +168,7 @@ def _plugin(data: memoryview) -> tuple[str, memoryview]:
 
 
 def _hyperparameters(data: memoryview) -> dict[str, Any]:
-    """The hyperparameters of the start of a session: name -> number, text or truth."""
+    """The hyperparameters of the start of a session: name -> number, text or boolean."""
     found: dict[str, Any] = {}
     for number, session in fields(data):
         if number != 3:
@@ -192,7 +192,7 @@ def _plain(data: memoryview) -> Any:
 
 
 def folders(root: Path) -> dict[Path, list[Path]]:
-    """Folder -> its event files, in the order of their names, which begin with their time. A folder with any is a run."""
+    """Folder -> its event files, in the order of their names, which begin with their time. A folder with event files is a run."""
     files = [root] if root.is_file() else sorted(path for path in root.rglob("*tfevents*") if path.is_file())
     found: dict[Path, list[Path]] = {}
     for path in files:

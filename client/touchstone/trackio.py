@@ -1,4 +1,4 @@
-"""Trackio's database of a project: one SQLite file, opened to read."""
+"""Reads Trackio's database of a project: one SQLite file."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ MAGIC = b"SQLite format 3\0"
 
 
 class Database:
-    """Raises ValueError if it is none of Trackio's."""
+    """An open database. Raises ValueError if it is not one of Trackio's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class Database:
         return [f"{str(level).upper()}: {title}" + (f" · {text}" if text else "") for level, title, text in rows]
 
     def scalars(self, run: str, unsaid: "Counter[str]") -> Iterator[Scalar]:
-        """Metrics by their steps; measures of the machine, which have no steps, by their numbers."""
+        """Metrics by their steps. Measures of the machine have no steps, so they are numbered."""
         key = self._key("metrics")
         rows = self._ask(f"SELECT step, timestamp, metrics FROM metrics WHERE {key} = ? ORDER BY id", run)  # noqa: S608
         for step, time, text in rows:

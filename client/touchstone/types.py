@@ -1,4 +1,4 @@
-"""What the server answers, as types; a test of the server's holds them against its OpenAPI document."""
+"""The server's answers as types. A test of the server compares them with its OpenAPI document."""
 
 from typing import Any, TypedDict
 

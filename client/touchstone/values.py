@@ -17,7 +17,7 @@ def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def number(value: Any) -> float | None:
-    """The number in any object that holds one number: also a truth, and a tensor or array of one element."""
+    """The number in any object that holds one number: also a boolean, and a tensor or array with one element."""
     if isinstance(value, numbers.Real):  # bool and numpy's too
         return float(value)
     if getattr(value, "shape", None) == () or getattr(value, "size", None) == 1 or _one_element(value):
@@ -33,7 +33,7 @@ def _one_element(value: Any) -> bool:
 
 
 def word(value: float) -> float | str:
-    """JSON has no word for what is not a finite number; the protocol does."""
+    """A number that is not finite as a word, because JSON has none for it and the protocol does."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

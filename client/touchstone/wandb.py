@@ -1,7 +1,7 @@
-"""`import touchstone.wandb as wandb`: a program that logs to W&B logs here instead, changed in that one line.
+"""`import touchstone.wandb as wandb`: with this one changed line, a program that logs to W&B logs here instead.
 
-It knows `init`, `log`, `config`, `summary`, `Table`, `alert`, `save`, `finish` and `Settings`. What it logs lies on disk first
-(`spool`), so that neither a server that is away nor a program that dies loses it; `touchstone sync` sends what was left.
+It knows `init`, `log`, `config`, `summary`, `Table`, `alert`, `save`, `finish` and `Settings`. Everything is first written to disk
+(`spool`), so that nothing is lost if the server is away or the program dies. `touchstone sync` sends the rest.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from .spool import Background, Sender, Spool, now_ms
 from .values import flat, number, word
 
 logger = logging.getLogger(__name__)
-FINISH_S = 60.0  # how long `finish` waits for the server; what is left waits on disk
+FINISH_S = 60.0  # how long `finish` waits for the server; the rest waits on disk
 LONGEST = 6_000  # characters of a value of the config
 DEFAULT_PROJECT = "uncategorized"
 MODES = ("online", "offline", "disabled")
@@ -61,7 +61,7 @@ class Settings(dict[str, Any]):
 
 
 class Config(dict[str, Any]):
-    """The run's config. A value that was sent never changes: what is set before the first `log` may be set again."""
+    """The run's config. A value that was sent never changes. A value that was set before the first `log` may be set again."""
 
     def __init__(self, run: "Run") -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Config(dict[str, Any]):
             self.setdefault(key, value)
 
     def send(self) -> None:
-        """Sends what is new since the last time, in pieces that the server takes."""
+        """Sends the values that are new since the last time, in pieces that the server accepts."""
         texts = {key: str(value)[:LONGEST] for key, value in flat(self)}
         changed = [key for key, text in texts.items() if self._sent.get(key, text) != text]
         for key in changed:
@@ -108,7 +108,7 @@ class Config(dict[str, Any]):
 
 
 class Run:
-    """One run. `log` returns at once: a thread sends what lies in the spool."""
+    """One run. `log` returns at once, because a thread sends the spool."""
 
     def __init__(self, spool: Spool | None, name: str, project: str, mode: str, server: Server | None) -> None:
         self.name, self.project, self.mode = name, project, mode
@@ -132,8 +132,8 @@ class Run:
             self._spool.add(do, **said)
 
     def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
-        """Adds to the step at hand. Without `step`, or with `commit`, the step is whole and the next begins. A step that went by takes
-        nothing any more, as with W&B."""
+        """Adds to the current step. Without `step`, or with `commit`, the step is complete and the next begins. As with W&B, nothing can be
+        added to a past step."""
         if self._ended:
             raise UsageError("This run is finished.")
         with self._lock:
@@ -180,13 +180,13 @@ class Run:
             self.keep("file", path=Path(path).name, kept=kept)
 
     def alert(self, title: str, text: str = "", level: str = AlertLevel.INFO, **_: Any) -> None:
-        """A tag of the run, which its page shows."""
+        """Sets a tag of the run, which its page shows."""
         self._alerts += 1
         said = f"{level}: {title}" + (f" · {text}" if text else "")
         self.keep("batch", body={"tags": [{"key": f"alert.{self._alerts}", "value": said[:8_000]}]})
 
     def finish(self, exit_code: int | None = None, **_: Any) -> None:
-        """Sends the rest and ends the run. What the server does not take within a minute waits on disk for `touchstone sync`."""
+        """Sends the rest and ends the run. What the server has not accepted within a minute waits on disk for `touchstone sync`."""
         if self._ended:
             return
         with self._lock:
@@ -319,7 +319,7 @@ def watch(*_: Any, **__: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`wandb.config` and `wandb.summary` are those of the run at hand."""
+    """`wandb.config` and `wandb.summary` are those of the current run."""
     if name in ("config", "summary"):
         return getattr(_active(), name)
     raise AttributeError(f"touchstone.wandb has no {name}")
