@@ -1,11 +1,12 @@
-"""One file to install from if there is no network: `make bundle`, or `python -m scripts.bundle [--out FOLDER] [--key KEY]`.
+"""Makes one file for an installation without a network: `make bundle`, or `python -m scripts.bundle [--out FOLDER] [--key KEY]`.
 
 The tar holds the product without its tests, the browser libraries, the wheels of all that an installation needs on this Python and machine
 (the demo's model and the embedding model among them), the docs, a bill of materials, SHA256SUMS of all of it, and the scripts `install` and
-`start`. It is not compressed: wheels are. Every file that the lock lists is compared with its digest before it is packed. With a key for
-ssh-keygen (KEY, a private key file) a signature of the whole tar lies beside it.
+`start`. It is not compressed, because wheels are. Every file that the lock lists is compared with its digest before it is packed. With a
+key for
+ssh-keygen (KEY, a private key file), a signature of the whole tar is written beside it.
 
-Only the wheels lie on the disk twice, in FOLDER/wheels and in the tar. The same wheels and commit give the same tar.
+Only the wheels are on the disk twice, in FOLDER/wheels and in the tar. The same wheels and commit give the same tar.
 """
 
 import argparse
@@ -33,17 +34,17 @@ from webapp.version import VERSION
 TESTS = ("tests/", "benchmarks/", ".ci/")  # not part of an installation, as in .dockerignore
 VENDOR = "webapp/static/vendor"
 SCRIPTS = ("install", "start")
-NAMESPACE = "touchstone-bundle"  # a signature for another purpose is none for this one
+NAMESPACE = "touchstone-bundle"  # a signature for another purpose is not valid here
 FOR = f"cp{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}"
 
 
 class BundleRefused(Exception):
-    """What keeps a bundle from being made, in a sentence."""
+    """The bundle cannot be made; the message says why in one sentence."""
 
 
 @dataclass(frozen=True)
 class BundleFile:
-    """A file of the bundle: its name there, and its content or where it lies."""
+    """A file of the bundle: its name there, and its content or its path."""
 
     name: str
     source: Path | bytes
@@ -81,14 +82,14 @@ def wanted(wanted_text: str, lock: str, facts: pins.Facts, python: str, machine:
 
 
 def collect(folder: Path) -> None:
-    """Fills the folder with the wheels: what pip.conf and TORCH_INDEX name is where they come from. Raises BundleRefused."""
+    """Fills the folder with the wheels, from the indexes that pip.conf and TORCH_INDEX name. Raises BundleRefused."""
     text, lock, facts = pins.read()
     chosen = wanted(text, lock, facts, f"{sys.version_info[0]}.{sys.version_info[1]}", platform.machine())
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(_pip_wheel(), folder)
     listed = folder.parent / "wanted.sha256"
-    # without markers: another patch of this Python may need what this one does not
+    # without markers, because another patch of this Python may need other wheels
     plain = "".join(f"{pin.name}=={pin.version}\n" for pin in chosen)
     listed.write_text(pins.hashed(plain, {pin.name: facts[pin.name] for pin in chosen}))
     _pip("wheel", "--no-deps", "--no-build-isolation", "--use-pep517", "-w", folder, "-r", listed)
@@ -100,7 +101,7 @@ def collect(folder: Path) -> None:
 
 
 def _pip_wheel() -> Path:
-    """The pip that came with this Python: Debian's Python has it elsewhere."""
+    """The pip that came with this Python. Debian's Python has it in another place."""
     import ensurepip
 
     places = [Path(ensurepip.__file__).parent / "_bundled", Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "none")]
@@ -113,7 +114,7 @@ def _pip_wheel() -> Path:
 def _pip(*arguments: str | Path) -> None:
     command = [sys.executable, "-m", "pip", *arguments, "-qq", "--disable-pip-version-check"]
     if subprocess.run(command, cwd=pins.ROOT).returncode:
-        raise BundleRefused("pip could not bring the wheels; its words are above")
+        raise BundleRefused("pip could not get the wheels; its messages are above")
 
 
 def product() -> Iterator[BundleFile]:
@@ -133,7 +134,7 @@ def product() -> Iterator[BundleFile]:
 
 
 def whole(folder: Path) -> Iterator[BundleFile]:
-    """The wheels, compared, with the list by which `install` has pip compare them again, and what the bundle says of itself."""
+    """The wheels, after they were compared; the list with which `install` has pip compare them again; and the facts about the bundle."""
     found = {path.name: _digest(path) for path in sorted(folder.glob("*.whl"))}
     unknown = compare(found, json.loads(pins.FACTS.read_text()))
     yield from (BundleFile(f"wheels/{name}", folder / name) for name in found)
@@ -143,8 +144,8 @@ def whole(folder: Path) -> Iterator[BundleFile]:
 
 
 def compare(found: dict[str, str], facts: pins.Facts) -> list[str]:
-    """Wheels whose digests nobody knows beforehand: pip's own, those built here from a source that was compared, and builds of torch of
-    another index. Raises BundleRefused for every other one."""
+    """Wheels whose digests are not known beforehand: pip's own, those that were built here from a compared source, and builds of torch from
+    another index. Raises BundleRefused for every other wheel without a known digest."""
     known = digests.known(facts)
     built = {file for fact in facts.values() if "source" in fact for group in fact["groups"] for file in group["files"]}
     unknown = []
@@ -161,7 +162,7 @@ def compare(found: dict[str, str], facts: pins.Facts) -> list[str]:
 
 
 def requirements(found: dict[str, str], lock: str) -> str:
-    """What `install` gives to pip: the wheels that lie in the bundle, with the lock's markers, and no other file."""
+    """The requirements that `install` gives to pip: the wheels of the bundle, with the lock's markers, and no other file."""
     markers = {pin.name: pin.marker for pin in pins.pins(lock)}
     lines = ["--require-hashes"]
     for name, digest in found.items():
@@ -190,7 +191,7 @@ def _git(*asked: str) -> str:
 
 
 class _Hashing:
-    """A file that is written and hashed in one go."""
+    """A file that is hashed while it is written."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream, self.sum = stream, sha256()
@@ -201,7 +202,8 @@ class _Hashing:
 
 
 def write(path: Path, top: str, entries: Iterable[BundleFile], mtime: int) -> str:
-    """Writes the tar with SHA256SUMS as its last file; the tar's digest. All files are of the one time: browsers ask by it."""
+    """Writes the tar with SHA256SUMS as its last file, and returns the tar's digest. All files have the same time, because browsers cache
+    by it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     sums: dict[str, str] = {}
@@ -219,7 +221,7 @@ def write(path: Path, top: str, entries: Iterable[BundleFile], mtime: int) -> st
 
 
 def _add(tar: tarfile.TarFile, top: str, entry: BundleFile, mtime: int) -> str:
-    """The digest of what was packed."""
+    """Packs a file, and returns its digest."""
     info = tarfile.TarInfo(f"{top}/{entry.name}")
     info.mtime = mtime
     info.mode = 0o755 if entry.executable else 0o644
@@ -235,7 +237,7 @@ def _add(tar: tarfile.TarFile, top: str, entry: BundleFile, mtime: int) -> str:
 
 
 class _Reading:
-    """A file that is read and hashed in one go."""
+    """A file that is hashed while it is read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream, self.sum = stream, sha256()
@@ -250,7 +252,7 @@ def sign(path: Path, key: Path) -> None:
     """Writes PATH.sig. Raises BundleRefused."""
     Path(f"{path}.sig").unlink(missing_ok=True)  # ssh-keygen would ask
     if subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", key, "-n", NAMESPACE, path]).returncode:
-        raise BundleRefused(f"ssh-keygen could not sign with {key}; its words are above")
+        raise BundleRefused(f"ssh-keygen could not sign with {key}; its messages are above")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Installs a bundle if there is no network and goes to the first point of the demo's run: `make bundle-check`, or
-`python -m scripts.bundle_check [BUNDLE] [--python PROGRAM]`. Prints the seconds of each part, and the seconds of a processor that all of
-it has used; exit status 1 beyond five minutes (`--limit`).
+"""Installs a bundle without a network, and waits for the first point of the demo's run: `make bundle-check`, or
+`python -m scripts.bundle_check [BUNDLE] [--python PROGRAM]`. Prints the seconds of each part, and the processor seconds of everything. The
+exit status is 1 if it takes more than five minutes (`--limit`).
 
-In a network namespace of its own that has the loopback device and no other, a user without rights unpacks the bundle, installs it with
-the distribution's Python, starts it, signs in by the printed link, finds the demo's data and projects, waits for the first point of the
-run and ends it all by Ctrl-C. Needs root, for the namespace and the user. The newest bundle of `make bundle` if none is named.
+The walk is made by a user without rights, in a network namespace that has only the loopback device. The user unpacks the bundle, installs
+it
+with the distribution's Python, starts it, signs in by the printed link, finds the demo's data and projects, waits for the first point of
+the run, and ends everything with Ctrl-C. Needs root, for the namespace and the user. Without BUNDLE, the newest one of `make bundle` is
+used.
 """
 
 import argparse
@@ -31,10 +33,10 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.bundle_check", description=__doc__)
-    parser.add_argument("bundle", nargs="?", type=Path, help="the tar; the newest one in var/bundle if left out")
-    parser.add_argument("--python", default="/usr/bin/python3", help="what the bundle is installed with")
+    parser.add_argument("bundle", nargs="?", type=Path, help="the tar; default: the newest one in var/bundle")
+    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that installs the bundle")
     parser.add_argument(
-        "--limit", type=float, default=LIMIT_S, help="seconds; more on a machine that does other things, too"
+        "--limit", type=float, default=LIMIT_S, help="seconds; give more on a machine that is busy with other things"
     )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -44,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if options.bundle is None and not found:
         parser.error("there is no bundle: make bundle")
     if os.geteuid() != 0:
-        parser.error("only root can make a place without network")
+        parser.error("only root can make a network namespace")
     bundle = (options.bundle or found[-1]).resolve()
     command = [sys.executable, "-m", "scripts.bundle_check", bundle, "--python", options.python, "--inside"]
     command += ["--limit", str(options.limit)]
@@ -52,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def newcomers() -> ModuleType:
-    """The walk of CI's newcomer: a user, a start, the way in, the end."""
+    """The walk of CI's newcomer: makes a user, starts, signs in, stops."""
     spec = importlib.util.spec_from_file_location("newcomer", ROOT / ".ci" / "newcomer.py")
     assert spec and spec.loader  # noqa: S101
     module = importlib.util.module_from_spec(spec)
@@ -61,7 +63,7 @@ def newcomers() -> ModuleType:
 
 
 def inside(bundle: Path, python: str, limit_s: float) -> int:
-    """In the namespace."""
+    """The part that runs in the namespace."""
     loopback_alone()
     newcomer = newcomers()
     customer = newcomer.Newcomer()
@@ -76,7 +78,7 @@ def inside(bundle: Path, python: str, limit_s: float) -> int:
         logs = [
             f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in customer.clone.glob("var/log/*.log")
         ]
-        print("\n".join([f"bundle: {failed}", "--- what it said:", said, *logs]), file=sys.stderr)
+        print("\n".join([f"bundle: {failed}", "--- its output:", said, *logs]), file=sys.stderr)
         return 1
     finally:
         customer.leave()
@@ -86,17 +88,19 @@ def inside(bundle: Path, python: str, limit_s: float) -> int:
         before = until
     print(f"without network, as a user without rights, {python}: {before:.0f} s in all; {limit_s:.0f} s are allowed")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{used.ru_utime + used.ru_stime:.0f} s of a processor until all was stopped, {os.cpu_count()} processors")
+    print(
+        f"{used.ru_utime + used.ru_stime:.0f} s of a processor until everything had stopped, {os.cpu_count()} processors"
+    )
     return 0 if before <= limit_s else 1
 
 
 def loopback_alone() -> None:
-    """Takes the loopback device up. Exits if there is another, or a way out."""
+    """Brings the loopback device up. Exits if there is another device, or a route to another machine."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
         devices = [name for _, name in socket.if_nameindex()]
         if devices != ["lo"]:
-            sys.exit(f"this is no place without network: there are {devices}")
+            sys.exit(f"this namespace has a network: there are {devices}")
 
 
 def walk(newcomer: ModuleType, customer: Any, bundle: Path, python: str, limit_s: float) -> dict[str, float]:
@@ -107,7 +111,7 @@ def walk(newcomer: ModuleType, customer: Any, bundle: Path, python: str, limit_s
     def done(name: str) -> None:
         took[name] = time.monotonic() - began
 
-    with bundle.open("rb") as stream:  # the user may not reach it where it lies
+    with bundle.open("rb") as stream:  # the user may not be allowed to read it in its place
         run_as(newcomer, customer, customer.home, "tar", "-xf", "-", stdin=stream)
     done("unpacked")
     run_as(newcomer, customer, customer.clone, "./install", python)

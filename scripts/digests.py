@@ -1,15 +1,17 @@
 """Compares what pip has installed with the digests of requirements.facts.json: `python -I -S scripts/digests.py REPORT [--index-named]`.
 
-REPORT is what `pip install --report REPORT` wrote. It is for torch and what its build brings along: their files differ from index to
-index, so pip cannot be told their digests beforehand as it is those of all other packages (requirements.sha256). The rules:
+REPORT is what `pip install --report REPORT` wrote. It is for torch and the packages that its build brings along. Their files differ from
+index to index, so pip cannot know their digests
+beforehand, as it knows those of all other packages (requirements.sha256). The rules:
 
-- a file that is known, by its name, must have the digest that is known;
-- a file that is not known is taken where this machine's own disk holds it, or if somebody named another index (TORCH_INDEX); it is
-  listed with its digest, so that it can be compared by hand. Anything else is refused.
+- a file whose name is known must have the known digest;
+- a file that is not known is accepted if it is on this machine's own disk, or if somebody named another index (TORCH_INDEX); it is
+  listed with its digest, so that it can be compared by hand. Every other file is refused.
 
-What is refused is deleted again, and the exit status is 1. Nothing of what was installed runs before that: pip runs no file of a wheel, and
-with `-I -S` Python reads neither the .pth files that a wheel may bring nor any package, pip's own among them, which a wheel may have written
-over. So this needs nothing but the standard library.
+Refused files are deleted again, and the exit status is 1. Nothing that was installed runs before that: pip runs no file of a wheel, and
+with
+`-I -S` Python reads neither the .pth files of a wheel nor any package, because a wheel may have overwritten even pip's own. So this needs
+nothing but the standard library.
 """
 
 import json
@@ -32,7 +34,7 @@ def known(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def compare(report: dict[str, Any], digests: dict[str, str], index_named: bool) -> tuple[dict[str, str], list[str]]:
-    """(packages that are refused, each with the reason; files that were taken without being known, a line each)."""
+    """(refused packages, each with the reason; a line for each file that was accepted without being known)."""
     refused: dict[str, str] = {}
     taken = []
     for entry in report["install"]:

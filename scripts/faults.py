@@ -1,7 +1,8 @@
 """Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.faults`.
 
-It sends the names and versions of the locks, which are public, and nothing else. It ends with 0 if no fault is known, with 1
-and a list if some are, and with 2 if the list could not be asked: then it compared nothing, and says so.
+It sends the names and versions of the locks, which are public, and nothing else. The exit status is 0 if no fault is known, 1 with a list
+if some are, and 2 if the service could not be asked: then nothing was compared,
+and it says so.
 """
 
 import json
@@ -18,7 +19,7 @@ from packaging.utils import canonicalize_name
 from scripts import pins
 
 SERVICE = "https://api.osv.dev"
-AT_ONCE = 1000  # packages in one question: as many as the service takes
+AT_ONCE = 1000  # packages in one question: the most that the service accepts
 TIMEOUT_S = 30
 LOCKS = (pins.LOCK, pins.BROUGHT, pins.ROOT / "requirements-vllm.lock", pins.GPU_HASHED)
 NPM = pins.ROOT / "package-lock.json"
@@ -42,7 +43,7 @@ class Fault(NamedTuple):
 
 
 class NotAsked(Exception):
-    """The service is away, or answers what nobody can read; the message says which."""
+    """The service is away, or its answer cannot be read; the message says which."""
 
 
 def main(service: str = SERVICE) -> int:
@@ -60,7 +61,7 @@ def main(service: str = SERVICE) -> int:
 
 
 def pinned() -> list[Package]:
-    """Every package of every lock, each version once. A build's own suffix (`+cpu`) is no part of the version."""
+    """Every package of every lock, each version once. The suffix of a build (`+cpu`) does not belong to the version."""
     found = {
         Package("PyPI", pin.name, pin.version.partition("+")[0])
         for lock in LOCKS
@@ -85,7 +86,7 @@ def known(service: str, packages: Iterable[Package]) -> Mapping[str, set[Package
         now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
         answers = _asked(f"{service}/v1/querybatch", {"queries": [_query(*each) for each in now]}).get("results")
         if not isinstance(answers, list) or len(answers) != len(now):
-            raise NotAsked(f"{service} answered {len(now)} questions by something else than as many answers")
+            raise NotAsked(f"{service} answered {len(now)} questions with another number of answers")
         for (package, _), answer in zip(now, answers, strict=True):
             for fault in answer.get("vulns") or ():
                 found[fault["id"]].add(package)
@@ -95,7 +96,7 @@ def known(service: str, packages: Iterable[Package]) -> Mapping[str, set[Package
 
 
 def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[Fault]:
-    """A fault for each package that has it, by the name that most people know. What was withdrawn is none. Raises NotAsked."""
+    """A fault for each package that has it, by its best-known name. A withdrawn fault does not count. Raises NotAsked."""
     fault = _asked(f"{service}/v1/vulns/{quote(number, safe='')}")
     if fault.get("withdrawn"):
         return
@@ -107,9 +108,9 @@ def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[Fau
 
 
 def listed(faults: Iterable[Fault]) -> list[str]:
-    """A line for each package and fault: since when it is known, what mends it, what it is about.
+    """A line for each package and fault: since when it is known, the version that mends it, and what it is about.
 
-    One fault may stand in the list by several numbers, each in words of its own: it has one line, with the words of the first.
+    A fault may be in the list under several numbers, each with its own text. It gets one line, with the text of the first.
     """
     found: dict[tuple[Package, str], list[Fault]] = defaultdict(list)
     for each in faults:
@@ -130,7 +131,7 @@ def _query(package: Package, page: str) -> dict[str, Any]:
 
 
 def _mended(fault: dict[str, Any], package: Package) -> list[str]:
-    """The versions in which the fault ends, of the package's own lines of releases."""
+    """The versions in which the fault is mended, for each of the package's lines of releases."""
     return sorted(
         {
             event["fixed"]
@@ -145,7 +146,7 @@ def _mended(fault: dict[str, Any], package: Package) -> list[str]:
 
 
 def _asked(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What the service says. Raises NotAsked."""
+    """The service's answer. Raises NotAsked."""
     data = None if body is None else json.dumps(body).encode()
     question = Request(address, data, {"Content-Type": "application/json"})  # noqa: S310 - SERVICE, or a test's own
     try:
@@ -154,7 +155,7 @@ def _asked(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     except (OSError, HTTPException, ValueError) as error:
         raise NotAsked(f"{address} did not answer as it should ({error})") from error
     if not isinstance(found, dict):
-        raise NotAsked(f"{address} answered something else than an object")
+        raise NotAsked(f"{address} answered with something other than an object")
     return found
 
 

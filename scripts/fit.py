@@ -1,21 +1,22 @@
-"""Whether this Python can run Touchstone: `python3 scripts/fit.py` says in one sentence why not and what to do, else nothing.
+"""Whether this Python can run Touchstone. If not, `python3 scripts/fit.py` says in one sentence why and what to do; otherwise it says
+nothing.
 
-The Makefile asks it before anything is installed, so it is written for every Python there is, however old.
+The Makefile asks it before anything is installed, so it must run on every Python, even a very old one.
 """
 
 import sys
 
 OLDEST = (3, 11, 2)  # Debian 12's
 NEWEST = (3, 14)
-BROKEN = ((3, 14, 1),)  # networkx, which torch needs, refuses it for a fault that 3.14.2 mended
+BROKEN = ((3, 14, 1),)  # networkx, which torch needs, refuses it because of a fault that 3.14.2 mended
 
 
 def misfit(version, implementation, command, complete):
     # type: (tuple[int, ...], str, str, bool) -> str
     """The one sentence, or an empty string.
 
-    `version` is (major, minor, micro), `implementation` its name as in sys.implementation, `command` the name this Python was called
-    by; `complete`: it can make environments.
+    `version` is (major, minor, micro), `implementation` its name as in sys.implementation, `command` the name by which this Python was
+    called. `complete`: it can make environments.
     """
     said = ".".join(map(str, version))
     wanted = "Touchstone needs CPython {} to {}".format(".".join(map(str, OLDEST)), ".".join(map(str, NEWEST)))

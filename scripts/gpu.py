@@ -1,12 +1,14 @@
-"""Whether `make gpu` suits this machine: `python3 scripts/gpu.py` says in one sentence why not and what to do, else which GPUs it found.
+"""Whether `make gpu` suits this machine. If not, `python3 scripts/gpu.py` says in one sentence why and what to do; otherwise which GPUs it
+found.
 
-    python3 scripts/gpu.py [--cpu]            before anything is fetched: driver, cards, C library, room on the disk;
-                                              with --cpu (`make vllm`): whether there is a card that the build for CPUs would leave idle
+    python3 scripts/gpu.py [--cpu]            before anything is fetched: driver, GPUs, C library, space on the disk;
+                                              with --cpu (`make vllm`): whether there is a GPU that the build for CPUs would leave idle
     .venv/bin/python scripts/gpu.py --replaced  exit status 0 if the torch of this environment is a build without CUDA
-    .venv/bin/python scripts/gpu.py --works     after it: whether torch and vLLM find the card
+    .venv/bin/python scripts/gpu.py --works     after it: whether torch and vLLM find the GPU
 
-Needs nothing but the standard library, and torch with --works. What is asked of driver and card are CUDA 13's own limits, the version of the
-torch that requirements.lock pins.
+Needs nothing but the standard library, and torch with --works. The requirements on driver and GPU are those of CUDA 13, with which the
+pinned
+torch of requirements.lock is built.
 """
 
 import os
@@ -21,22 +23,22 @@ from pathlib import Path
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements-gpu.sha256"
 DRIVER = (580, 0)  # the first branch that runs CUDA 13
-CAPABILITY = (7, 5)  # Turing; CUDA 13 has dropped what came before
+CAPABILITY = (7, 5)  # Turing; CUDA 13 does not support older ones
 BFLOAT16 = (8, 0)  # Ampere
 GLIBC = (2, 31)
 MACHINE = "x86_64"
-UNPACKED = 3  # room for what is fetched and what it becomes: the libraries unpack to about twice their size
+UNPACKED = 3  # space for fetched and unpacked files: the libraries unpack to about twice their size
 ASK = ("name", "driver_version", "compute_cap", "memory.total")
 PROCESSOR = "or train on the processor: `make run` needs no GPU"
 
 
 class Unfit(Exception):
-    """One sentence: what does not suit, and what to do."""
+    """The machine does not suit; one sentence says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class GpuCard:
-    """As nvidia-smi tells it. `memory_mib` is None if it does not say."""
+    """A GPU as nvidia-smi describes it. `memory_mib` is None if it does not say."""
 
     name: str
     driver: tuple[int, ...]
@@ -110,7 +112,7 @@ def wanted_bytes(lock: str) -> int:
 
 
 def described(found: list[GpuCard]) -> str:
-    """A line for each card."""
+    """A line for each GPU."""
     lines = []
     for card in found:
         memory = f", {card.memory_mib / 1024:.0f} GiB" if card.memory_mib is not None else ""
@@ -120,7 +122,7 @@ def described(found: list[GpuCard]) -> str:
 
 
 def without_cuda() -> bool:
-    """Whether this environment has a torch that was built without CUDA. It is not imported, for that takes seconds."""
+    """Whether this environment has a torch that was built without CUDA. It is not imported, because that takes seconds."""
     try:
         package = metadata.distribution("torch")
     except metadata.PackageNotFoundError:
@@ -130,7 +132,7 @@ def without_cuda() -> bool:
 
 
 def works() -> str:
-    """Why torch or vLLM cannot use the card, or an empty string."""
+    """Why torch or vLLM cannot use the GPU, or an empty string."""
     from importlib.util import find_spec
 
     import torch
@@ -156,7 +158,7 @@ def _fits() -> str:
 
 
 def _idle() -> str:
-    """Why not to run `make vllm` here: its learner trains on the processor, which nobody wants by mistake if there is a GPU."""
+    """Why `make vllm` is a mistake here: its learner trains on the processor, and this machine has a GPU."""
     try:
         found = cards()
     except Unfit:

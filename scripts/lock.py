@@ -1,11 +1,11 @@
-"""Make requirements.lock from requirements.in, requirements.facts.json from what the package index says about each pin, and
-requirements.sha256 and requirements-torch.lock from both; from requirements-gpu.in what `make gpu` adds, requirements-gpu.sha256.
+"""Makes the locks: requirements.lock from requirements.in, requirements.facts.json from what the package index says about each pin, and
+requirements.sha256 and requirements-torch.lock from both. From requirements-gpu.in it makes requirements-gpu.sha256, which `make gpu` adds.
 
     python -m scripts.lock [--upgrade-package NAME]...
 
-Pins stay as they are, except of packages that are named or where requirements.in forbids it. Needs the package index (some minutes,
-a few MB: no package is downloaded but those that have only a source). uv resolves for all machines at once; who installs needs pip alone.
-pip is asked without this machine's own settings, as some of them offer a build that others cannot get.
+Pins stay as they are, except those of named packages and those that requirements.in forbids. Needs the package index (some minutes,
+a few MB: only packages that have no wheel are downloaded). uv resolves for all machines at once; an
+installation needs only pip. pip is asked without this machine's own settings, because some of them offer builds that others cannot get.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from packaging.utils import canonicalize_name
 from scripts import fit, gpu, pins
 
 TOOLS = ("pip==26.3", "uv==0.13.9")
-AT_ONCE = 2  # pip's dry runs are work for the processor
+AT_ONCE = 2  # pip's dry runs need much of the processor
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         facts = ask(tools / "python", lock, Path(folder))
         on_gpus = pins.on_gpus(resolve_on_gpus(tools / "uv", lock, facts, Path(folder)), lock)
     if found := pins.problems(pins.WANTED.read_text(), lock, facts):
-        sys.exit("\n".join(["Nothing is written, for this lock would not do:", *found]))
+        sys.exit("\n".join(["Nothing is written, because this lock has problems:", *found]))
     pins.LOCK.write_text(lock)
     pins.FACTS.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
     pins.HASHED.write_text(pins.hashed(lock, facts))
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def resolve(uv: Path, upgrades: list[str]) -> str:
-    """The new lock: one line a pin, with a marker only if some machine does not need it."""
+    """The new lock: a line for each pin, with a marker only if some machine does not need it."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / pins.LOCK.name  # uv keeps the pins that it finds in its output file
         output.write_text(pins.LOCK.read_text() if pins.LOCK.exists() else "")
@@ -88,7 +88,7 @@ environments = ["sys_platform == 'linux' and platform_machine == '{machine}'"]
 def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dict[str, Any]:
     """A lock of PEP 751 of requirements-gpu.in beside the pins of the lock, with torch and all that its build brings.
 
-    In a folder of its own: this project's settings tell uv that torch brings nothing.
+    It is made in a folder of its own, because this project's settings tell uv that torch brings nothing.
     """
     there = folder / "on-gpus"
     there.mkdir()
@@ -108,7 +108,7 @@ def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dic
 
 
 def _short(pin: pins.Pin) -> str:
-    """uv repeats in each marker which machines we support. If they all agree no marker is left, elsewhere only what divides them."""
+    """uv repeats in each marker which machines we support. This leaves only what differs between them, and no marker if nothing does."""
     line = f"{pin.name}=={pin.version}"
     where = [here for here in pins.environments() if pin.applies(here)]
     if len(where) == len(list(pins.environments())):
@@ -127,7 +127,7 @@ def _balanced(parts: list[str]) -> bool:
 
 
 def ask(python: Path, lock: str, folder: Path) -> pins.Facts:
-    """What pip finds for each pin on each Python and machine: the file, what it requires, and the Pythons it is for."""
+    """The results of pip for each pin on each Python and machine: the file, its requirements, and the Pythons for which it is."""
     machines = [(version, machine) for version in pins.PYTHONS for machine in pins.MACHINES]
     sources = _sources(python, lock, folder)
 
@@ -152,7 +152,7 @@ def ask(python: Path, lock: str, folder: Path) -> pins.Facts:
 
 
 def _sources(python: Path, lock: str, folder: Path) -> dict[str, str]:
-    """The pins that have no wheel, and the wheel that each becomes; it has to be one for any machine."""
+    """The pins that have no wheel, and the wheel that is built from each, which must be one for any machine."""
     names = {pin.name: f"{pin.name}=={pin.version}" for pin in pins.pins(lock)}
     found: dict[str, str] = {}
     while True:
@@ -183,7 +183,7 @@ def _report(
 
 
 def _brought(python: Path, lock: str, folder: Path, version: str, machine: str) -> list[dict[str, Any]]:
-    """The files that torch's build on the index brings along: no pins, for other indexes have builds that bring others."""
+    """The files that torch's build on the index brings along. They are not pins, because builds of other indexes bring others."""
     target = folder / f"{pins.APART}-{version.replace('.', '')}-{machine}"
     pinned = target.with_suffix(".lock")
     pinned.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in pins.pins(lock)))
@@ -200,7 +200,8 @@ def _brought(python: Path, lock: str, folder: Path, version: str, machine: str) 
 def _dry_run(
     python: Path, lock: str, sources: dict[str, str], target: Path, version: str, machine: str
 ) -> subprocess.CompletedProcess[str]:
-    """pip says in `target`.json what it would install there. It reads markers for itself, so it is given what applies."""
+    """Has pip write to `target`.json what it would install there. pip evaluates markers for this machine, so it gets only the lines that
+    apply."""
     listed = target.with_suffix(".txt")
     here = [at for at in pins.environments() if (at["python_version"], at["platform_machine"]) == (version, machine)]
     wanted = [f"{pin.name}=={pin.version}\n" for pin in pins.pins(lock) if any(map(pin.applies, here))]
@@ -219,7 +220,7 @@ def _pip(python: Path, target: Path, version: str, machine: str) -> list[str]:
 
 
 def _note(facts: pins.Facts, entry: dict[str, Any], sources: dict[str, str]) -> None:
-    """Files that require the same stand in one group."""
+    """Notes a file; files with the same requirements are in one group."""
     metadata = entry["metadata"]
     name = _name(entry)
     file, digest = _digest(entry)
@@ -242,13 +243,13 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 def _digest(entry: dict[str, Any]) -> tuple[str, str]:
-    """The file's name and the SHA-256 digest that the index tells."""
+    """The file's name, and its SHA-256 digest from the index."""
     told = entry["download_info"]
     return unquote(Path(urlsplit(told["url"]).path).name), told["archive_info"]["hashes"]["sha256"]
 
 
 def _trim(facts: pins.Facts) -> None:
-    """Drops what is required on no machine of ours, or only for extras that nobody asks for."""
+    """Drops requirements that apply to no machine of ours, or only to extras that nobody asks for."""
     asked: dict[str, set[str]] = {name: {""} for name in facts}
     new = pins.wanted(pins.WANTED.read_text())
     while new:

@@ -1,6 +1,6 @@
-"""`python -m scripts.migrations`: writes down the migrations that are new, with the digest of each.
+"""`python -m scripts.migrations` lists the new migrations, with the digest of each.
 
-Who has applied a migration never applies it again, so a file that is listed must stay as it is to the letter: a change to the schema is a
+An installation that has applied a migration never applies it again, so a listed file must never change: a change to the schema is a
 new file. `tests/webapp/core/test_schema.py` compares the list with the files.
 """
 

@@ -1,12 +1,12 @@
-"""Parts of the tests beside each other, the output of each in one piece.
+"""Runs parts of the tests at the same time, and prints the output of each in one piece.
 
     python -m scripts.phases [--again] test-stack,test-browser test-trainer,test-web
 
-Each argument is a lane: targets of the Makefile, one after another. Lanes run beside each other, and all but the first yield to it:
-tests of real services and of pages wait much of the time, and must not run out of it when they work. A part that fails keeps no other from running.
+Each argument is a lane: targets of the Makefile, one after another. Lanes run at the same time, and all others yield to the first:
+tests of real services and of pages wait much of the time, and must have time when they work. A part that fails does not stop the others.
 
-`--again` (CI) runs tests that failed once more by themselves when all else has ended, unless they are more than a few. One that passes
-then is listed as flaky and does not decide; its first output stays above.
+With `--again` (CI), failed tests run once more by themselves when everything else has ended, unless there are more than a few. A test that
+passes then is listed as flaky and does not decide; its first output stays above.
 
 Exit status 1 if a part failed, 130 after Ctrl-C.
 """
@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 A_FEW = 5
 TELL_EVERY_S = 60.0
-# A third of a processor's time where both want it, and never next to none: its tests meet limits of the product
+# A third of a processor's time if both want it, and never almost none, because its tests have limits of the product
 YIELDING = ("nice", "-n", "5")
 
 
@@ -43,7 +43,8 @@ class MakePhase:
     began: float = 0.0
     seconds: float = 0.0
     processor_s: float = 0.0
-    """Processor seconds of the part, with all the processes that it started and waited for: the cost of a part, also on a busy machine."""
+    """Processor seconds of the part and of all processes that it started and waited for. They show the cost of a part even on a busy
+    machine."""
     code: int = -1  # until it has ended
     flaky: list[str] = field(default_factory=list)
 
@@ -53,16 +54,17 @@ class MakePhase:
 
     @property
     def cache(self) -> Path:
-        """A cache folder for each part: pytest's memory of failures is one file, which parts that run at the same time would overwrite."""
+        """A cache folder for each part, because pytest stores failures in one file, which parts that run at the same time would
+        overwrite."""
         return ROOT / ".pytest_cache" / self.target
 
     @property
     def runs(self) -> bool:
-        """Without `poll`, which would take the end of the process from the thread that waits for it."""
+        """Whether it runs. This does not use `poll`, because the thread that waits for the process would then miss its end."""
         return self.process is not None and self.process.returncode is None
 
     def run(self, *options: str) -> None:
-        """Until it has ended."""
+        """Runs the part until it has ended."""
         command = [*(YIELDING if self.yields else ()), "make", "--no-print-directory", self.target]
         added = [os.environ.get("PYTEST_ADDOPTS", ""), f"-o cache_dir={self.cache}", *options]
         self.began = time.monotonic()
@@ -74,7 +76,8 @@ class MakePhase:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # so that all of it can be interrupted; not a session, or kernels that group by session would not mind `nice`
+                # so that all of it can be interrupted; not a session, because kernels that group by session would ignore `nice`
+                process_group=0,
             )
             _, status, used = os.wait4(self.process.pid, 0)
             self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
@@ -85,13 +88,13 @@ class MakePhase:
         (self.cache / "v" / "cache" / "lastfailed").unlink(missing_ok=True)
 
     def failed_tests(self) -> list[str]:
-        """As pytest remembers them; empty if the part failed otherwise."""
+        """The failed tests from pytest's cache; empty if the part failed for another reason."""
         path = self.cache / "v" / "cache" / "lastfailed"
         return sorted(json.loads(path.read_text())) if path.exists() else []
 
     def ended_with(self, failed: list[str]) -> bool:
-        """Whether pytest came to its end and names no other failed tests than these. If it did not, or could not collect all, tests are
-        missing, and running those that are known to have failed would hide it. A test whose tidying up fails too is named twice."""
+        """Whether pytest came to its end and names no other failed tests than these. Otherwise, or if it could not collect all tests, some
+        are missing, and running only the known failures would hide this. If the tidying up of a test fails too, the test is named twice."""
         text = self.output.read_text(errors="replace")
         ended = re.search(r"^(?:=+ )?\d+ [a-z].* in [\d.]+s\b", text, re.MULTILINE)
         if not ended or "INTERNALERROR" in text or "Interrupted" in text or any("::" not in name for name in failed):
@@ -107,7 +110,7 @@ class MakePhase:
 
 
 class Lanes:
-    """What runs now, and the printing of what has ended."""
+    """The lanes, and the printing of parts that have ended."""
 
     def __init__(self, lanes: list[list[MakePhase]]) -> None:
         self.lanes = lanes
@@ -153,7 +156,7 @@ class Lanes:
                 self.say(f"   {phase.target} {clock(time.monotonic() - phase.began)}: {phase.so_far()}")
 
     def stop(self) -> None:
-        """Interrupts what runs, as Ctrl-C would, and waits until it has tidied up."""
+        """Interrupts the running parts, as Ctrl-C would, and waits until they have tidied up."""
         self.stopped = True
         for phase in self.phases:
             if phase.process and phase.runs:
@@ -163,7 +166,7 @@ class Lanes:
             thread.join()
 
     def again(self) -> None:
-        """Runs what failed once more, one part after the other and nothing beside it."""
+        """Runs the failed tests once more, one part after the other, while nothing else runs."""
         for phase in self.phases:
             failed = phase.failed_tests() if phase.code else []
             if 0 < len(failed) <= A_FEW and phase.ended_with(failed):
@@ -189,7 +192,9 @@ def summary(phases: list[MakePhase]) -> str:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.phases", description=__doc__)
-    parser.add_argument("--again", action="store_true", help="run a few tests that failed once more by themselves")
+    parser.add_argument(
+        "--again", action="store_true", help="run failed tests once more by themselves, if they are few"
+    )
     parser.add_argument("lanes", nargs="+", metavar="TARGET[,TARGET...]")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="ts-phases-") as folder:

