@@ -116,7 +116,7 @@ def test_a_file_that_is_still_written_is_read_on(tmp_path):
         record(scalar("a", 1, 1.0)) + b"\x01" * 40,  # no length here
         record(scalar("a", 1, 1.0)) + record(b"\x0a\xff\xff\xff\xff\x7f"),  # longer than it is
         record(scalar("a", 1, 1.0)) + record(b"\xff" * 12),  # a number without an end
-        record(scalar("a", 1, 1.0)) + record(b"\x2a\x07\x0a\x05\x0a\x03\xff\xfe\xfd"),  # a name that is no text
+        record(scalar("a", 1, 1.0)) + record(b"\x2a\x07\x0a\x05\x0a\x03\xff\xfe\xfd"),  # a name that is not text
         record(scalar("a", 1, 1.0)) + record(b"\x09\x00\x00"),  # half a time
     ],
 )

@@ -84,7 +84,7 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     if item["type"] == "union_tag_invalid":
         named, choices = ("kind", PART_KINDS) if loc[0] == "rewards" else ("name", CHOICES)
         return FieldProblem(".".join([*loc, named]), f"must be one of {', '.join(choices)}")
-    # the kind of a section is no part of the field's path
+    # the kind of a section does not belong to the field's path
     if loc[0] == "objective" and len(loc) > 1 and loc[1] in CHOICES:
         del loc[1]
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:

@@ -32,7 +32,8 @@ HELD_OUT = "eval/"
 
 @dataclass(frozen=True)
 class DataNeed:
-    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the plural.
+    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the
+    plural.
 
     `left_out` are counts of items that look usable and are not ("ties"); people are told before the launch. Of the needs that share an
     `either`, one is enough.
@@ -97,7 +98,8 @@ class Metric:
     marks: bool = False
     """The values mark steps: the other charts show them as bands, and the metric has no chart of its own."""
     over: str = ""
-    """For a histogram: the key of another with the same edges, of whose values this one counts a part. The share of each bin is drawn too."""
+    """For a histogram: the key of another with the same edges, of whose values this one counts a part. The share of each bin is drawn
+    too."""
 
     @property
     def is_pattern(self) -> bool:
@@ -123,7 +125,8 @@ class Metric:
 
     @property
     def held_out(self) -> bool:
-        """Whether evaluations measure it. It has few values: each is drawn as a dot, and the first is kept to show what training changed."""
+        """Whether evaluations measure it. It has few values: each is drawn as a dot, and the first is kept to show what training
+        changed."""
         return self.key.startswith(HELD_OUT)
 
     @property
@@ -232,7 +235,7 @@ class RecipeConfig(Section):
 
     def asked_as(self, role: str) -> dict[str, Any] | None:
         """The spec (`trainer.judges.spec`) of the judge that the output with this role was trained to be: its question, and the form and
-        the greatest length of its answer; None if the output is no judge. Keys that are left out have the spec's defaults."""
+        the greatest length of its answer; None if the output is not a judge. Keys that are left out have the spec's defaults."""
         return None
 
     def field(self, path: str) -> str:

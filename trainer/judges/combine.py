@@ -122,7 +122,8 @@ def _pair(orders: Mapping[str, Sequence[int | None]]) -> PairVerdict:
 def criterion_verdicts(said: Iterable[JudgeOutcome]) -> dict[ResponseKey, tuple[Verdict, ...]]:
     """The verdicts on all criteria that were asked about, by (example, response), from calls of `criterion` or `checklist`.
 
-    The majority of the votes decides; an even split is no verdict. `note` is an explanation from the winning side, or the reason why there
+    The majority of the votes decides; an even split gives no verdict. `note` is an explanation from the winning side, or the reason why
+    there
     is no verdict.
     """
     grouped: dict[ResponseKey, dict[str, list[tuple[bool | None, str, str]]]] = defaultdict(lambda: defaultdict(list))

@@ -8,7 +8,7 @@ from trainer.contracts.rubric import Criterion, Importance, Kind, RubricForm
 from .rubric_forms import POINTS, WrittenItem, read_rubric
 
 MEETS, AVOIDS = "The response meets this: ", "The response does not do this: "
-"""The words before a criterion that is no sentence about the response, in a form that has only such sentences."""
+"""The words before a criterion that is not a sentence about the response, in a form that has only such sentences."""
 _MOST_POINTS = 10.0
 _TITLE_WORDS = 5
 

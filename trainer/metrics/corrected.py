@@ -2,7 +2,7 @@
 
 Axes: L units that people and the judge scored, U units that only the judge scored, S units that are settled: programs decide them, so
 people are not asked. A unit is an item of the draw: a prompt with its responses. The interval holds if the L units are a random part of
-L and U; no judge, however wrong, makes it too short. Settled units are known, so they are no part of that draw: they count in every
+L and U; no judge, however wrong, makes it too short. Settled units are known, so they do not belong to that draw: they count in every
 mean, and make each interval narrower by their share.
 """
 

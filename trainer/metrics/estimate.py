@@ -122,7 +122,7 @@ def bootstrap_sums(
     estimate is undefined for the reason `empty`; with a single case or cluster it has no interval.
 
     `share`: the statistic lies between 0 and 1 in every case. If all clusters say the same, their resamples do not
-    vary, which is no sign of certainty: the interval is then Wilson's over the clusters, each of which counts once.
+    vary, which does not mean certainty: the interval is then Wilson's over the clusters, each of which counts once.
     """
     counted = len(columns_CF) if n is None else n
     if not len(columns_CF):

@@ -205,7 +205,7 @@ def _read_acked(path: Path) -> int:
 
 
 def _write_acked(path: Path, acked: int) -> None:
-    """Save the acknowledged number. It only saves resending after a restart, so a full disk is no reason to stop."""
+    """Save the acknowledged number. It only saves resending after a restart, so a full disk must not stop the run."""
     try:
         temporary = path.with_suffix(".new")
         temporary.write_text(str(acked))

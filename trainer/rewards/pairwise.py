@@ -13,7 +13,7 @@ _OTHER: dict[Side, Side] = {"A": "B", "B": "A", "tie": "tie"}
 def remax_pairwise(sample_first: Place | None, sample_second: Place | None) -> float | None:
     """The reward of a sample against the greedy answer: `(1[wins when shown first] + 1[wins when shown second]) / 2`.
 
-    `sample_first` is the place that won when the sample was shown first, `sample_second` when it was shown second. A tie is no win. None
+    `sample_first` is the place that won when the sample was shown first, `sample_second` when it was shown second. A tie is not a win. None
     if an order has no verdict. (ReMax baseline, Li et al., 2024; Rubric-ARM, 2026, eq. 16)
     """
     if sample_first is None or sample_second is None:

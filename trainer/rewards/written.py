@@ -52,7 +52,7 @@ class Writing:
 
     @property
     def fault(self) -> str:
-        """Why this is no rubric: nothing can be read, or nothing earns points. Empty if it is one."""
+        """Why this is not a rubric: nothing can be read, or nothing earns points. Empty if it is one."""
         if not self.criteria:
             return next(iter(self.read.problems), "there is no criterion")
         return "" if any(criterion.points > 0 for criterion in self.criteria) else "no criterion earns points"

@@ -157,7 +157,7 @@ def _bounds_clash(first: DraftCriterion, second: DraftCriterion) -> str:
 
 
 def _interval(spec: VerifierSpec) -> tuple[float, float] | None:
-    """The counts that a verifier accepts; None if its arguments are no bounds."""
+    """The counts that a verifier accepts; None if its arguments are not bounds."""
     if not {"min", "max", "exactly"} & spec.args.keys() or spec.name == "repeats":
         return None
     low, high = spec.args.get("min"), spec.args.get("max")

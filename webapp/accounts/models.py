@@ -241,7 +241,7 @@ class Invite(models.Model):
 
 
 class Quota(models.Model):
-    """Limits of a workspace, or of the installation if it has no workspace. None is no limit of its own. See `quotas`."""
+    """Limits of a workspace, or of the installation if it has no workspace. None: it has no limit of its own. See `quotas`."""
 
     workspace = models.ForeignKey(Workspace, null=True, blank=True, on_delete=models.CASCADE, related_name="quotas")
     running_runs = models.BigIntegerField(null=True, blank=True)

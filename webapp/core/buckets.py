@@ -33,7 +33,7 @@ ENDPOINTS = {
 
 
 class UnusableBucket(Exception):
-    """An address that is no bucket's, or a client that cannot be made; the message says what to look at."""
+    """The address is not that of a bucket, or a client cannot be made; the message says what to check."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def access(name: str) -> BucketAccess:
 
 
 def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -> Store:
-    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, if there are none, what the library finds: its own variables, a
+    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, if there are none,
+    what the library finds: its own variables, a
     machine's role. Raises UnusableBucket, and Refused if its network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
@@ -64,7 +65,7 @@ def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -
         )
     make = _MAKE.get(parts.scheme)
     if make is None or not parts.netloc:
-        raise UnusableBucket(f"{address} is no bucket: name {FORMS}.")
+        raise UnusableBucket(f"{address} is not a bucket: name {FORMS}.")
     endpoint = by.endpoint or _of_the_library(parts.scheme)
     hurried = within_s is not None
     common: dict[str, Any] = {

@@ -174,7 +174,7 @@ def failure(
 ) -> str | None:
     """Does the work; what broke, for people to read, or None. A mistake of ours ends the job too: it would come again for ever.
 
-    Raises what is no fault of the job: it stays open and is taken up again.
+    Raises errors that the job did not cause: it stays open and is taken up again.
     """
     try:
         work(job, *given)

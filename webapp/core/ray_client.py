@@ -105,7 +105,7 @@ class RayClient:
         return RayJob(found["status"], found.get("message") or "", found.get("driver_exit_code"))
 
     def stop(self, job_id: str) -> None:
-        """Asks Ray to end the job: SIGTERM, and SIGKILL a few seconds later. A job it does not know is no error."""
+        """Asks Ray to end the job: SIGTERM, and SIGKILL a few seconds later. A job that Ray does not know is not an error."""
         try:
             self._call("POST", f"/api/jobs/{job_id}/stop")
         except _Missing:

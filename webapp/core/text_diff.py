@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 CONTEXT = 2  # unchanged lines around a change
-MANY = 1_000  # lines, from which on those that come often are no anchors: the time would grow with the square
+MANY = 1_000  # lines: in longer texts, frequent lines are not anchors, because the time would grow with the square
 MOST = 5_000  # lines of either text that are compared
 
 

@@ -253,7 +253,9 @@ class RunJudge(models.Model):
     version = models.ForeignKey("judging.JudgeVersion", on_delete=models.PROTECT, related_name="run_judges")
     budget_tokens = models.BigIntegerField(null=True, blank=True)
     budget_money = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)
-    calls = models.BigIntegerField(default=0)  # that were answered; what was stored already is no call
+    calls = models.BigIntegerField(
+        default=0
+    )  # calls that were answered; a verdict that was stored already is not a call
     failed = models.BigIntegerField(default=0)  # that nobody answered
     tokens = models.BigIntegerField(default=0)
     money = models.DecimalField(max_digits=16, decimal_places=8, default=0)

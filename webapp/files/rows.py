@@ -135,7 +135,7 @@ def _values(text: "_Text") -> Rows:
 
 
 class _Text:
-    """A window over decoded text that grows until one JSON value fits in it. It ends if the bytes are no text any more;
+    """A window over decoded text that grows until one JSON value fits in it. It ends if the bytes are no longer text;
     `wrong` says so then."""
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -66,7 +66,7 @@ def make_key(administrator: User, directory: Directory) -> str:
 
 @transaction.atomic
 def revoke_key(administrator: User, key: DirectoryKey) -> None:
-    """Revokes the key: it opens nothing from now on. Revoking twice is no error. The accounts stay as they are."""
+    """Revokes the key: it opens nothing from now on. Revoking it twice is not an error. The accounts stay as they are."""
     if DirectoryKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         _record(administrator, "directory.key_revoked", key, directory=key.directory.name, prefix=key.prefix)
 

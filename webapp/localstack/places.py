@@ -15,7 +15,7 @@ def short_dir(var: Path) -> Path:
     """A folder of our own under the temporary directory, for paths that must be short: sockets, Ray's sessions.
 
     The same for every process that uses this `var`. Raises PermissionError if someone else made it first: in a
-    shared /tmp a folder with our name is no proof of being ours.
+    shared /tmp a folder with our name may belong to somebody else.
     """
     name = f"touchstone-{os.geteuid()}-{sha256(str(var).encode()).hexdigest()[:8]}"
     path = Path(tempfile.gettempdir()) / name

@@ -132,7 +132,7 @@ def body(request: HttpRequest, kind: type[Read]) -> Read:
         raise Refused(f"A body has at most {LARGEST:,} bytes; send less at once.", status=413)
     try:
         parsed = json.loads(visible(request.body) or b"{}")
-        json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is no text
+        json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is not text
     except (ValueError, RecursionError):
         raise Refused("The body is not JSON.", "BAD_REQUEST") from None
     return kind.model_validate(parsed)

@@ -203,5 +203,5 @@ HOLDINGS = (
         Erasure.EMPTIED,
     ),
 )  # fmt: skip
-# ways to a person that are no column of their own
+# ways to a person that do not have a column of their own
 NO_ROWS = {"accounts.Workspace.members": "goes through Membership"}

@@ -28,7 +28,7 @@ class CannotScore(Exception):
 
 
 def score(pk: int) -> None:
-    """Raises what is no fault of the answer (database away): it stays open and is taken up again."""
+    """Raises errors that the answer did not cause (database away): it stays open and is taken up again."""
     with SCORE.claimed(pk) as row:
         if row is not None:
             broken = failure(_score, row, known=(CannotScore, Problem, EndpointProblem))

@@ -242,7 +242,7 @@ def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -
 def _known(kind: str, name: str, colon: str, places: Mapping[str, int]) -> BlockKey:
     if not colon:
         raise BadValue(
-            f"“{name[:60]}” is no line of a block “{kind}”. Write a key, a colon and a value: {_example(kind)}."
+            f"“{name[:60]}” is not a line of a block “{kind}”. Write a key, a colon and a value: {_example(kind)}."
         )
     if name not in KEYS[kind]:
         near = get_close_matches(name, KEYS[kind], n=1)

@@ -218,7 +218,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize("where", ["s3://key:secret@backups/x", "ftp://backups/x", "s3://", "s3://backups?x=y"])
     def test_what_is_no_bucket_is_told(self, server, where):
-        with pytest.raises(BackupProblem, match="is no bucket: name s3|must not hold credentials"):
+        with pytest.raises(BackupProblem, match="is not a bucket: name s3|must not hold credentials"):
             places.at(where)
 
     def test_no_such_bucket(self, server):

@@ -34,7 +34,7 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
         ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” is already in line 2."),
         ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, with commas between: 12, 15."),
         ("metric: a\nruns:", "Line 3: “runs” has no value."),
-        ("metric\nruns: 1", "Line 2: “metric” is no line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
+        ("metric\nruns: 1", "Line 2: “metric” is not a line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
         ("metric: a\nruns: 1\nscale: cubic", "Line 4: “scale”: must be linear or log."),
         ("metric: a\nruns: 1\nsmoothing: 1", "Line 4: “smoothing”: must be a number from 0 to 0.95."),
         ("runs: 1", "Line 1: This block needs “metric”: one or several, a chart for each."),

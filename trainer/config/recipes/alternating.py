@@ -369,7 +369,7 @@ class AlternatingConfig(RecipeConfig):
 
 
 def _warm_steps(raw: Mapping[str, Any]) -> tuple[int, int]:
-    """The warm-up steps of the judge and of the writer, in an unchecked config; 0 if there are none, or if they are no number."""
+    """The warm-up steps of the judge and of the writer, in an unchecked config; 0 if there are none, or if they are not a number."""
     if not isinstance(raw.get("warmup"), Mapping):
         return 0, 0
     return whole_number(raw, "warmup", "judge_steps") or 0, whole_number(raw, "warmup", "writer_steps") or 0

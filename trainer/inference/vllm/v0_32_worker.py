@@ -61,7 +61,7 @@ class FileTransfer(WeightTransferEngine[Nothing, WeightFile]):
 
     def _tensors(self, path: str) -> Iterator[tuple[str, Tensor]]:
         with safe_open(path, framework="pt", device=str(self.device)) as file:
-            for name in file.keys():  # noqa: SIM118 - it is no dictionary
+            for name in file.keys():  # noqa: SIM118 - it is not a dictionary
                 yield name, file.get_tensor(name)
 
     def shutdown(self) -> None:

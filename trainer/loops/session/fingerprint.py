@@ -46,9 +46,10 @@ def fingerprint(job: StageJob) -> dict[str, Any]:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool = False) -> list[str]:
-    """What shows that a checkpoint with fingerprint `there` is not of the run `here`, as text; another version of the program is no reason.
+    """What shows that a checkpoint with fingerprint `there` is not of the run `here`, as text; another version of the program does not
+    count.
 
-    With `forked` the config is no reason either, because it was changed on purpose; see `changes`.
+    With `forked` the config does not count either, because it was changed on purpose; see `changes`.
     """
     if there["recipe"] != here["recipe"]:
         return [f"its recipe is {there['recipe']!r}, not {here['recipe']!r}"]

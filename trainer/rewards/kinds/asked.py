@@ -42,7 +42,7 @@ def as_json(item: Item) -> dict[str, JSON]:
 
 
 def read(answer: JSON, count: int) -> list[Part]:
-    """A part for each of `count` responses. Raises Unscored if the answer is no list of that length."""
+    """A part for each of `count` responses. Raises Unscored if the answer is not a list of that length."""
     if not isinstance(answer, list) or len(answer) != count:
         told = f"a list of {len(answer)}" if isinstance(answer, list) else f"a {type(answer).__name__}"
         raise Unscored(f"it answered {told}, not a list with one entry for each of {counted(count, 'responses')}")

@@ -35,7 +35,7 @@ def wrong(email: str) -> dict[str, str]:
     try:
         validate_email(email)
     except ValidationError:
-        return {"email": "is no e-mail address"}
+        return {"email": "is not an e-mail address"}
     return {"email": "has more than 254 characters"} if len(email) > 254 else {}
 
 

@@ -20,7 +20,8 @@ GB = 2**30  # as pages show sizes
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a workspace; None is no limit. `gpus`: the GPUs that its runs and jobs hold at once. `import_bytes`: the files of imports
+    """Limits of a workspace; None means no limit. `gpus`: the GPUs that its runs and jobs hold at once. `import_bytes`: the files of
+    imports
     that are under way or have made a version. `logged_bytes`: files that other programs have sent with runs that they log here."""
 
     running_runs: int | None = None

@@ -51,7 +51,7 @@ def invite(membership: Membership, email: str, role: str) -> str:
 
 @transaction.atomic
 def revoke_invite(membership: Membership, row: Invite) -> None:
-    """Revokes the invitation: it opens nothing from now on. Revoking twice is no error."""
+    """Revokes the invitation: it opens nothing from now on. Revoking it twice is not an error."""
     if Invite.objects.filter(pk=row.pk, accepted_at=None).delete()[0]:
         audit.record(membership, membership.user, "member.invite_revoked", row, email=row.email)
 

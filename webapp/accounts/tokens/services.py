@@ -50,7 +50,7 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(membership: Membership, token: ApiToken) -> None:
-    """Revokes the token: it opens nothing from now on. Revoking twice is no error."""
+    """Revokes the token: it opens nothing from now on. Revoking it twice is not an error."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(membership, membership.user, "token.revoked", token, name=token.name, whose=token.user_id)
 

@@ -22,7 +22,7 @@ MAX_USES, MAX_DAYS = 500, 365
 
 @transaction.atomic
 def add_participant(membership: Membership, project: Project, user: User) -> Participant:
-    """Lets a member of the workspace work in the project. Doing it twice is no error."""
+    """Lets a member of the workspace work in the project. Doing it twice is not an error."""
     if user.pk is None or not Membership.objects.filter(workspace=membership.workspace, user=user).exists():
         raise Invalid("This person is not a member.", {"user": "is not a member of this workspace"})
     row, created = Participant.objects.get_or_create(project=project, user=user)
@@ -81,7 +81,7 @@ def invite(
 
 @transaction.atomic
 def revoke_invite(membership: Membership, row: ProjectInvite) -> None:
-    """Revokes the link: it opens nothing from now on. Revoking twice is no error."""
+    """Revokes the link: it opens nothing from now on. Revoking it twice is not an error."""
     if ProjectInvite.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(membership, membership.user, "project.invite_revoked", row.project, invite=row.pk)
 

@@ -106,7 +106,8 @@ def save_draft(
 ) -> int:
     """Keeps `content` as the draft if `revision` is the stored one; returns the new revision and renews the lease.
 
-    Raises Conflict (409) with the stored draft otherwise: another tab has saved meanwhile. The last save, repeated, is no conflict. A seat
+    Raises Conflict (409) with the stored draft otherwise: another tab has saved meanwhile. A repeat of the last save is not a conflict. A
+    seat
     whose lease ran out is taken again if it is still free; the draft is kept in any case.
     """
     return save_draft_at(membership, assignment, content, revision, seconds)[0]

@@ -49,7 +49,7 @@ def pair_of(example: Example) -> FirstComparison | None:
     raters: dict[str, int] = {}
     for number, each in enumerate(example.preferences):
         if {each.a, each.b} != {first.a, first.b} or each.strength is None or is_judge({"rater": each.rater}):
-            continue  # what a model said of the pair is no label to hold a model against
+            continue  # a model's verdict on the pair is not a label with which models are compared
         side = (each.strength > 0) - (each.strength < 0)
         sides.append(side if each.a == first.a else -side)
         raters[each.rater or f"rater {number + 1}"] = sides[-1]

@@ -206,7 +206,9 @@ def _checked(
 
 def _with_its_task(membership: Membership, study: ClaimStudy, plan: Plan, asked: dict[str, Any]) -> None:
     """Launches the study at once if the task exists, otherwise when its job has made it."""
-    arms.check(membership, plan, asked["config"])  # first: what is no config may be no JSON that can be stored either
+    arms.check(
+        membership, plan, asked["config"]
+    )  # first, because text that is not a config may not be JSON that can be stored
     study.asked = asked
     study.task = task = tasks.ask(membership, plan)
     if tasks.is_ready(task):

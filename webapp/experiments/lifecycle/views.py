@@ -108,7 +108,7 @@ def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_spending(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Sets the limit for all judges together; an empty field is no limit."""
+    """Sets the limit for all judges together; an empty field means no limit."""
     membership = require(request)
     run = access.run_write(membership, run_id)
     try:

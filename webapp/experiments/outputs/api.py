@@ -65,6 +65,6 @@ def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> 
 )
 def model_as_judge(request: HttpRequest, model_id: RunId, payload: TrainedJudgeIn) -> Status[JudgeVersion]:
     """A judge with the prompt and the reader that the run trained the model with, and an endpoint with its weights. What was
-    made before is answered again. 409 if the model is no output of a run that trains judges, or its files are gone."""
+    made before is answered again. 409 if the model is not an output of a run that trains judges, or if its files are gone."""
     membership = require(request)
     return Status(201, trained_judges.use(membership, model_write(membership, model_id), payload.name))

@@ -160,7 +160,7 @@ def _pair(text: str, judgement: MatchTask) -> tuple[int, int]:
         pair = int(human), int(model)
         if pair[0] < len(judgement.human) and pair[1] < len(judgement.model):
             return pair
-    raise Invalid("These are not two reasons of the judgement.", {"matches": f"{text[:40]!r} is no pair of reasons"})
+    raise Invalid("These are not two reasons of the judgement.", {"matches": f"{text[:40]!r} is not a pair of reasons"})
 
 
 def _pairs(stored: Iterable[Iterable[int]]) -> set[tuple[int, int]]:

@@ -71,7 +71,7 @@ def events(run: Run, cursor: str | None = None, limit: int = ON_A_PAGE) -> tuple
 
 
 def _entries(run: Run) -> QuerySet[AuditEntry]:
-    # an id is never given twice, so these are no other run's; the workspace is named for safety
+    # an id is never given twice, so these belong to this run; the workspace is named for safety
     return AuditEntry.objects.filter(object_type="run", object_id=run.pk, workspace_id=run.experiment.workspace_id)
 
 

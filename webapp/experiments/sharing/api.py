@@ -37,7 +37,7 @@ def share(request: HttpRequest, payload: s.ShareLinkIn) -> Status[object]:
 
 @router.delete("/share-links/{int:link_id}", response={204: None}, summary="Withdraw a share link")
 def withdraw(request: HttpRequest, link_id: LinkId) -> Status[None]:
-    """The link stops at once. Anybody who may share may withdraw it. Withdrawing twice is no error."""
+    """The link stops at once. Anybody who may share may withdraw it. Withdrawing it twice is not an error."""
     membership = access.may_share(require(request))
     services.withdraw(membership, access.link_write(membership, link_id))
     return Status(204, None)

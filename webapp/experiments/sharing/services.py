@@ -80,7 +80,7 @@ def address(secret: str) -> str:
 
 @transaction.atomic
 def withdraw(membership: Membership, link: ShareLink) -> None:
-    """From now on the link opens nothing. Withdrawing twice is no error."""
+    """From now on the link opens nothing. Withdrawing it twice is not an error."""
     if ShareLink.objects.filter(pk=link.pk, withdrawn_at=None).update(withdrawn_at=timezone.now()):
         audit.record(
             membership, membership.user, "share_link.withdrawn", link, name=link.name, whose=link.created_by_id

@@ -83,7 +83,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
         raise PayloadTooLargeException(detail=f"A body has at most {LARGEST} bytes.")
     try:
         payload = json.loads(visible(request.body))
-        json.dumps(payload, ensure_ascii=False).encode()  # half a pair of surrogates is no text
+        json.dumps(payload, ensure_ascii=False).encode()  # half a pair of surrogates is not text
     except (ValueError, RecursionError) as error:
         raise InvalidSyntaxException(detail="The body is not JSON.") from error
     if not isinstance(payload, dict):

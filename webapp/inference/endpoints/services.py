@@ -214,7 +214,7 @@ def note_troubles(endpoint: Endpoint, problems: Iterable[EndpointProblem], at: d
     """Counts the problems in which calls ended, for the endpoint's page. Workers call it now and then with the newest problems."""
     found: dict[str, tuple[int, str]] = {}
     for problem in problems:
-        if problem.code != "budget":  # a limit that somebody has set is no trouble of the endpoint
+        if problem.code != "budget":  # a limit that somebody has set is not a problem of the endpoint
             found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000])
     rows = [(endpoint.pk, code, count, said, at or timezone.now()) for code, (count, said) in sorted(found.items())]
     with connection.cursor() as cursor:

@@ -19,7 +19,7 @@ Kind = Endpoint.Kind
 def endpoint_target(endpoint: Endpoint) -> Target:
     """A chat API, for the client.
 
-    Raises Conflict for an endpoint that is archived or is no chat API, EndpointProblem "refused" if its key can no longer be read.
+    Raises Conflict for an endpoint that is archived or is not a chat API, EndpointProblem "refused" if its key can no longer be read.
     """
     _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
@@ -28,7 +28,8 @@ def endpoint_target(endpoint: Endpoint) -> Target:
 
 
 def reward_target(endpoint: Endpoint) -> Target:
-    """A reward service: the address to which responses are posted, and the secret that signs, as `key`. Raises as `endpoint_target` does."""
+    """A reward service: the address to which responses are posted, and the secret that signs, as `key`. Raises as `endpoint_target`
+    does."""
     _in_use(endpoint)
     if endpoint.kind != Kind.REWARD:
         raise Conflict(
