@@ -160,8 +160,8 @@ def test_a_long_response_is_scrolled_without_leaving_the_criteria(bench):
 @pytest.mark.parametrize(
     "keys, told",
     [
-        ("yun", "You: 1 met, 1 not met, 1 cannot assess. A model says otherwise of criterion 2: met, 3: met."),
-        ("yyy", "A model: the same of all 3."),
+        ("yun", "You: 1 met, 1 not met, 1 cannot assess. A model disagrees on criterion 2: met, 3: met."),
+        ("yyy", "A model agrees on all 3."),
     ],
 )
 def test_a_models_view_afterwards_names_the_criteria_it_sees_differently(
@@ -464,7 +464,7 @@ def test_a_task_is_shown_though_the_list_of_verifiers_fails(server, open_page, c
     page.goto(f"/projects/{project.pk}/work")
     expect(page.locator("#work-main")).to_have_attribute("data-state", "task")
     page.keyboard.press("c")
-    expect(page.locator(".verifier-form")).to_contain_text("The list of verifiers is not there")
+    expect(page.locator(".verifier-form")).to_contain_text("The list of verifiers could not be loaded")
 
 
 def test_an_incomplete_verifier_is_said_at_its_criterion(bench):

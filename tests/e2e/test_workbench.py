@@ -171,14 +171,14 @@ def test_two_tabs_do_not_overwrite_each_other_silently(bench, open_page, as_anno
     note = other.page.locator("[data-subject=conflict]")
     expect(note).to_contain_text("Here: B much better")
     expect(note).to_contain_text("There: A much better")
-    note.get_by_role("button", name="Take what is there").click()
+    note.get_by_role("button", name="Use the other version").click()
     assert other.choice() == "-3"
 
     bench.press("2")
     bench.saved()
     other.press("6")
     other.says("Changed elsewhere")
-    other.page.get_by_role("button", name="Keep what is here").click()
+    other.page.get_by_role("button", name="Keep this version").click()
     other.saved()
     assert Assignment.objects.exclude(draft=None).get().draft["strength"] == 2
 

@@ -45,7 +45,7 @@ def test_two_rubrics_stand_side_by_side_and_what_differs_is_marked(open_page, as
     expect(page.locator("#formula")).to_have_text("reward = preference + format; measured only: recall")
     sides = page.locator(".response").first.locator(".rubric-side")
     expect(sides.locator("h4")).to_have_text(["Written rubric", "Rubric of people"])
-    expect(sides.first.locator(".criterion-word")).to_have_text(["people have it too", "people have not"])
+    expect(sides.first.locator(".criterion-word")).to_have_text(["people have it too", "people do not have it"])
     expect(sides.last.locator(".criterion-word")).to_have_text(["written too", "not written"])
     expect(sides.first.locator(".criterion-points")).to_have_text(["+5", "−2"])
     second, third = (page.locator(".response").nth(place).locator(".rubric-side") for place in (1, 2))

@@ -1,11 +1,11 @@
-// Whether somebody is at this page. What a page asks by itself (polls, reloads after a message) says so to the server, and
-// does not keep a session open that nobody uses. Whoever works without asking for anything is told of once a minute.
+// Whether somebody uses this page. Requests that a page sends by itself (polls, reloads after a message) say so to the server, and do not
+// keep an unused session open. If a person works without any request, the page reports this once a minute.
 
-const UNATTENDED = "unattended"; // the header X-Unattended, or this cookie where no header can be sent
+const UNATTENDED = "unattended"; // the header X-Unattended, or this cookie if no header can be sent
 const INPUTS = ["pointerdown", "keydown", "wheel", "touchmove"];
 const EVERY_MS = 60_000;
 let touched = false;
-let counted = Date.now(); // when the last request went that counts as use: the page itself
+let counted = Date.now(); // the time of the last request that counts as use, which is first the page itself
 let pointer = "";
 
 const touch = (event) => (touched ||= event.isTrusted);
@@ -13,7 +13,7 @@ for (const name of INPUTS) addEventListener(name, touch, { capture: true, passiv
 addEventListener(
   "pointermove",
   (event) => {
-    // browsers tell of a pointer that rests as well, when the page moves under it
+    // browsers also report a pointer that rests if the page moves under it
     const place = `${event.screenX} ${event.screenY}`;
     if (pointer && pointer !== place) touch(event);
     pointer = place;
@@ -21,7 +21,7 @@ addEventListener(
   { capture: true, passive: true },
 );
 
-/** Headers of a request: it counts as use if somebody has done something here since the last one that did. */
+/** Headers of a request. It counts as use if somebody has done something here since the last request that did. */
 export function attention() {
   if (!touched) return { "X-Unattended": "1" };
   touched = false;

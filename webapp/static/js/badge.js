@@ -1,4 +1,4 @@
-// A run's state and result, drawn by scripts as the server draws them.
+// Draws a run's state and result like the server.
 import { icon } from "./icons.js";
 import { number } from "./format.js";
 
@@ -18,7 +18,7 @@ export function badge(state) {
   return span;
 }
 
-/** "0.310 → 0.520", the first muted: a run's headline metric before and after training; null while there is none. */
+/** "0.310 → 0.520", the first muted: a run's headline metric before and after training; null if there is none yet. */
 export function result(found) {
   if (!found || found.last === null) return null;
   const now = Object.assign(document.createElement("strong"), { textContent: number(found.last, found.share) });

@@ -1,4 +1,4 @@
-// The settings of notices: whether this browser shows boxes.
+// The setting of notices that says whether this browser shows boxes.
 import { boxes, showBoxes } from "./notices.js";
 
 const WORDS = {

@@ -1,5 +1,5 @@
-// One chart of fixed height: uPlot inside a card that has a title, the newest value, help, downloads and a summary in
-// words for people who cannot see it. Charts of one board share cursor, zoom, axis and smoothing.
+// One chart of fixed height: uPlot in a card with a title, the newest value, help, downloads, and a summary in words for people who
+// cannot see it. The charts of a board share cursor, zoom, axis and smoothing.
 import { csv } from "./csv.js";
 import { icon } from "./icons.js";
 import { download, exact, make, number } from "./format.js";
@@ -7,12 +7,12 @@ import { align, smooth } from "./series.js";
 import uPlot from "../vendor/uplot.js";
 
 const DASH = [5, 4];
-const MANY = 100; // charts of a board from which even a first picture waits until somebody looks
-const MOST_KEYS = 12; // lines that a legend, a tip and the words tell of
+const MANY = 100; // on a board with more charts, even the first picture waits until somebody looks
+const MOST_KEYS = 12; // lines in a legend, a tip and the words
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
-/** Colours as the canvas needs them; read anew when the theme changes. */
+/** Colours in the form of the canvas. They are read again when the theme changes. */
 const colours = new Map();
 const probe = make("span", "visually-hidden");
 document.body.append(probe);
@@ -34,7 +34,7 @@ export function faint(name, alpha) {
   return colours.get(id);
 }
 
-/** Charts that move together. Redraws are gathered into one animation frame, and only for charts on the screen. */
+/** Charts that move together. Redraws happen in one animation frame, and only for charts on the screen. */
 export class Board {
   constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop, onseen });
@@ -70,7 +70,7 @@ export class Board {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       for (const each of this.dirty) {
-        if (!each.visible && (each.plot || this.charts.size > MANY)) continue; // of few charts the first picture is always drawn
+        if (!each.visible && (each.plot || this.charts.size > MANY)) continue; // if there are few charts, the first picture is always drawn
         this.dirty.delete(each);
         each.draw();
       }
@@ -85,8 +85,8 @@ export class Board {
 }
 
 /**
- * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve,
- * `times` it wide on either side, or two, its lower and upper end. `below(element)` fills what stands under the chart.
+ * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve, drawn
+ * `times` its value on either side, or two, the lower and the upper end. `below(element)` fills the place under the chart.
  */
 export class Chart {
   constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below }) {
@@ -151,7 +151,7 @@ export class Chart {
     if (!lines.length) return;
     this.shown = lines;
     const spreads = lines.filter((line) => banded(line));
-    const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are shown as they are
+    const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are not smoothed
     const smoothed = weight > 0;
     const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], this.board.axis, this.board.origin);
     const mains = ys.slice(0, lines.length);
@@ -180,7 +180,7 @@ export class Chart {
     this.tell();
   }
 
-  /** A log scale has no place for 0 and below: such values are left out of the picture, and counted under it. */
+  /** A log scale has no place for 0 and negative values: they are left out of the picture, and counted under it. */
   onlyPositive(data) {
     let out = 0;
     for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value === null || value === undefined || value > 0 ? value : (out++, null)));
@@ -279,7 +279,7 @@ export class Chart {
     this.tip.style.right = right ? `${this.body.clientWidth - left + 12}px` : "auto";
   }
 
-  /** Places of the lines that a tip tells of: all, or of many those nearest to the pointer. */
+  /** Indices of the lines in a tip: all of them, or those nearest to the pointer if there are many. */
   nearest(u, valueOf) {
     const all = this.shown.map((_, i) => i);
     if (all.length <= MOST_KEYS) return all;
@@ -292,7 +292,7 @@ export class Chart {
     this.now.textContent = this.shown?.length === 1 ? number(this.shown[0].curve.values.at(-1), this.percent) : "";
   }
 
-  /** The summary in words, at most every five seconds: screen readers must not be flooded. */
+  /** Writes the summary in words, at most every five seconds, so that screen readers do not read all the time. */
   tell() {
     if (!this.plot.cursor || this.plot.cursor.left < 0) this.newest();
     if (Date.now() - this.told < 5000) return;
@@ -331,7 +331,7 @@ function banded(line) {
   return Boolean(line.around?.length) && line.around.every((curve) => curve?.length);
 }
 
-/** " ± 0.1", or " (0.4 to 0.9)"; empty where the band has no value there. */
+/** " ± 0.1", or " (0.4 to 0.9)"; empty if the band has no value there. */
 function aroundAt(line, x, board) {
   if (!banded(line) || board.axis !== "step") return "";
   const values = line.around.map((curve) => curve.values[curve.steps.indexOf(x)]);
@@ -339,7 +339,7 @@ function aroundAt(line, x, board) {
   return values.length > 1 ? ` (${number(values[0])} to ${number(values[1])})` : ` ± ${number((line.times ?? 1) * values[0])}`;
 }
 
-/** A little air above and below; a flat line gets room around it instead of filling the chart with rounding noise. */
+/** A range with a little space above and below. A flat line gets more, so that rounding noise does not fill the chart. */
 export function comfortable(low, high) {
   if (low === null || high === null) return [0, 1];
   const size = Math.max(Math.abs(low), Math.abs(high));

@@ -1,4 +1,4 @@
-// Smoothing, axis and zoom of a board. All three are in the address, so that a link shows the same picture.
+// Smoothing, axis and zoom of a board. The address contains all three, so that a link shows the same picture.
 
 export function controls(board) {
   const query = new URLSearchParams(location.search);

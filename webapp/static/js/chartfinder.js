@@ -1,6 +1,6 @@
-// The field that finds charts by their titles and keys. What is written is in the address, so that a link shows the same charts.
+// The field that finds charts by their titles and keys. The address contains its text, so that a link shows the same charts.
 
-/** Returns what is called when charts came. Charts tell their words in `data-words`. */
+/** Returns a function to call when new charts are there. Charts have their words in `data-words`. */
 export function finder(place) {
   const field = document.getElementById("chart-find");
   const told = document.getElementById("chart-found");

@@ -1,19 +1,19 @@
-// The phases of a run: a band for each on every chart, and a list that says which have begun and which are waited for.
-// The config says what they are called; the trainer tells the number of each at the step that it begins with.
+// The phases of a run: a band for each on every chart, and a list of the phases that have begun and of those that are still to come.
+// Their names are in the config; the trainer sends the number of each phase at its first step.
 import { colour, faint } from "./chart.js";
 import { make } from "./format.js";
 
 /** The points of a curve that may be missing: its value as the number, at its step. */
 const pointsOf = (curve) => (curve ? curve.steps.map((step, i) => ({ number: curve.values[i], step, time: curve.times[i] })) : []);
 
-/** `planned`: [{ when, what, never }] in order; `never` says why one never begins. `curves()`: by step the numbers of the phases that
+/** `planned`: [{ when, what, never }] in order; `never` says why a phase never begins. `curves()`: by step the numbers of the phases that
  *  have begun, and whether responses have a budget; each may be missing. */
 export class Phases {
   constructor(place, planned, curves, over) {
     Object.assign(this, { place, planned, curves, over });
   }
 
-  /** [{ number, step, time }] of those that have begun; 0 is the run before the first. */
+  /** [{ number, step, time }] of the phases that have begun; 0 is the run before the first phase. */
   begun() {
     const found = pointsOf(this.curves()[0]);
     return this.planned.length && found[0]?.step !== 1 ? [{ number: 0, step: 1, time: null }, ...found] : found;
@@ -23,7 +23,7 @@ export class Phases {
     return number ? (this.planned[number - 1]?.what ?? `phase ${number}`) : "as configured";
   }
 
-  /** Fills bands behind the curves, every other one, each with its number at the top. */
+  /** Draws bands behind the curves: every second one is filled, and each has its number at the top. */
   draw(u, board) {
     const begun = this.begun();
     if (begun.length < 2) return;

@@ -1,4 +1,4 @@
-// A browser takes Enter for the first button of a form, which starts a claim with its own task. Whoever has chosen data or a model means those.
+// Enter presses the first button of a form, which starts a claim with its own task. A person who has chosen data or a model wants these.
 const form = document.querySelector("#claim");
 const launch = form.querySelector("#launch");
 let chosen = form.hasAttribute("data-chosen");

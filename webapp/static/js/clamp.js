@@ -1,6 +1,6 @@
-// .clamp: long text fades out after its lines; a click on it or Enter opens it in place. Text that fits is left alone.
+// .clamp: long text fades out after its lines; a click or Enter opens it in place. Text that fits is left alone.
 
-const SLACK = 8; // px; less than half a line: the boxes of a formula reach a little below its line
+const SLACK = 8; // px; less than half a line: because the boxes of a formula reach a little below its line
 
 function measure(element) {
   if (element.classList.contains("is-open")) return;

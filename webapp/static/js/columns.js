@@ -1,16 +1,16 @@
-// Which columns of a table are shown, remembered in this browser.
+// Chooses the shown columns of a table. This browser remembers them.
 //   <span data-columns="NAME"></span>   becomes a menu of the columns of <table data-columns-of="NAME">
-//   <th data-keep>                      is always shown, and so is a column whose head has no words
+//   <th data-keep>                      is always shown, like a column whose head has no words
 import { icon } from "./icons.js";
 
 const key = (name) => `columns:${name}`;
-const sheets = new Map(); // a style sheet a table: rows that come later obey it too
+const sheets = new Map(); // one style sheet for each table, so that it applies to later rows as well
 
 function hidden(name) {
   try {
     return new Set(JSON.parse(localStorage.getItem(key(name))) ?? []);
   } catch {
-    return new Set(); // storage that is closed or spoilt: everything is shown
+    return new Set(); // storage is forbidden or broken: everything is shown
   }
 }
 
@@ -18,7 +18,7 @@ function remember(name, off) {
   try {
     localStorage.setItem(key(name), JSON.stringify([...off]));
   } catch {
-    // the choice lasts as long as the page
+    // the choice then lasts as long as the page
   }
 }
 

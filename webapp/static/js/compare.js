@@ -1,6 +1,6 @@
-// Runs beside each other: curves over each other with a band over seeds, last values with intervals and what they gain on a baseline,
-// where the configs differ, and any two columns against each other. One answer of the API holds it all but the curves.
-// The page of a share link is the same, asks the link instead of the API, and leads nowhere.
+// Runs beside each other: curves in one chart with a band over seeds, last values with intervals and differences to a baseline, the
+// differences of the configs, and any two columns against each other. One answer of the API holds everything but the curves.
+// The page of a share link is the same, but it asks the link instead of the API and has no links.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
 import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
@@ -22,7 +22,7 @@ const complain = (error) => toast(`The comparison could not be loaded: ${error.m
 const api = (path, more) => json(`${page.dataset.source}${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
-/** Places, label, colour of each line: a family of seeds, or a run by itself. */
+/** Indices, label and colour of each line, which is a family of seeds or a single run. */
 const groups = () => grouped(state.data, state.folded);
 
 const shown = () => groups().filter((group) => !state.hidden.has(group.id));
@@ -38,7 +38,7 @@ async function load(key) {
   const held = charts.get(key);
   held.answer = await api("curves", { key });
   const { points, exact } = held.answer;
-  held.note.textContent = exact ? "" : `Each point is the mean of a stretch of steps: ${points} points a run.`;
+  held.note.textContent = exact ? "" : `Each point is the mean of a range of steps: ${points} points for each run.`;
   board.touch(held.chart);
 }
 
@@ -75,7 +75,7 @@ function estimate(final, share) {
   return cell;
 }
 
-/** Better or worse than the baseline only where the interval leaves 0 out. */
+/** The difference to the baseline. It counts as better or worse only if its interval does not contain 0. */
 function difference(final, metric) {
   const cell = estimate(final, metric.share);
   if (final.value === null || final.low === null || final.low * final.high <= 0 || !metric.better) return cell;
@@ -120,7 +120,7 @@ function drawFinals() {
 async function setBaseline(id) {
   state.baseline = id ?? 0;
   const next = new URLSearchParams(location.search);
-  if (id || !leads) next.set("baseline", state.baseline); // a link may have a baseline of its own
+  if (id || !leads) next.set("baseline", state.baseline); // a link may have its own baseline
   else next.delete("baseline");
   history.replaceState(null, "", `?${next}`);
   wireShare();
@@ -132,15 +132,15 @@ async function setBaseline(id) {
   }
 }
 
-/** What is shared has the baseline that is shown. */
+/** A shared link has the baseline that is shown. */
 function wireShare() {
   const share = document.getElementById("share");
   if (share) share.search = new URLSearchParams([...asked, ...(state.baseline ? [["baseline", state.baseline]] : [])]);
 }
 
-// ---- where the configs differ ----
+// ---- differences of the configs ----
 
-/** Few runs have a column each; of many, each value says how many have it. */
+/** A few runs have a column each. If there are many, each value has the number of its runs. */
 function drawConfig() {
   const { config, runs } = state.data;
   const place = document.getElementById("compare-config");

@@ -1,8 +1,8 @@
-// [data-copy] copies the code beside it, or its own data-copy text. Works without the clipboard API (plain http) too.
+// [data-copy] copies the code beside it, or its own data-copy text. It also works without the clipboard API (plain http).
 import { icon } from "./icons.js";
 import { toast } from "./toast.js";
 
-/** Put `text` on the clipboard; resolves to whether it worked. */
+/** Puts `text` on the clipboard. Resolves to whether it worked. */
 export async function copy(text) {
   if (navigator.clipboard && window.isSecureContext)
     return navigator.clipboard.writeText(text).then(() => true, () => false);

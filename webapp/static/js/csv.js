@@ -1,4 +1,4 @@
-// Text as CSV. A cell that begins like a formula is quoted with ', or a spreadsheet would run it; numbers stay numbers.
+// Text as CSV. A cell that begins like a formula gets a ' in front, because a spreadsheet would run it. Numbers stay numbers.
 const FORMULA = /^[=+@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]|^-(?!\d)/;
 
 const cell = (value) => (typeof value === "number" ? String(value) : `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`);

@@ -1,4 +1,4 @@
-// An evaluation's card asks for itself every five seconds; the socket makes it ask at once when the evaluation has moved.
+// The card of an evaluation is loaded again every five seconds, and at once when the socket reports a change.
 import "./autosubmit.js";
 import { renderMath } from "./math.js";
 import { connect } from "./socket.js";

@@ -1,4 +1,4 @@
-// One example after the other: j and k, or the arrows, as in a list.
+// Moves to the next or previous example by j and k or the arrows, as in a list.
 import { register } from "./keys.js";
 
 for (const [step, label, keys] of [["after", "Next example", ["j", "ArrowRight"]], ["before", "Previous example", ["k", "ArrowLeft"]]]) {

@@ -1,10 +1,10 @@
-// Explore: bars say what they hold, arrows walk over them, Shift takes a range; `/` goes to the search.
+// Explore: bars show their counts, arrows move over them, Shift selects a range, and `/` goes to the search.
 import { register } from "./keys.js";
 
 const ends = (range) => range.split("..");
 const lower = (range) => Number(ends(range)[0]);
 
-/** The range from the lower end of one to the upper end of the other, whichever comes first. */
+/** The range from the lower end of the lower bar to the upper end of the upper bar, in any order. */
 export function joined(one, other) {
   const [first, last] = lower(one) <= lower(other) ? [one, other] : [other, one];
   return `${ends(first)[0]}..${ends(last)[1]}`;

@@ -1,17 +1,18 @@
-// Lines of many runs on one grid: runs that differ by their seed alone are one line with a band. Compare and reports draw them.
+// Lines of many runs on one grid. Runs that differ only by their seed are one line with a band. Compare and reports draw them.
 import { Curve } from "./series.js";
 
 export const SERIES = 8;
 const GRID = 200; // places of a time axis
 
-/** A curve of points [x, value], by rising x; nulls are no points. */
+/** A curve of points [x, value], by rising x, without those whose value is null. */
 export function curve(points) {
   const made = new Curve();
   for (const [x, value] of points) if (value !== null && value !== undefined) made.set(x, value, x);
   return made;
 }
 
-/** Of an answer of /runs/table/curves: {run id: values} on one grid for all, so that seeds can be laid together and a thousand lines share their x. */
+/** {run id: values} from an answer of /runs/table/curves, on one grid for all, so that seeds can be averaged and a thousand lines share
+their x. */
 export function gridded(answer, axis) {
   if (axis !== "time") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
   const longest = Math.max(1, ...answer.curves.flatMap((each) => each.times.filter((time) => time !== null)));
@@ -24,7 +25,7 @@ export function gridded(answer, axis) {
   return { xs: Array.from({ length: GRID + 1 }, (_, i) => i * size), held: new Map(held) };
 }
 
-/** The mean of these runs, and where there are several of them a band from the lowest to the highest. */
+/** The mean of these runs; if there are several, with a band from the lowest to the highest. */
 export function line({ xs, held }, runs) {
   const those = runs.map((run) => held.get(run)).filter(Boolean);
   const at = xs.map((x, i) => those.map((values) => values[i]).filter((value) => value !== null && value !== undefined));
@@ -33,7 +34,7 @@ export function line({ xs, held }, runs) {
   return those.length > 1 ? { curve: mean, around: [over((values) => Math.min(...values)), over((values) => Math.max(...values))] } : { curve: mean };
 }
 
-/** Families of an answer of /runs/table/compare, or its runs one by one: label, ids, colour and dash of each. */
+/** The families of an answer of /runs/table/compare, or its single runs, each with label, ids, colour and dash. */
 export function groups({ runs, families }, folded) {
   const those = folded ? families.map((each) => ({ label: each.label, places: each.runs })) : runs.map((run, i) => ({ label: run.name, places: [i] }));
   return those.map(({ label, places }, i) => {

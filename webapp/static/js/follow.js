@@ -1,4 +1,4 @@
-// [data-follow="trial-7"] asks for itself when the socket says that trial 7 has moved; every few seconds without it.
+// [data-follow="trial-7"] is loaded again when the socket reports a change of trial 7, or every few seconds without a socket.
 import { connect } from "./socket.js";
 
 let socket = null;
@@ -15,7 +15,7 @@ function follow() {
     socket?.close();
     socket = null;
   } else {
-    // whatever moved before the socket was there is asked for once it is
+    // changes from before the socket was connected are loaded when it is
     socket ??= connect("/ws/workspace", (message) => move(`${message.type}-${message.id}`), {
       onState: (state) => state === "live" && move(),
     });

@@ -1,4 +1,4 @@
-// Numbers, spans and files, the same on every page of a run.
+// Formats numbers, durations and files in the same way on every page of a run.
 
 /** A number for reading: three or four significant digits, thousands separated, tiny ones as powers. */
 export function number(value, percent = false) {
@@ -11,16 +11,16 @@ export function number(value, percent = false) {
   return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
-/** A score or reward: always three decimals, so that columns of them line up. */
+/** A score or reward, always with three decimals, so that columns are aligned. */
 export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3).replace("-", "−"));
 
-/** What a run's headline metric has changed by, with its sign; shares in percentage points. */
+/** The change of a run's headline metric, with its sign; shares are in percentage points. */
 export function gained({ first, last, share }) {
   const size = Math.abs(last - first);
   return `${last >= first ? "+" : "−"}${share ? `${(100 * size).toFixed(1)} points` : size.toFixed(3)}`;
 }
 
-/** All that was sent, for tooltips. */
+/** All digits that were sent, for tooltips. */
 export const exact = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(8))));
 
 export function download(name, content, type) {
@@ -31,7 +31,7 @@ export function download(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-/** An element with a class and children; text is always text, never markup. */
+/** An element with a class and children. Text is always text, never markup. */
 export function make(tag, css = "", ...children) {
   const element = document.createElement(tag);
   if (css) element.className = css;

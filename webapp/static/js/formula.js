@@ -1,4 +1,4 @@
-// <span data-tex>LaTeX</span> becomes a formula. Without scripts the LaTeX itself is there to read.
+// <span data-tex>LaTeX</span> becomes a formula. Without scripts, people can read the LaTeX.
 import katex from "../vendor/katex/katex.js";
 import { styled } from "./math.js";
 

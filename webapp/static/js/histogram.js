@@ -1,11 +1,11 @@
-// Two histograms side by side with one slider over the steps: a metric raw and masked on the same edges.
+// Two histograms side by side with one slider over the steps: a metric, raw and masked, with the same edges.
 import { make, number } from "./format.js";
 import { colour } from "./chart.js";
 import { json } from "./http.js";
 import { Shares } from "./shares.js";
 import uPlot from "../vendor/uplot.js";
 
-const KEPT = 120; // steps in memory per key; every second older one gives way beyond that
+const KEPT = 120; // steps in memory for each key; if there are more, every second older one is dropped
 
 export class Histograms {
   constructor(api, title, specs) {
@@ -87,12 +87,13 @@ export class Histograms {
   }
 
   pane(pane, histogram, most) {
-    pane.body.hidden = !histogram; // such as the other role's, where two learn in turns: what another step measured must not stand here
+    // there may be none, such as that of the other role if two learn in turns: another step's must not be shown here
+    pane.body.hidden = !histogram;
     pane.missing.hidden = Boolean(histogram);
     if (!histogram) return;
     const { edges, counts } = histogram;
     const data = [edges, [...counts, counts.at(-1)]];
-    pane.most = most; // one scale for both, so that what is masked away is seen as missing height
+    pane.most = most; // one scale for both, so that the masked part is visible as missing height
     const total = counts.reduce((a, b) => a + b, 0);
     const top = counts.indexOf(Math.max(...counts));
     pane.body.setAttribute("aria-label", `${pane.spec.title}: ${total} values, most between ${number(edges[top])} and ${number(edges[top + 1])}`);

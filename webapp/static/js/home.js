@@ -1,4 +1,4 @@
-// The first page: runs move in place, a new one is announced beside the heading.
+// The first page: runs change in place, and a new run is announced beside the heading.
 import { follow, tick } from "./runrow.js";
 
 const runs = document.getElementById("home-runs");

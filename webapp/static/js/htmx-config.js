@@ -1,4 +1,4 @@
-// HTMX speaks with the CSRF header, and a failed request says so instead of doing nothing.
+// HTMX sends the CSRF header, and a failed request shows a message.
 import { attention } from "./attention.js";
 import { csrfToken } from "./http.js";
 import { toast } from "./toast.js";
@@ -8,7 +8,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });
 
-// What somebody has opened stays open when a fragment comes anew, and keeps the focus: it is drawn again with what has changed.
+// When a fragment is loaded again, opened parts stay open and keep the focus; only what has changed is drawn.
 let opened = new Set();
 let focused = "";
 document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
@@ -23,7 +23,7 @@ document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   }
 });
 
-// A refused form (422) comes back as the form with messages at its fields: it is swapped in like a success.
+// A refused form (422) comes back as a form with messages at its fields, and is swapped in like a success.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status === 422) {
     event.detail.shouldSwap = true;
@@ -37,11 +37,11 @@ document.addEventListener("htmx:responseError", (event) => {
   try {
     told = JSON.parse(xhr.responseText).error ?? {};
   } catch {
-    // An HTML error page: its words are for a whole page, so the status speaks.
+    // An HTML error page has words for a whole page, so the message depends on the status.
   }
   const words = {
     403: "You may not do this here.",
-    404: "This does not exist any more. Reload the page.",
+    404: "This no longer exists. Reload the page.",
     503: "The server is busy or starting. Try again in a moment.",
   };
   const message = told.message || words[xhr.status] || `The server could not do this (${xhr.status}). Try again.`;

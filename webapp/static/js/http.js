@@ -2,7 +2,7 @@
 
 import { attention } from "./attention.js";
 
-/** The cookie's, where there is one: signing in again in another tab changes it, and the page's own would be refused. */
+/** The token of the cookie, if there is one. Signing in again in another tab changes it, and the page's own token would be refused. */
 export const csrfToken = () =>
   document.cookie.match(/(?:^|; )(?:__Host-)?csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 

@@ -1,4 +1,4 @@
-// icon(name) -> an <svg> element of the sprite. scripts/vendor.py finds the names by this call's spelling.
+// icon(name) -> an <svg> element of the sprite. scripts/vendor.py finds the names by the spelling of this call.
 const sheet = document.querySelector('meta[name="icons"]')?.content ?? "";
 
 export function icon(name) {

@@ -1,4 +1,4 @@
-// An import's card asks for itself every two seconds; the socket makes it ask at once when the import has moved.
+// The card of an import is loaded again every two seconds, and at once when the socket reports a change.
 import { connect } from "./socket.js";
 
 const cards = () => document.querySelectorAll("[data-import]");

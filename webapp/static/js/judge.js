@@ -1,6 +1,6 @@
-// The editor of a judge: a variable goes where the cursor was last in a template, and a trial comes into view.
+// The editor of a judge: a variable is inserted where the cursor was last in a template, and a trial is scrolled into view.
 
-/** Puts `text` in place of what is selected in `area`, so that one undo takes it out again. */
+/** Replaces the selection in `area` by `text`, so that one undo removes it again. */
 function insert(area, text) {
   area.focus();
   if (!document.execCommand("insertText", false, text)) {
@@ -17,7 +17,7 @@ if (form) {
     const button = event.target.closest("[data-variable]");
     if (button && last) insert(last, `{{${button.dataset.variable}}}`);
   });
-  // it starts below the whole form, a page away from the button
+  // it starts below the form, a page away from the button
   const place = document.getElementById("trial");
   place?.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.requestConfig?.verb === "post") place.scrollIntoView({ block: "start" });

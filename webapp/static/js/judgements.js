@@ -1,4 +1,4 @@
-// What a judgement of two answers says, beside what people said: the verdicts, and the reasons matched one to one as a grid.
+// A judgement of two answers beside that of people: the verdicts, and the reasons, matched one to one as a grid.
 import { icon } from "./icons.js";
 import { make, score } from "./format.js";
 
@@ -8,11 +8,11 @@ const VERDICTS = ["A much better", "A better", "a tie", "B better", "B much bett
 const listOf = (found, fits, length = found?.length) => Array.isArray(found) && found.length === length && found.every(fits);
 const isText = (value) => typeof value === "string";
 
-/** Whether `shown` of a part of kind `outcome` is a verdict on a pair, and of kind `rationale` reasons beside people's. */
+/** Whether `shown` of a part of kind `outcome` is a verdict on a pair. */
 export const isVerdict = ({ verdict, label }) => (label === -1 || label === 1) && (verdict === null || (Number.isInteger(verdict) && Math.abs(verdict) <= 2));
 export function isMatching({ human, reasons, scores, human_of, hits, rc }) {
   if (!listOf(human, isText) || !listOf(reasons, isText) || (there(rc) && !Number.isFinite(rc))) return false;
-  if (!there(scores)) return !there(human_of) && !there(hits); // people or the judgement gave no reason: nothing was matched
+  if (!there(scores)) return !there(human_of) && !there(hits); // people or the judgement gave no reason, so nothing was matched
   const row = (found) => listOf(found, Number.isFinite, reasons.length);
   return listOf(scores, row, human.length) && listOf(human_of, Number.isInteger, reasons.length) && listOf(hits, (hit) => typeof hit === "boolean", reasons.length);
 }
@@ -25,10 +25,10 @@ export function verdict({ verdict: said, label }) {
   return make("p", "judged small", mark, make("span", "muted", `people prefer ${label < 0 ? "A" : "B"}`));
 }
 
-/** Two lists side by side, and below them how far each reason of the one is each of the other. */
+/** Two lists side by side, and below them how similar each reason of one list is to each of the other. */
 export function matching({ human, reasons, scores, human_of, hits, rc, matcher }) {
   const box = make("div", "matching");
-  const sides = make("div", "matching-sides", list("People", "H", human, (h) => human_of?.some((of, m) => of === h && hits[m])), list("The judgement, weightiest first", "R", reasons, (m) => hits?.[m]));
+  const sides = make("div", "matching-sides", list("People", "H", human, (h) => human_of?.some((of, m) => of === h && hits[m])), list("The judgement, most important first", "R", reasons, (m) => hits?.[m]));
   box.append(sides);
   if (scores?.length && reasons.length) box.append(grid(scores, human_of, hits));
   const words = [there(rc) ? `consistency ${score(rc)}, of the first five reasons` : "", matcher ? `matched by ${matcher}` : ""];
@@ -36,7 +36,7 @@ export function matching({ human, reasons, scores, human_of, hits, rc, matcher }
   return box;
 }
 
-/** Whether `shown` of a part of kind `flaws` is reasons with what a judge says of each. */
+/** Whether `shown` of a part of kind `flaws` is reasons with a judge's tags on each. */
 export function isTagged({ reasons, tags }) {
   const fits = (tag) => tag === null || (isText(tag?.rests_on) && listOf(tag.flaws, isText));
   return listOf(reasons, isText) && (!there(tags) || listOf(tags, fits, reasons.length));

@@ -1,6 +1,6 @@
-// Keyboard shortcuts. register("s", "Stop the run", () => …) adds one, and a line on the sheet that `?` opens.
-// Keys do nothing while somebody types or a dialog is open. Sequences are written with a space: "g h". A page's own keys never
-// mean two things: a key that is taken, or with which a sequence begins, is refused.
+// Keyboard shortcuts. register("s", "Stop the run", () => …) adds one, and a line on the sheet that `?` opens. Keys do nothing while
+// somebody types or a dialog is open. Sequences are written with a space: "g h". A key of a page has only one meaning: a key that is
+// taken, or with which a sequence begins, is refused.
 
 const EVERYWHERE = "Everywhere";
 const shortcuts = new Map();
@@ -10,7 +10,7 @@ let forget = 0;
 const first = (keys) => keys.split(" ")[0];
 const sequence = (keys) => keys.includes(" ");
 
-/** `keys`: as KeyboardEvent.key, or two separated by a space. Returns a function that removes it. Throws where the keys mean
+/** `keys`: as KeyboardEvent.key, or two separated by a space. Returns a function that removes it. Throws if the keys mean
  *  something else already, here or in the navigation. */
 export function register(keys, label, action, group = "This page") {
   const other = [...shortcuts.keys()].find((each) => each === keys || (sequence(each) !== sequence(keys) && first(each) === first(keys)));
@@ -19,12 +19,12 @@ export function register(keys, label, action, group = "This page") {
   return () => shortcuts.delete(keys);
 }
 
-/** Whether keys belong to a field the person is typing in. */
+/** Whether keys belong to a field in which the person is typing. */
 export function typing(target) {
   return Boolean(target?.closest?.('input:not([type="checkbox"],[type="radio"],[type="range"]),textarea,select,[contenteditable="true"]'));
 }
 
-/** The page's own keys first, then those of every page. */
+/** Draws the page's own keys first, then those of every page. */
 function draw(list) {
   const listed = [...shortcuts].map(([keys, { label, group }]) => ({ keys, label, group }));
   listed.push({ keys: "Ctrl K", label: "Search pages, runs and datasets", group: EVERYWHERE });

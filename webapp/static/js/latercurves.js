@@ -1,8 +1,8 @@
-// Curves of a run with more keys than one answer of /curves holds: they are asked for once somebody looks at their charts.
+// Curves of a run with more keys than one answer of /curves holds. They are requested when somebody looks at their charts.
 import { json } from "./http.js";
 import { toast } from "./toast.js";
 
-const TOGETHER = 40; // keys of a request: they stand in its address
+const TOGETHER = 40; // keys of a request, which are in its address
 
 export class Later {
   /** `looked(key)`: whether somebody looks at it now. `arrived(keys)` is called when their curves are in the store. */
@@ -15,7 +15,7 @@ export class Later {
     if (keys.length) this.store.expect(keys);
   }
 
-  /** Until nothing is missing of what somebody looks at. */
+  /** Requests curves until nothing is missing from the visible charts. */
   async ask() {
     if (this.asking) return;
     this.asking = true;

@@ -1,5 +1,5 @@
-// The Log tab: the newest lines, then those that arrive. At most MOST lines stand in the page, older ones are fetched
-// on demand and newer ones given up for them, so that a page left open for hours does not grow.
+// The Log tab: the newest lines, then those that arrive. The page has at most MOST lines. Older lines are fetched on demand and replace
+// newer ones, so that a page which is open for hours does not grow.
 import { copy } from "./copy.js";
 import { json } from "./http.js";
 import { make } from "./format.js";
@@ -12,7 +12,7 @@ const by = (id) => document.getElementById(id);
 const box = by("log");
 let lines = []; // ascending by seq, at most MOST
 let paused = false;
-let waiting = []; // came while paused or while older lines are read
+let waiting = []; // lines that came while the log was paused or older lines were read
 let older = true;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
@@ -34,7 +34,7 @@ function row(line) {
 }
 
 function count(shown) {
-  by("log-count").textContent = lines.length ? `${shown} of ${lines.length} lines${older ? ", older ones exist" : ""}` : "No lines yet: the first come when the job starts.";
+  by("log-count").textContent = lines.length ? `${shown} of ${lines.length} lines${older ? ", older ones exist" : ""}` : "No lines yet: the first ones come when the job starts.";
   by("log-older").hidden = !older || !lines.length;
 }
 
@@ -92,7 +92,7 @@ async function catchUp() {
 }
 
 by("log-older").addEventListener("click", async () => {
-  pause(true); // reading backwards: the end of the log must not push
+  pause(true); // somebody reads backwards, so the end of the log must not move the lines
   const found = await json(`${api}/log?before_seq=${lines[0].seq}`);
   older = found.lines.length >= 500;
   const height = box.scrollHeight;

@@ -1,4 +1,4 @@
-// What every page has. Pages add their own modules in the `scripts` block.
+// The modules of every page. Pages add their own in the `scripts` block.
 import "./htmx-config.js";
 import "./theme.js";
 import "./rail.js";
@@ -15,6 +15,6 @@ import "./palette.js";
 import "./notices.js";
 import { renderMath } from "./math.js";
 
-// formulas in whatever the server has made of Markdown, here and in what htmx brings
+// formulas in the server's Markdown, on the page and in fragments that htmx loads
 renderMath(document.body);
 document.addEventListener("htmx:load", (event) => renderMath(event.target));

@@ -1,7 +1,7 @@
-// Formulas that the server left as their source in span.math become readable. KaTeX is fetched when the first one appears.
+// Draws formulas, whose source the server puts into span.math. KaTeX is fetched when the first one appears.
 let library = null;
 
-/** Arrows, braces and frames carry their size in style attributes, which the page's policy ignores; scripts may set it. */
+/** Arrows, braces and frames have their size in style attributes, which the page's policy ignores; scripts may set it. */
 export function styled(formula) {
   for (const part of formula.querySelectorAll("[style]")) part.style.cssText = part.getAttribute("style");
 }
@@ -14,7 +14,7 @@ function fetched() {
   return import("../vendor/katex/katex.js");
 }
 
-/** Has the library ready before a formula is there. */
+/** Loads the library before there is a formula. */
 export function fetchMath() {
   return (library ??= fetched());
 }
@@ -23,7 +23,7 @@ export function fetchMath() {
 export async function renderMath(root) {
   const found = [...root.querySelectorAll(".math:not([data-drawn], :has(.math))")];
   if (!found.length) return;
-  for (const element of found) element.dataset.drawn = ""; // at once: while the library comes, nobody else takes them
+  for (const element of found) element.dataset.drawn = ""; // at once, so that no other call takes them while the library is loaded
   const { default: katex } = await fetchMath();
   for (const element of found) {
     const source = element.textContent;

@@ -1,38 +1,38 @@
-// Lays out charts from what a recipe declares about its metrics (trainer/config/recipe.py, served by
-// webapp/experiments/recipe_metrics.py). Nothing here knows a metric: a key that nobody declares is drawn under "Other".
+// Lays out charts by a recipe's declarations of its metrics (trainer/config/recipe.py, served by
+// webapp/experiments/recipe_metrics.py). No metric is named here: a key without a declaration is drawn under "Other".
 
 const slug = (text) => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-/** Another id for every key: keys that programs choose may differ in one sign alone, such as `a/b` and `a-b`. */
+/** A different id for every key. Keys of programs may differ in only one sign, such as `a/b` and `a-b`. */
 const idOf = (key) => key.replaceAll(/[^a-z0-9]/gu, (sign) => (sign === "/" ? "-" : `_${sign.codePointAt(0).toString(16)}_`));
 const isPattern = (metric) => metric.key.includes("*");
 
-/** What the `*` of a pattern stands for in `key`; null if the key is not of the pattern. */
+/** The part of `key` that the `*` of a pattern matches; null if the key does not match. */
 function starOf(metric, key) {
   const [before, after] = metric.key.split("*");
   const fits = key.length > before.length + after.length && key.startsWith(before) && key.endsWith(after);
   return fits ? key.slice(before.length, key.length - after.length) : null;
 }
 
-/** The declaration of an emitted key: an exact one before a pattern. */
+/** The declaration of an emitted key; an exact one comes before a pattern. */
 export function metricOf(declared, key) {
   const exact = declared.metrics.find((metric) => metric.key === key);
   return exact ?? declared.metrics.find((metric) => isPattern(metric) && starOf(metric, key) !== null);
 }
 
-/** What a key is called inside its chart; of a pattern, the part that the config named. */
+/** The name of a key inside its chart; for a pattern, the part that the config named. */
 export function nameOf(declared, key) {
   const metric = metricOf(declared, key);
   if (!metric) return key;
   return isPattern(metric) ? starOf(metric, key).replaceAll("_", " ") : metric.title;
 }
 
-/** Keys of `metric` to draw: its own even before the first value, unless not every run sends it. */
+/** The keys of `metric` to draw. Its own key is drawn even before the first value, unless some runs do not send it. */
 function keysOf(declared, metric, keys) {
   if (isPattern(metric)) return keys.filter((key) => metricOf(declared, key) === metric);
   return !metric.optional || keys.includes(metric.key) ? [metric.key] : [];
 }
 
-/** What is drawn around each key; around those of a pattern, what the patterns of its band or of its ends stand for. */
+/** The band around each key. For a pattern, the patterns of its band or its ends are filled in. */
 function bandsOf(metric, keys) {
   const names = metric.ends.length ? metric.ends : [metric.band].filter(Boolean);
   const times = metric.ends.length ? undefined : metric.band_times;
@@ -40,7 +40,7 @@ function bandsOf(metric, keys) {
   return Object.fromEntries(names.length ? keys.map((key) => [key, { keys: names.map((name) => named(name, key)), times }]) : []);
 }
 
-/** The key of how many cases each key rests on. */
+/** For each key, the key with its number of cases. */
 function countsOf(metric, keys) {
   const named = (key) => (isPattern(metric) ? metric.count.replace("*", starOf(metric, key)) : metric.count);
   return Object.fromEntries(metric.count ? keys.map((key) => [key, named(key)]) : []);
@@ -70,7 +70,7 @@ function chartsOf(declared, group, keys, bands) {
   return [...charts.values()];
 }
 
-/** Pictures of two metrics against each other, once both have values; `ends` are the keys of their intervals. */
+/** Charts of two metrics against each other, if both have values; `ends` are the keys of their intervals. */
 function tracesOf(declared, group, keys) {
   const side = (key) => {
     const { title, share, ends } = metricOf(declared, key);
@@ -80,7 +80,7 @@ function tracesOf(declared, group, keys) {
   return there.map(({ title, help, x, y }) => ({ id: slug(title), title, help, x: side(x), y: side(y) }));
 }
 
-/** Groups of the charts that nobody declares, by what stands before the first slash of a key; those without one come last. */
+/** Groups of the charts without a declaration, by the part of a key before its first slash; keys without a slash come last. */
 function byPrefix(charts) {
   const stem = ({ keys: [key] }) => key.slice(0, Math.max(key.indexOf("/"), 0));
   const stems = [...new Set(charts.map(stem).sort())].filter(Boolean);

@@ -1,27 +1,27 @@
-// What the person is told, live: the count beside the bell, and a box of the browser's own where they have asked for one.
+// Notices, live: the count beside the bell, and a box of the browser if the person has asked for boxes.
 import { connect } from "./socket.js";
 import { csrfToken } from "./http.js";
 
-const MANY = 100; // more are not counted: see webapp/notices/queries.py
+const MANY = 100; // notices that are counted at most: see webapp/notices/queries.py
 const CHOSEN = "notices-in-this-browser";
 const bell = document.getElementById("bell");
 let unread = Number(bell?.dataset.unread ?? 0);
 
-/** Whether boxes are shown: "never" where the browser has none, "blocked", "off" or "on". */
+/** Whether boxes are shown: "never" if the browser has none, "blocked", "off" or "on". */
 export function boxes() {
   if (!("Notification" in window) || !isSecureContext) return "never";
   if (Notification.permission === "denied") return "blocked";
   return Notification.permission === "granted" && chosen() ? "on" : "off";
 }
 
-/** Asks the browser, which asks the person: only ever after a click. */
+/** Asks the browser, which asks the person. Call it only after a click. */
 export async function showBoxes(wanted) {
   if (wanted && (await Notification.requestPermission()) !== "granted") return;
   try {
     if (wanted) localStorage.setItem(CHOSEN, "yes");
     else localStorage.removeItem(CHOSEN);
   } catch {
-    // Not remembered where storage is forbidden: then there are no boxes.
+    // If storage is forbidden, this is not remembered, and there are no boxes.
   }
 }
 
@@ -47,7 +47,7 @@ function count(now) {
 
 function box(told) {
   if (boxes() !== "on" || (!document.hidden && document.hasFocus())) return;
-  // one box for what shares a tag, however many tabs are open
+  // one box for each tag, for any number of open tabs
   const shown = new Notification(told.title, { body: told.text, tag: told.tag, icon: document.querySelector('link[rel="icon"]')?.href });
   shown.addEventListener("click", () => {
     shown.close();
@@ -65,7 +65,7 @@ function hear(message) {
   if (news) news.hidden = false;
 }
 
-// the page that a notice leads to may be opened in another tab: the notice is read either way
+// the page of a notice may be opened in another tab; the notice is read in both cases
 document.addEventListener("click", (event) => {
   const ids = event.target.closest("[data-notice]")?.dataset.notice;
   if (!ids) return;

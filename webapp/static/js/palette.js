@@ -1,4 +1,4 @@
-// The command palette, Ctrl/Cmd+K: pages and actions of this page at once, runs, projects and datasets from /search.json.
+// The command palette, Ctrl/Cmd+K: pages and actions of this page at once, then runs, projects and datasets from /search.json.
 // A page adds an action with offer("Stop this run", () => …).
 import { icon } from "./icons.js";
 import { json } from "./http.js";
@@ -11,7 +11,7 @@ let chosen = 0;
 let request = null;
 let delay = 0;
 
-/** Add an action of this page. Returns a function that removes it. */
+/** Adds an action of this page. Returns a function that removes it. */
 export function offer(label, action) {
   const entry = { kind: "action", label, action };
   actions.push(entry);
@@ -95,7 +95,7 @@ async function search(query) {
     draw([...here, ...found.items]);
     choose(Math.max(0, results.indexOf(at)));
   } catch (error) {
-    if (error.name !== "AbortError") draw(here); // pages still work while the server does not
+    if (error.name !== "AbortError") draw(here); // pages are still offered while the server does not answer
   }
 }
 

@@ -1,10 +1,10 @@
-// The form of a project: what does not concern the chosen kind is hidden, scales come and go, the guidelines are drawn
-// as they will be shown. The page works without any of it; then everything is visible.
+// The form of a project: hides fields that do not apply to the chosen kind, adds and removes scales, and previews the guidelines. The page
+// also works without this script; then everything is visible.
 import { csrfToken } from "./http.js";
 
 const PAUSE_MS = 300; // after the last key, before the server is asked
 
-/** Calls `action` once the calls have stopped for a moment. */
+/** Calls `action` when the calls have stopped for a moment. */
 function settled(action) {
   let timer = 0;
   return () => {
@@ -13,7 +13,7 @@ function settled(action) {
   };
 }
 
-/** The fragment that `url` answers to the form's fields, or null when a newer question was asked or it fails. */
+/** The fragment that `url` answers to the form's fields; null if there is a newer request, or if it fails. */
 function asker() {
   let last = null;
   return async (url, fields) => {
@@ -24,7 +24,7 @@ function asker() {
       const answer = await fetch(url, options);
       return answer.ok ? await answer.text() : null;
     } catch {
-      return null; // aborted, or the server is away: what is shown stays
+      return null; // aborted, or the server is away: the shown fragment stays
     }
   };
 }

@@ -1,5 +1,5 @@
-// The keys of a project. What the task and its frame can do, and by which key, is told by the scripts of the workbench;
-// a field takes the key that is pressed in it, Delete gives the usual one back.
+// The keys of a project. The actions of the task and its frame, and their keys, come from the scripts of the workbench. A field takes the
+// key that is pressed in it, and Delete restores the default.
 const FRAME = [
   ["submit", "Mod+Enter", "Submit, and the next task"],
   ["save", "Mod+s", "Save the draft now"],
@@ -67,5 +67,5 @@ function row(entry) {
 }
 
 part.querySelector("[data-keys-grid]").append(...entries.map(row));
-part.querySelector("[data-keys-waiting]").textContent = "Go to a field and press the key it should have; Delete gives the usual one back.";
+part.querySelector("[data-keys-waiting]").textContent = "Go to a field and press the key it should have; Delete restores the default.";
 paint();

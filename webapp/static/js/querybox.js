@@ -1,4 +1,4 @@
-// Completion for a query: a combobox over what the server says may come next. Arrows walk, Enter or Tab takes, Escape closes.
+// Completion for a query: a combobox with the server's suggestions. Arrows move, Enter or Tab takes one, and Escape closes it.
 import { json } from "./http.js";
 
 const WAIT = 120; // ms after the last key
@@ -65,7 +65,7 @@ export function queryBox(input, list) {
       input.setAttribute("aria-expanded", String(shown.length > 0));
       mark(-1);
     } catch (error) {
-      if (error.name !== "AbortError") close(); // completion is a help: without it the query is typed
+      if (error.name !== "AbortError") close(); // a query can be typed without completion
     }
   };
 

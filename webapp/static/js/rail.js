@@ -1,4 +1,4 @@
-// The navigation: narrow or wide on a desk (remembered), a drawer on a phone.
+// The navigation: narrow or wide on a wide screen (remembered), a drawer on a phone.
 import { register } from "./keys.js";
 
 const root = document.documentElement;
@@ -9,7 +9,7 @@ function setRail(narrow) {
   try {
     localStorage.setItem("rail", narrow ? "narrow" : "wide");
   } catch {
-    // Not remembered where storage is forbidden.
+    // If storage is forbidden, this is not remembered.
   }
   mark();
 }

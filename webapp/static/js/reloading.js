@@ -1,4 +1,4 @@
-// What the server draws anew: one request at a time, and once more where somebody asked meanwhile.
+// Loads parts of a page again: one request at a time, and once more if it was requested meanwhile.
 import { attention } from "./attention.js";
 
 /** A function that fetches the page at `url` and hands it to `show`. */
@@ -21,7 +21,7 @@ export function reloading(url, show, headers = {}) {
   };
 }
 
-/** Puts the element with this id in the place of the one that stands here. */
+/** Replaces the element with this id by that of `page`. */
 export function replace(id, page) {
   const fresh = page.getElementById(id);
   if (fresh) document.getElementById(id).replaceWith(fresh);

@@ -4,7 +4,7 @@ import { draw } from "./reportcharts.js";
 
 const charts = draw(document);
 
-/** Paper is light, and narrower than most windows: charts are drawn for it before the browser lays the page out. */
+/** Paper is light, and narrower than most windows, so charts are drawn for it before the browser lays out the page. */
 const look = document.documentElement;
 let theme = null;
 addEventListener("beforeprint", () => {

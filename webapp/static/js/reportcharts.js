@@ -1,19 +1,20 @@
-// Charts in a report: drawn from the answers that the page Compare uses, or from those of a share link, and again while a run of them is under way.
+// Charts in a report. They are drawn from the answers that the page Compare uses, or from those of a share link, and again while one of
+// their runs is under way.
 import { Board, Chart } from "./chart.js";
 import { gridded, groups, line } from "./familylines.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 
 const AGAIN = 10_000; // milliseconds, while a run is under way
-const EACH = 600; // milliseconds more between two updates for every request of the page: a share link answers 240 a minute
+const EACH = 600; // more milliseconds between two updates for every request of the page, because a share link answers 240 a minute
 const OVER = new Set(["finished", "stopped", "failed"]);
 let made = 0;
 
-/** Of all charts of the page, each time they are brought up to date. */
+/** The number of requests for one update of all charts of the page. */
 const requests = () => document.querySelectorAll("[data-report-chart], [data-report-chart] .chart").length;
 
 class ReportCharts {
-  /** `place`: an element with `data-report-chart`, JSON of what the block asks for. */
+  /** `place`: an element with `data-report-chart`, the JSON of the block. */
   constructor(place) {
     this.place = place;
     this.asked = JSON.parse(place.dataset.reportChart);
@@ -65,7 +66,7 @@ class ReportCharts {
     this.board.touch(held.chart);
   }
 
-  /** How many of its runs are not over. */
+  /** The number of its runs that are not over. */
   underWay() {
     return this.data ? this.data.runs.filter((run) => !OVER.has(run.state)).length : 0;
   }
@@ -86,7 +87,7 @@ class ReportCharts {
     }
   }
 
-  /** Nothing is asked for a page that nobody looks at, or for a block that is no longer there. */
+  /** Updates again later, but not for a page at which nobody looks, or for a block that is gone. */
   again() {
     if (!this.place.isConnected) return;
     if (!document.hidden) return this.load();

@@ -1,4 +1,4 @@
-// The editor of a report: a preview that follows the text, blocks put in by a button, lines at fault found by a click.
+// The editor of a report: a preview that follows the text, buttons that insert blocks, and links to wrong lines.
 import { renderMath } from "./math.js";
 import { register } from "./keys.js";
 import { draw } from "./reportcharts.js";
@@ -12,7 +12,7 @@ let sending = false;
 
 const written = () => fields.some((field) => field.value !== saved.get(field)) || "unsaved" in form.dataset;
 
-/** A block that has not changed keeps its chart, so that typing elsewhere loads nothing anew. */
+/** A block that has not changed keeps its chart, so that typing elsewhere does not load it again. */
 function keep(before) {
   for (const place of preview.querySelectorAll("[data-report-chart]")) {
     const old = before.find((each) => each.dataset.reportChart === place.dataset.reportChart);
@@ -34,7 +34,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   renderMath(preview);
 });
 
-/** Chooses a line of the text and brings it into sight. */
+/** Selects a line of the text, and scrolls to it. */
 function show(number) {
   const lines = text.value.split("\n");
   const start = lines.slice(0, number - 1).reduce((sum, each) => sum + each.length + 1, 0);
@@ -50,7 +50,7 @@ document.addEventListener("click", (event) => {
   if (block) insert(block.dataset.block);
 });
 
-/** As if it had been typed: the browser's own undo takes it back. */
+/** Inserts a block as if it had been typed, so that the browser's undo removes it. */
 function insert(block) {
   const before = text.value.slice(0, text.selectionEnd);
   const gap = before === "" || before.endsWith("\n\n") ? "" : before.endsWith("\n") ? "\n" : "\n\n";

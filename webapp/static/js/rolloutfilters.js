@@ -1,20 +1,20 @@
-// What rollouts are filtered and sorted by. The fields of `state` are the parameters of the address, and most of them are
-// those of the API as well.
+// The filters and the order of rollouts. The fields of `state` are the parameters of the address, and most of them are parameters of the
+// API as well.
 const by = (id) => document.getElementById(id);
 const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
-const WRONG = { part: "right", high: "0" }; // of pairs: the model prefers the other answer
+const WRONG = { part: "right", high: "0" }; // for pairs: the model prefers the other answer
 const viewer = by("rollouts").dataset.viewer;
 const DEFAULTS = { phase: "train", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
 const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure"];
 /** Whether the samples are responses to prompts, several in a group. */
 export const sampled = ["rollout", "judgement"].includes(viewer);
-if (!sampled) DEFAULTS.phase = "eval"; // that is where pairs and texts are shown
+if (!sampled) DEFAULTS.phase = "eval"; // pairs and texts are shown in this phase
 if (viewer === "text") DEFAULTS.tint = "loss";
 export const state = { ...DEFAULTS, step: null, all: false, group: null };
 
 const pair = () => Boolean(state.first && state.second && state.first !== state.second);
 
-/** Whether anything but step and phase narrows what is shown. */
+/** Whether a filter other than step and phase is set. */
 export const filtered = () => Boolean(state.criterion || state.verdict || state.excluded || state.wrong || state.part || pair());
 export const sortedByServer = () => SERVER_SORTS.has(state.sort) || state.sort.includes(":");
 
@@ -41,7 +41,7 @@ export function writeAddress() {
   history.replaceState(null, "", `?${query}`);
 }
 
-/** Of the API, but for step and cursor. */
+/** The parameters of the API, without step and cursor. */
 export function parameters() {
   const sort = serverSort();
   const query = new URLSearchParams({ phase: state.phase, sort: sort.order });
@@ -61,7 +61,8 @@ export function parameters() {
   return query;
 }
 
-/** The server sorts all that fits; without what it would sort by, rollouts come in their order. `confidence:part` is
+/** The order for the server, which sorts all matching rollouts. If the part to sort by is not chosen, they stay in their own order.
+`confidence:part` is
  * ascending by the number `confidence`, which every sample of the viewer has. */
 function serverSort() {
   const [by_, order] = state.sort.split(":");
@@ -72,7 +73,7 @@ function serverSort() {
   return { order: state.all ? "newest" : "place" };
 }
 
-/** What can be chosen, of what this step holds. */
+/** Offers the criteria and parts of this step as choices. */
 export function offer({ criteria, parts }) {
   const texts = criteria.map((each) => new Option(`${each.text}  (${each.met} of ${each.met + each.unmet + each.missing} met)`, each.text));
   fill(by("criterion"), "Any criterion", texts, state.criterion);
@@ -89,7 +90,7 @@ function fill(select, none, options, chosen) {
   select.value = chosen;
 }
 
-/** The controls as the state says. */
+/** Sets the controls by the state. */
 export function show() {
   for (const id of [...CONTROLS, "sort", "tint"]) if (document.activeElement !== by(id) || by(id).tagName === "SELECT") by(id).value = state[id];
   by("lacking").checked = Boolean(state.lacking);
@@ -102,7 +103,7 @@ export function show() {
   if (state.part || pair()) by("part-filters").open = true;
 }
 
-/** `change(changes)` is called with what a person has chosen. */
+/** `change(changes)` is called with the choices of a person. */
 export function listen(change) {
   for (const id of CONTROLS) {
     by(id).addEventListener("change", (event) => {

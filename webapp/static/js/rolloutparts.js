@@ -1,4 +1,4 @@
-// What made the reward of a response: every part with its value, its weight and why, what judges said, and what it cost.
+// The parts of a response's reward: each with its value, its weight and the reason, the judges' answers, and the cost.
 import { block, line } from "./annotate/text.js";
 import { icon } from "./icons.js";
 import { flaws, isMatching, isTagged, isVerdict, matching, verdict } from "./judgements.js";
@@ -11,7 +11,7 @@ const SOURCES = { verifier: ["calculator", "a program"], judge: ["gavel", "the j
 /** Words that may be long, in any script, with formulas and code. */
 export const words = (text, css = "") => block(make("div", `part-words clamp lines-8 ${css}`), text);
 
-/** "reward = 0.5 × verifier + form", or the expression; shadows are named behind it. */
+/** "reward = 0.5 × verifier + form", or the expression; shadows are named after it. */
 export function formula({ parts, expression }) {
   const counted = parts.filter((part) => !part.shadow && there(part.weight));
   if (!counted.length) return "";
@@ -37,7 +37,7 @@ export function criterion({ text, points, kind, verdict }, chosen) {
   return item;
 }
 
-/** Rows of the parts, or null where the response has none. `facets` say which weight each has. */
+/** Rows of the parts, or null if the response has none. `facets` have the weights. */
 export function parts(row, facets) {
   if (!row.parts?.length) return null;
   const weights = new Map((facets?.parts ?? []).map((part) => [part.name, part]));
@@ -64,11 +64,11 @@ function partRow(part, declared, expression, texts) {
   return item;
 }
 
-// Whoever measures by programs or a service of their own may show anything, under any name
+// A program or service of a user may show anything, under any name
 const OWN = new Set(["http", "python"]);
 const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rubric_verdict", [isVerdict, verdict]], ["rationale", [isMatching, matching]], ["flaws", [isTagged, flaws]], ["rubric_recall", [holdsRubrics, rubrics]]]);
 
-/** What judgements of pairs say, and two rubrics, are there to be read; anything else is folded, as is what has not their form. */
+/** Judgements of pairs and two rubrics are open. Everything else is folded, also if it does not have their form. */
 function seen(kind, shown, texts) {
   const [fits, draw] = DRAWN.get(kind) ?? [];
   if (fits?.(shown)) return [draw(shown)];
@@ -83,7 +83,7 @@ function folded(title, ...children) {
   return fold;
 }
 
-/** `shown` of a part that judges measure: verdicts, ratings and answers of judges in words, anything else as it is. */
+/** `shown` of a part that judges measure: verdicts, ratings and answers of judges in words, other values unchanged. */
 function* said(shown, texts) {
   if (typeof shown !== "object" || Array.isArray(shown)) return yield* asItIs(shown);
   const { verdicts, ratings, answers, ...rest } = shown;
@@ -113,7 +113,7 @@ function* asItIs(value) {
   yield typeof value === "string" ? words(value) : make("pre", "code wrap", JSON.stringify(value, null, 2));
 }
 
-/** "3 calls to judges · 812 tokens · cost 0.0012"; a cost that no endpoint has told is said to be unknown. */
+/** "3 calls to judges · 812 tokens · cost 0.0012"; if no endpoint has reported a cost, it says "cost not known". */
 export function calls(found) {
   const n = found.reduce((sum, part) => sum + (part.calls ?? 0), 0);
   if (!n) return "";

@@ -1,5 +1,5 @@
-// The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps announce
-// themselves; what is being read stays where it is. Step, phase, filters, order and tint live in the address.
+// The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps are announced, and the shown
+// rollouts stay. Step, phase, filters, order and tint are in the address.
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, score } from "./format.js";
@@ -33,7 +33,7 @@ async function facets() {
   by("formula").hidden = !formula(told);
 }
 
-/** The nearest step that has rollouts; the newest where none was asked for. */
+/** The nearest step with rollouts; the newest one if no step was requested. */
 function settle() {
   const other = state.phase === "train" ? "eval" : "train";
   if (!phaseNamed && !steps[state.phase].length && steps[other].length) state.phase = other;
@@ -99,10 +99,10 @@ function legend() {
 
 const missingLast = (value, down) => (value === null || value === undefined ? Infinity : down ? -value : value);
 
-/** What tells the groups on the page apart. */
+/** The key that distinguishes the groups on the page. */
 const keyOf = (row) => (state.all ? `${row.step}-${row.group}` : String(row.group));
 
-/** Groups in the chosen order; inside a group the responses follow the same rule. */
+/** Groups in the chosen order. The responses of a group are in the same order. */
 function grouped() {
   const groups = new Map();
   for (const row of rows) {
@@ -194,7 +194,7 @@ function responseCard(row) {
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
   part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));
-  else part("criteria").remove(); // its line would separate nothing
+  else part("criteria").remove(); // because its line would separate nothing
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
   if (listed) part("parts").replaceWith(listed);
@@ -205,19 +205,19 @@ function responseCard(row) {
   return card;
 }
 
-/** "23 tokens", and how many of them the environment wrote. */
+/** "23 tokens", and the number of those that the environment wrote. */
 function length(row) {
   const others = (row.turns ?? []).filter(({ author }) => author === "env").reduce((sum, { tokens }) => sum + tokens, 0);
   return row.tokens?.length ? `${row.tokens.length} tokens${others ? `, ${others} of them the environment's` : ""}` : "";
 }
 
-/** Which weights sampled it: "weights of step 3", or, where they were replaced half way, "… 3, from token 41 on 4". */
+/** The weights that sampled it: "weights of step 3", or, if they were replaced half way, "… 3, from token 41 on 4". */
 function sampledBy(stretches) {
   const [first, ...rest] = stretches.filter(({ version }, i) => version !== stretches[i - 1]?.version);
   return first ? [`weights of step ${first.version}`, ...rest.map(({ version, start }) => `from token ${start + 1} on ${version}`)].join(", ") : "";
 }
 
-/** "12 new": what arrives is announced, never pushed under the pointer. */
+/** "12 new": new steps are announced and not inserted, so that nothing moves under the pointer. */
 function news() {
   const button = by("rollout-news");
   const mine = [...unseen].filter((place) => place.startsWith(state.phase));
@@ -271,7 +271,7 @@ register(".", "Next step", () => walk(1));
 register(",", "Previous step", () => walk(-1));
 
 onMessage("rollouts", ({ step, phase }) => {
-  if (state.step === null && !rows.length) return load(); // nothing is being read yet
+  if (state.step === null && !rows.length) return load(); // nothing is shown yet
   if (phase === state.phase && step === state.step && !state.all) return load(); // the rest of the step on the page
   if (!steps[phase]?.includes(step)) {
     steps[phase]?.push(step);
@@ -282,7 +282,7 @@ onMessage("rollouts", ({ step, phase }) => {
   }
 });
 onBack(async () => {
-  if (!steps[state.phase].length) return load(); // the first load is still on its way: nothing on the page is old yet
+  if (!steps[state.phase].length) return load(); // the first load is still under way, so nothing on the page is old
   const before = new Set(steps[state.phase]);
   await facets();
   for (const step of steps[state.phase]) if (!before.has(step)) unseen.add(`${state.phase} ${step}`);

@@ -1,4 +1,4 @@
-// A written rubric beside the one that people wrote: each criterion says whether the other rubric has it too.
+// A written rubric beside that of people. Each criterion says whether the other rubric has it, too.
 import { line } from "./annotate/text.js";
 import { make } from "./format.js";
 import { icon } from "./icons.js";
@@ -8,11 +8,11 @@ const isCriterion = (found) => typeof found?.text === "string" && (found.points 
 /** Whether `shown` of a part of kind `rubric_recall` holds two rubrics. */
 export const holdsRubrics = ({ written, human, matches }) => [written, human].every((side) => Array.isArray(side) && side.every(isCriterion)) && (matches === null || (Array.isArray(matches) && matches.every(Array.isArray)));
 
-/** `written` and `human` are criteria, `matches` pairs of their places, many to many; null where nobody could match them. */
+/** `written` and `human` are criteria, `matches` pairs of their places, many to many; null if they could not be matched. */
 export function rubrics({ written, human, matches }) {
   const both = make("div", "rubrics");
   const alike = (side) => matches && new Set(matches.map((pair) => pair[side]));
-  both.append(column("Written rubric", written, human.length ? alike(0) : null, "people have it too", "people have not"));
+  both.append(column("Written rubric", written, human.length ? alike(0) : null, "people have it too", "people do not have it"));
   if (human.length) both.append(column("Rubric of people", human, alike(1), "written too", "not written"));
   return both;
 }

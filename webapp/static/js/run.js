@@ -1,5 +1,5 @@
-// The frame of a run's page, the same on every tab: state, progress, headline numbers, menus. Other modules listen to
-// the messages of the one websocket through `onMessage` and `onBack`.
+// The frame of a run's page, which is the same on every tab: state, progress, headline numbers, menus. Other modules listen to the
+// messages of its websocket through `onMessage` and `onBack`.
 import { reload } from "./attention.js";
 import { connect } from "./socket.js";
 import { badge, result } from "./badge.js";
@@ -14,7 +14,7 @@ const root = document.getElementById("run");
 export const api = root.dataset.api;
 export const runId = Number(root.dataset.run);
 export let run = JSON.parse(document.getElementById("run-data").textContent);
-/** What the recipe declares about its metrics. */
+/** The recipe's declarations of its metrics. */
 export const declared = JSON.parse(document.getElementById("metrics-data").textContent);
 
 const listeners = new Map();
@@ -99,9 +99,9 @@ function tick() {
 }
 
 function hear(message) {
-  if (message.type === "resync") return catchUp(); // the server dropped what this page was too slow to hear
+  if (message.type === "resync") return catchUp(); // the server dropped messages because this page was too slow
   if (message.type === "now") {
-    // sent at each connection: whatever happened since the page was drawn, or while it was not connected, was not heard
+    // sent at each connection, because messages from before it were not heard
     const behind = message.last_seq !== run.last_seq;
     hear({ ...message, type: "run" });
     if (behind) for (const back of backs) back();
@@ -110,7 +110,7 @@ function hear(message) {
   if (message.type === "run") {
     const failed = message.state === "failed" && run.state !== "failed";
     run = { ...run, ...message };
-    if (failed) return reload(); // the server draws the reason and the last log lines
+    if (failed) return reload(); // so that the server draws the reason and the last log lines
     show();
   } else if (message.type === "metrics") {
     for (const [key, value] of Object.entries(message.values ?? {})) run.summary[key] = value;
@@ -137,7 +137,7 @@ document.addEventListener("click", async (event) => {
     toast((await copy(pretty)) ? "Copied" : "The browser did not allow copying.", { tone: "good" });
   }
 });
-// A second click while the first is on its way must not send a second request.
+// A second click while the first request is under way must not send another one.
 document.querySelectorAll("form[data-once]").forEach((form) => form.addEventListener("submit", () => (form.querySelector("button").disabled = true)));
 document.querySelectorAll("[data-only-changed]").forEach((box) => {
   const sift = () => document.querySelector(".config-table").toggleAttribute("data-hide-same", box.checked);

@@ -1,8 +1,8 @@
-// The chain of a run: a dialog opens for the step whose button was pressed, and the server draws the chain anew as it goes on.
+// The chain of a run: a dialog opens for the step whose button was pressed, and the server draws the chain again as it continues.
 import { reloading, replace } from "./reloading.js";
 import { onBack, onMessage } from "./run.js";
 
-const EVERY_MS = 10_000; // other runs of the chain are not heard here
+const EVERY_MS = 10_000; // messages about other runs of the chain do not come here
 const reload = reloading(location.href, (page) => isFree() && replace("chain", page));
 
 document.addEventListener("click", (event) => {
@@ -10,7 +10,7 @@ document.addEventListener("click", (event) => {
   if (step) document.querySelectorAll("[data-behind]").forEach((input) => (input.value = step.dataset.step));
 });
 
-/** Nothing moves under a key or an open dialog. */
+/** Whether the chain may be replaced: not while a key or an open dialog is used in it. */
 function isFree() {
   return !document.querySelector("dialog[open]") && !document.getElementById("chain").contains(document.activeElement);
 }

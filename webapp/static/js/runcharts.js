@@ -1,5 +1,5 @@
-// The Charts tab: history at once from the API, then the websocket. A page left open for hours holds at most LIMIT
-// points per metric (series.js), draws at most once per frame, and only what is on the screen.
+// The Charts tab: first the history from the API, then the messages of the websocket. A page that is open for hours has at most LIMIT
+// points for each metric (series.js), draws at most once per frame, and draws only what is on the screen.
 import { layout as laidOut, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
@@ -23,7 +23,7 @@ const planned = JSON.parse(document.getElementById("phases-data").textContent);
 const phases = new Phases(document.getElementById("phases"), planned, () => marks.map((key) => store.get(key)), isOver);
 const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => later.ask() });
 const charts = new Map(); // chart id -> Chart
-const byKey = new Map(); // metric key -> charts that draw it
+const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
 const histograms = new Map(); // title -> Histograms
 const looked = (key) => marks.includes(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
@@ -52,13 +52,13 @@ function add(group, spec) {
     if (existing) byKey.get(key).add(existing);
   }
   if (existing) {
-    Object.assign(existing, { keys: spec.keys, bands: spec.bands, counts: spec.counts }); // a component that came later joins the chart that is there
+    Object.assign(existing, { keys: spec.keys, bands: spec.bands, counts: spec.counts }); // a component that came later
     named(existing, spec.keys);
     return;
   }
   const chart = new Chart(board, {
     ...spec,
-    wait: spec.keys.some((key) => later.keys.has(key)) ? "Loading" : isOver() ? "The run is over and left no value here." : undefined,
+    wait: spec.keys.some((key) => later.keys.has(key)) ? "Loading" : isOver() ? "The run is over and has no value here." : undefined,
     file: `run-${runId}-${spec.id}`,
     lines: () => drawn(every(chart)),
     below: (place) => annotate(place, every(chart), spec.percent),
@@ -72,12 +72,12 @@ function add(group, spec) {
   board.add(chart);
 }
 
-/** What a chart is found by. */
+/** The words by which a chart is found. */
 function named({ element, title }, keys) {
   element.dataset.words = [title, ...keys].join(" ").toLowerCase();
 }
 
-/** Charts of keys of which no curve came: there may be histograms alone, or values that cannot be drawn. */
+/** Marks the charts of keys without a curve, which have only histograms, or values that cannot be drawn. */
 function empty(keys) {
   for (const chart of new Set(keys.flatMap((key) => [...(byKey.get(key) ?? [])])))
     if (chart.keys?.every((key) => !store.get(key)?.length)) chart.blank.textContent = "No value that can be drawn.";
@@ -159,7 +159,7 @@ document.getElementById("csv-all").addEventListener("click", async () => {
 layout();
 phases.list();
 controls(board);
-// Messages that come while the history loads are kept too: points are keyed by step, so the order does not matter.
+// Messages that come while the history loads are kept too: points are stored by step, so the order does not matter.
 onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);

@@ -1,13 +1,13 @@
-// Which columns the table of runs shows: those of the runs' own facts, then of config and metrics, searched as one types.
+// Chooses the columns of the table of runs: first facts of the runs, then config and metrics. Typing searches them.
 import { make } from "./format.js";
 import { json } from "./http.js";
 import { toast } from "./toast.js";
 
-const MOST = 300; // of a list drawn at a time
+const MOST = 300; // columns that are drawn at a time
 const HEADS = { fact: "Of every run", metric: "Metrics", config: "Config" };
 const MEASURE = /^(max|min|best|last)\((.*?)\)?$/;
 
-/** `button` opens `dialog`; `shown` are the names in their order. */
+/** `button` opens `dialog`; `shown` are the names of the shown columns in their order. */
 export function chooseColumns(button, dialog, shown) {
   if (!button) return;
   const list = dialog.querySelector("[data-columns-list]");
@@ -22,7 +22,7 @@ export function chooseColumns(button, dialog, shown) {
     return line;
   };
 
-  /** Those that are chosen come first; `max(` and the like make the list one of measures. */
+  /** Draws the list. Chosen columns come first; after `max(` and the like, it lists the metrics inside. */
   const draw = () => {
     const typed = search.value.trim().toLowerCase();
     const measure = MEASURE.exec(typed);

@@ -1,18 +1,18 @@
-// The form of a run is drawn and checked by the server; its answers are morphed in. What a person is typing in, and
-// what they have folded open, stays as it is.
+// The server draws and checks the form of a run, and its answers are morphed in. The field in which a person types, and unfolded
+// parts, stay as they are.
 
 const keepOpen = (name, node) => !(name === "open" && node.tagName === "DETAILS");
 Idiomorph.defaults.ignoreActiveValue = true;
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = keepOpen;
 
-// Enter in a field would press the first submit button, which may remove a list item: it checks the field instead.
+// Enter in a field would press the first submit button, which may remove an item of a list. So it checks the field instead.
 document.getElementById("run-form").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !event.target.matches("input:not([type=checkbox])")) return;
   event.preventDefault();
   event.target.dispatchEvent(new Event("change", { bubbles: true }));
 });
 
-// An expression is checked while it is typed, after a short rest.
+// An expression is checked while it is typed, after a short pause.
 let rest;
 document.getElementById("run-form").addEventListener("input", (event) => {
   if (!event.target.matches("[data-live]")) return;
@@ -21,7 +21,7 @@ document.getElementById("run-form").addEventListener("input", (event) => {
   rest = setTimeout(() => field.dispatchEvent(new Event("change", { bubbles: true })), 500);
 });
 
-// What is wrong must be seen, even in what was folded away; who pressed "Launch run" is brought to the first of it.
+// Problems must be visible, even in folded parts. After "Launch run", the page scrolls to the first one.
 let launching = false;
 document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
   launching = detail.requestConfig.triggeringEvent?.submitter?.matches(".launch") ?? false;

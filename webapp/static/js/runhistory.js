@@ -1,4 +1,4 @@
-// The history of a run: when its state or attempt changes, the server draws the newest page of it anew.
+// The history of a run: when its state or attempt changes, its newest page is loaded again.
 import { reloading, replace } from "./reloading.js";
 import { onBack, onMessage, run } from "./run.js";
 

@@ -1,5 +1,5 @@
-// The card of a run's judges: a message says that they were asked, the server says what of it. Only what has changed is
-// replaced, so a budget that is being typed stays. A judge that is asked first gets its row anew, with its budget.
+// The card of a run's judges. A message says that judges were asked, and the card is loaded. Only changed parts are replaced, so that a
+// budget that somebody types stays. A judge that is asked for the first time gets a new row, with its budget.
 import { reloading } from "./reloading.js";
 import { onBack, onMessage } from "./run.js";
 
@@ -14,7 +14,7 @@ function show(page) {
     row.querySelectorAll("[data-live]").forEach((old) => {
       const fresh = found[i].querySelector(`[data-live="${old.dataset.live}"]`);
       if (fresh.innerHTML === old.innerHTML) return;
-      if (old.dataset.live === "problem" && fresh.innerHTML) row.querySelector("details")?.setAttribute("open", ""); // what helps
+      if (old.dataset.live === "problem" && fresh.innerHTML) row.querySelector("details")?.setAttribute("open", ""); // the budget is what helps
       old.replaceWith(fresh);
     }),
   );

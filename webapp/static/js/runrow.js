@@ -1,10 +1,10 @@
-// One run in a list, as a table row or a card: its parts carry data-bind, and change in place.
+// One run in a list, as a table row or a card. Its parts have data-bind, and change in place.
 import { reload } from "./attention.js";
 import { badge, result } from "./badge.js";
 import { connect } from "./socket.js";
 import { duration } from "./times.js";
 
-/** Shows in `row` what the message `run` of /ws/workspace says. A list need not have every part. */
+/** Shows the message `run` of /ws/workspace in `row`. A list need not have every part. */
 export function update(row, run) {
   const bind = (name, change) => {
     const part = row.querySelector(`[data-bind="${name}"]`);
@@ -30,7 +30,7 @@ export function update(row, run) {
   if (pair) bind("result", (part) => part.replaceChildren(...pair));
 }
 
-/** Keeps the times of runs that have not ended moving. */
+/** Updates the times of runs that have not ended. */
 export function tick(list) {
   setInterval(() => {
     for (const cell of list.querySelectorAll('[data-bind="took"][data-end=""]')) {
@@ -39,7 +39,7 @@ export function tick(list) {
   }, 1000);
 }
 
-/** Hears /ws/workspace: rows move in place, new runs are announced in the [data-news] of `list`. */
+/** Listens to /ws/workspace: rows change in place, and new runs are announced in the [data-news] of `list`. */
 export function follow(list) {
   const fresh = new Set();
   const hear = (message) => {

@@ -1,5 +1,5 @@
-// The table of runs: rows change in place, new runs announce themselves, nothing moves under the pointer. What is chosen can be
-// changed at once; stars, keys, columns and saved views. The query's completion is querybox.js.
+// The table of runs: rows change in place, new runs are announced, and nothing moves under the pointer. Chosen runs can be changed
+// together. It also has stars, keys, columns and saved views; querybox.js completes the query.
 import { json } from "./http.js";
 import { register } from "./keys.js";
 import { queryBox } from "./querybox.js";
@@ -9,15 +9,15 @@ import { toast } from "./toast.js";
 
 const API = "/api/v1/runs";
 const list = document.getElementById("run-list");
-const DONE = { archive: "Archived", restore: "Restored", tag: "Tagged", untag: "Took the tag off", group: "Grouped", stop: "Asked to stop:" };
-Object.assign(DONE, { pause: "Asked to pause:", resume: "Resumed" });
+const DONE = { archive: "Archived", restore: "Restored", tag: "Tagged", untag: "Removed the tag from", group: "Grouped" };
+Object.assign(DONE, { stop: "Asked to stop:", pause: "Asked to pause:", resume: "Resumed" });
 const runs = (n) => `${n.toLocaleString("en")} run${n === 1 ? "" : "s"}`;
 const complain = (error) => toast(error.fields?.[0] ? `${error.message} ${error.fields[0].message ?? ""}` : error.message, { tone: "bad", id: error.id });
 
-/** What is chosen: rows of this page, or everything that the query finds. */
+/** The choice: rows of this page, or all runs that the query finds. */
 class Choice {
   constructor() {
-    this.everything = 0; // how many, once all that the query finds are chosen
+    this.everything = 0; // the number of runs, if all that the query finds are chosen
   }
 
   boxes(filter = "") {
@@ -25,14 +25,14 @@ class Choice {
   }
 
   ids() {
-    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)); // a folded row has several
+    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)); // a folded row has several runs
   }
 
   get size() {
     return this.everything || this.ids().length;
   }
 
-  /** As the body of an action has it. */
+  /** The choice in the body of an action. */
   body() {
     return this.everything ? { q: query() } : { runs: this.ids() };
   }
@@ -82,7 +82,7 @@ async function act(action, word = "") {
   const change = await json(`${API}/table/actions`, { body: { action, word, ...choice.body() } });
   const text = `${DONE[action]} ${runs(change.changed)}`;
   if (change.refused.length) toast(change.refused.join(" "), { tone: "warn" });
-  else if (!change.changed) toast("Nothing to change: they are so already.", { tone: "info" });
+  else if (!change.changed) toast("Nothing to change: all are in this state already.", { tone: "info" });
   if (!change.changed) return;
   const undo = change.id === null ? null : { label: "Undo", run: () => takeBack(change.id) };
   remember(text, change.id);
@@ -90,7 +90,7 @@ async function act(action, word = "") {
   location.reload();
 }
 
-// the page is drawn again after a change; what was done, and its undoing, is told there
+// the page is loaded again after a change, and then shows what was done, with an undo
 const NOTE = "runs:done";
 function remember(text, id) {
   sessionStorage.setItem(NOTE, JSON.stringify({ text, id }));
@@ -114,7 +114,7 @@ async function takeBack(id) {
 function askForWord(action) {
   const words = {
     tag: ["Tag the chosen runs", "Tag", "Small letters; 1 to 40 characters.", "Tag"],
-    group: ["Group the chosen runs", "Group", "Empty takes them out of their groups.", "Group"],
+    group: ["Group the chosen runs", "Group", "Leave it empty to take them out of their groups.", "Group"],
   }[action];
   const dialog = document.getElementById("word-dialog");
   const [title, label, help, button] = words;
@@ -143,7 +143,7 @@ function problem(dialog, text) {
   place.textContent = text;
 }
 
-/** Closes the dialog if it went well, else says in it what is wrong. */
+/** Closes the dialog if the action succeeds; otherwise the dialog shows the problem. */
 async function attempt(dialog, action) {
   try {
     await action();

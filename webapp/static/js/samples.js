@@ -1,5 +1,5 @@
-// The viewers of samples besides that of rollouts, by the name that a recipe declares: how a group is drawn, and by what it
-// is sorted and tinted. A group that a viewer does not understand is drawn as rollouts are.
+// The viewers of samples, except that of rollouts, by the name that a recipe declares: how a group is drawn, sorted and tinted. A group
+// that a viewer does not understand is drawn like rollouts.
 import { make, score } from "./format.js";
 import { icon } from "./icons.js";
 import { tinted } from "./tint.js";
@@ -12,7 +12,7 @@ export const VIEWERS = {
   text: { fits: (group) => group.length === 1, draw: text, tint: "loss" },
 };
 
-/** Two answers side by side; the preferred one stands left. */
+/** Two answers side by side; the preferred one is on the left. */
 function pair(group, blank, tint) {
   const [element, part] = blank("pair-template");
   const [chosen, rejected] = [...group].sort((a, b) => a.index - b.index);
@@ -38,7 +38,7 @@ function pair(group, blank, tint) {
   return [element];
 }
 
-/** A conversation: what is learnt is marked, with the loss of each of its tokens. */
+/** A conversation, in which the learnt part is marked, with the loss of each token. */
 function text([row], blank, tint) {
   const [element, part] = blank("text-template");
   const { loss } = row.components ?? {};

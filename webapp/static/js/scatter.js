@@ -1,4 +1,4 @@
-// Two columns of many runs against each other, as SVG: a point is a link to its run, where it has one.
+// Two columns of many runs against each other, as SVG. A point links to its run, if it has a link.
 import { make, number } from "./format.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, AIR] = [720, 320, 56, 36, 12];
@@ -19,7 +19,7 @@ function scale(values, from, to, log) {
   return { at: (value) => from + ((size(value) - low) / span) * (to - from), ends: [Math.min(...values), Math.max(...values)] };
 }
 
-/** `points`: { label, href or null, x, y, colour, hidden }. What has no place is counted in words. */
+/** `points`: { label, href or null, x, y, colour, hidden }. Points without a place are counted in words. */
 export function scatter(place, points, { x, y, logX }) {
   const seen = points.filter((point) => !point.hidden);
   const placed = seen.filter((point) => point.x !== null && point.y !== null && (!logX || point.x > 0));

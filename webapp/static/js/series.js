@@ -1,5 +1,5 @@
-// One metric of one run in memory. Bounded: past LIMIT points the older half of each bucket gives way, but the lowest
-// and the highest of every bucket stay, so that no spike is lost, and a page left open for hours does not grow.
+// One metric of one run in memory. If there are more than LIMIT points, each bucket of neighbours keeps only its lowest and its
+// highest, so that no spike is lost and a page that is open for hours does not grow.
 
 export const LIMIT = 2000;
 
@@ -7,14 +7,14 @@ export class Curve {
   constructor() {
     this.steps = [];
     this.values = [];
-    this.times = []; // seconds since 1970, or null where the server did not say
+    this.times = []; // seconds since 1970, or null if the server did not send it
   }
 
   get length() {
     return this.steps.length;
   }
 
-  /** Sets the value at `step`: a step that comes again (a resend, a resumed run) replaces the old one. */
+  /** Sets the value at `step`. If a step comes again (a resend, a resumed run), it replaces the old one. */
   set(step, value, time = null) {
     const last = this.steps.length - 1;
     if (last < 0 || step > this.steps[last]) {
@@ -36,7 +36,7 @@ export class Curve {
     }
   }
 
-  /** Down to half of LIMIT: of every bucket of neighbours the lowest and the highest; the first and last point stay. */
+  /** Reduces the points to half of LIMIT: the lowest and the highest of every bucket of neighbours, and the first and the last point. */
   thin() {
     const n = this.steps.length;
     const buckets = LIMIT / 4;
@@ -58,7 +58,7 @@ export class Curve {
     this.times = kept.map((i) => this.times[i]);
   }
 
-  /** First, last, lowest and highest, or null. */
+  /** The first, last, lowest and highest value, or null. */
   summary() {
     if (!this.length) return null;
     let low = Infinity;
@@ -90,7 +90,7 @@ export class Store {
     this.listeners.add(listener);
   }
 
-  /** The answer of /curves: replaces nothing that is newer, since points are keyed by step. */
+  /** Adds the answer of /curves. It replaces nothing newer, because points are stored by step. */
   load(curves) {
     for (const [key, curve] of Object.entries(curves)) {
       const target = this.curve(key);
@@ -99,13 +99,13 @@ export class Store {
     this.tell(Object.keys(curves));
   }
 
-  /** Keys whose curves come later. */
+  /** Notes keys whose curves come later. */
   expect(keys) {
     for (const key of keys) this.curve(key);
     this.tell(keys);
   }
 
-  /** One websocket message of one step. */
+  /** Adds the websocket message of one step. */
   apply(step, values, time = Date.now() / 1000) {
     for (const [key, value] of Object.entries(values)) this.curve(key).set(step, value, time);
     this.tell(Object.keys(values));
@@ -146,7 +146,7 @@ export function total(curves) {
   return found;
 }
 
-/** Exponential moving average with the bias of its start taken out; `weight` 0 returns the values as they are. */
+/** The exponential moving average, corrected for the bias of its start. `weight` 0 returns the values unchanged. */
 export function smooth(values, weight) {
   if (!weight) return values;
   let average = 0;
@@ -159,7 +159,7 @@ export function smooth(values, weight) {
   });
 }
 
-/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, null where a curve has no point. */
+/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, null if a curve has no point there. */
 export function align(curves, axis, origin = 0) {
   const at = (curve, i) => (axis === "time" ? (curve.times[i] === null ? null : curve.times[i] - origin) : curve.steps[i]);
   const all = new Set();

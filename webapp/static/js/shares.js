@@ -1,12 +1,12 @@
-// What share of each bin of a histogram another one holds: a reliability diagram where the bins are stated probabilities.
-// Points are shares with 95% Wilson intervals as a band; on the dashed diagonal a share is the middle of its bin.
+// The share of each bin of a histogram that another histogram has. If the bins are stated probabilities, this is a reliability diagram.
+// Points are shares, with 95% Wilson intervals as a band. On the dashed diagonal, a share equals the middle of its bin.
 import { make, number } from "./format.js";
 import { colour, faint } from "./chart.js";
 import uPlot from "../vendor/uplot.js";
 
 const Z2 = 1.96 ** 2;
 
-/** Of every bin that holds anything: its middle, the share, both ends of its interval; null in the others. */
+/** For every bin that is not empty: its middle, the share, and both ends of its interval; null for the others. */
 export function shares(part, whole) {
   return whole.counts.map((n, i) => {
     const middle = (whole.edges[i] + whole.edges[i + 1]) / 2;

@@ -1,4 +1,4 @@
-// Whoever fills in what a filter asks for wants the filter: it is switched on with it, and off when nothing of it is left.
+// A filter is switched on when a person fills in one of its fields, and off when all of them are empty.
 const asks = (field) => (field.type === "checkbox" ? field.checked : field.value.trim() !== "");
 
 for (const row of document.querySelectorAll(".sift tbody tr")) {

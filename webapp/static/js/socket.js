@@ -1,15 +1,15 @@
-// connect("/ws/runs/7", message => …): a websocket that comes back by itself and shows on the page whether it lives.
+// connect("/ws/runs/7", message => …): a websocket that connects again by itself and shows on the page whether it is connected.
 //
 // handler(message)      every JSON message
-// options.resync()      after a lost connection is back: load what was missed, for example from the API
+// options.resync()      after a lost connection is back: loads what was missed, for example from the API
 // options.onState(s)    "connecting", "live", "lost", "refused"
-// options.quiet         the page does not live by it, so it does not show whether it is there
+// options.quiet         the page does not depend on it, so it does not show its state
 // Returns { close(), get state() }. Waits 0.5 s, 1 s, 2 s … at most 20 s, with jitter, and tries at once when the
 // browser says it is online again or the tab is looked at.
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 20_000;
-const REFUSED = new Set([4401, 4403, 4404]); // signed out, not a member, not there: trying again cannot help
+const REFUSED = new Set([4401, 4403, 4404]); // signed out, not a member, not found: trying again would not help
 const sockets = new Set();
 
 function show() {

@@ -1,7 +1,7 @@
-// Tables people compare in. <table class="table" data-table>:
+// Tables in which people compare. <table class="table" data-table>:
 //   <th data-sort="text|number">   its words become a sort button; cells may carry data-value
 //   <tr data-href="…">             Enter or a click opens it; j/k and the arrows move between rows
-//   <tr data-follows>              belongs to the row before it and goes where that goes
+//   <tr data-follows>              belongs to the row before it and moves with that row
 //   [data-table-copy="csv|md"]     a button inside the same .card or .section copies what is shown
 import { copy } from "./copy.js";
 import { csv } from "./csv.js";
@@ -10,7 +10,7 @@ import { toast } from "./toast.js";
 const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 const value = (cell) => cell?.dataset.value ?? cell?.textContent.trim() ?? "";
 
-/** Rows in the order of one column. Missing values stay last, whichever way it is sorted. */
+/** Rows in the order of one column. Missing values stay last in both directions. */
 export function sorted(rows, column, kind, descending) {
   const missing = (text) => text === "" || text === "–" || (kind === "number" && Number.isNaN(Number(text)));
   return [...rows].sort((a, b) => {
@@ -65,7 +65,7 @@ function move(row, step) {
   next.focus();
 }
 
-/** The table as text: `kind` is "csv" or "md". Columns that are hidden or whose head is empty (buttons) are left out. */
+/** The table as text: `kind` is "csv" or "md". Hidden columns, and columns whose head is empty (buttons), are left out. */
 export function asText(table, kind) {
   const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const shown = (cell) => cell.textContent.trim() && getComputedStyle(cell).display !== "none";

@@ -1,10 +1,10 @@
-// The theme switch, and resolved colours for things that draw on a canvas.
+// The theme switch, and resolved colours for drawing on a canvas.
 import { csrfToken } from "./http.js";
 
 const root = document.documentElement;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** The colour a custom property has right now: color("--series-1") -> "oklch(…)". For canvases; CSS needs only var(). */
+/** The present colour of a custom property: color("--series-1") -> "oklch(…)". It is for canvases; CSS needs only var(). */
 export function color(name) {
   const probe = document.createElement("i");
   probe.hidden = true;
@@ -36,7 +36,7 @@ async function choose(theme) {
   announce();
   try {
     localStorage.setItem("theme", theme);
-    // Kept with the account, so that other browsers follow. A failure costs nothing here: this browser remembers.
+    // Stored with the account, for other browsers. A failure does not matter here, because this browser remembers the theme.
     await fetch("/settings/theme", {
       method: "POST",
       body: new URLSearchParams({ theme }),

@@ -1,5 +1,5 @@
-// <time data-ago datetime="…"> reads "3 minutes ago" and keeps moving; the exact moment is its title.
-// Observes the page, so times that arrive later (HTMX, websockets) need no call.
+// <time data-ago datetime="…"> shows "3 minutes ago" and is kept up to date; the exact moment is its title. The page is observed, so
+// times that arrive later (HTMX, websockets) need no call.
 
 const words = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });

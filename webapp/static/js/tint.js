@@ -1,4 +1,4 @@
-// Tokens tinted in steps that stay apart without colour vision: lightness carries the amount, and the legend the words.
+// Tints tokens in steps that can be distinguished without colour vision: lightness shows the amount, and the legend has the words.
 import { exact, make } from "./format.js";
 
 /** kind -> [bin, words], from weak to strong. */
@@ -24,13 +24,13 @@ const WORDS = {
   loss: (value) => (value === null ? "not learnt" : `loss ${exact(value)}, probability ${exact(Math.exp(-value))}`),
 };
 
-/** What stands behind each token; null for one that the environment wrote, and for the loss of one that is masked. */
+/** The value of each token; null for a token of the environment, and for the loss of a masked token. */
 function valuesOf(row, kind) {
   if (kind !== "loss") return row[SOURCES[kind]] ?? [];
   return (row.logprobs ?? []).map((value, i) => (row.mask?.[i] === 0 ? null : -value));
 }
 
-/** The response as spans, or as plain text where the run did not send what `kind` shows. */
+/** The response as spans, or as plain text if the run did not send the values of `kind`. */
 export function tinted(row, kind) {
   const values = valuesOf(row, kind);
   const fragment = document.createDocumentFragment();
@@ -50,7 +50,7 @@ export function tinted(row, kind) {
   return fragment;
 }
 
-/** Where the i-th token goes, and whether the environment wrote it: turns are set apart as `spoken` does. */
+/** Where the i-th token goes, and whether the environment wrote it: turns are separated as in `spoken`. */
 function turns(row, fragment) {
   const ends = [];
   for (const { author, tokens } of row.turns ?? []) {
@@ -69,7 +69,7 @@ const turn = (author) => {
   return make("span", `said${env ? " is-env" : ""}`, make("span", "said-author", env ? "Environment" : "Policy"), make("span"));
 };
 
-/** A response in several turns: who said what. */
+/** A response in several turns, with the author of each. */
 export function spoken(list) {
   const fragment = document.createDocumentFragment();
   for (const { author, text } of list) {

@@ -11,12 +11,12 @@ const shapes = {
 const STAY = 6000;
 const STAY_TO_ACT = 10000;
 
-/** Show `text`. `tone`: good, warn, bad, info. `id`: what to quote when asking for help. `action`: { label, run }. */
+/** Shows `text`. `tone`: good, warn, bad, info. `id`: the number to quote in a question for help. `action`: { label, run }. */
 export function toast(text, { tone = "info", id = "", action = null } = {}) {
   const list = document.getElementById("toasts");
   if (!list) return;
   const same = [...list.children].find((item) => item.dataset.text === text);
-  same?.remove(); // a repeated failure is one toast, not a pile
+  same?.remove(); // a repeated failure is only one toast
   const item = document.createElement("li");
   item.className = "toast";
   item.dataset.tone = tone;

@@ -1,5 +1,5 @@
-// Two metrics of evaluations against each other: a point for each evaluation, joined in their order. The arrow keys walk along
-// it, and the same points stand in a table.
+// Two metrics of evaluations against each other: a point for each evaluation, joined in their order. The arrow keys move along the points,
+// which are also in a table.
 import { Chart, comfortable } from "./chart.js";
 import { csv } from "./csv.js";
 import { download, exact, make, number } from "./format.js";
@@ -8,7 +8,7 @@ const HEIGHT = 184;
 const MARGIN = { left: 52, right: 20, top: 12, bottom: 36 };
 const TICKS = 4;
 
-/** [{step, x, y, xs, ys}] of the steps that have both values; `xs` and `ys` are [lower, upper end], or null. */
+/** [{step, x, y, xs, ys}] for the steps with both values; `xs` and `ys` are [lower, upper end], or null. */
 export function pointsOf(x, y, ends = { x: [], y: [] }) {
   if (!x?.length || !y?.length) return [];
   const at = (curve, step) => curve?.values[curve.steps.indexOf(step)];
@@ -56,7 +56,7 @@ export class Trace extends Chart {
     this.paint();
     this.tabulate();
     const last = all.at(-1);
-    const words = `${this.title}. ${all.length} evaluations; the newest, at step ${last.step}: ${this.words(last)}. Arrow keys walk along them.`;
+    const words = `${this.title}. ${all.length} evaluations; the newest, at step ${last.step}: ${this.words(last)}. Arrow keys move along them.`;
     this.body.setAttribute("aria-label", words);
   }
 
@@ -103,7 +103,7 @@ export class Trace extends Chart {
     return circle;
   }
 
-  /** Says which evaluation is under the pointer, or where the arrow keys have come to. */
+  /** Shows the evaluation under the pointer, or the one that the arrow keys have reached. */
   choose(i) {
     this.at = i;
     const point = i === null ? null : this.shown[i];

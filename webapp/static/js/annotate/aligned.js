@@ -1,6 +1,6 @@
-// Which characters of a text as it was written stand where in its formatted view, so that passages can be selected and
+// Maps the characters of a text as it was written to their places in its formatted view, so that passages can be selected and
 // marked in either. Formatting only leaves characters out (stars, hashes, numbers of lists, addresses of links): the words
-// that remain stand in the source in their order, and each is the first one behind the last. A formula is one piece.
+// that remain are in the source in the same order, and each is the first such word after the previous one. A formula is one piece.
 
 const WORD = /\S+/g;
 
@@ -30,7 +30,7 @@ export function align(root, source) {
   return pieces;
 }
 
-/** [from, to] in the source of what `range` holds; null where it holds none of it. */
+/** [from, to] in the source of the text in `range`; null if there is none. */
 export function toSource(pieces, range) {
   const held = pieces.filter((piece) => touches(range, boundsOf(piece)));
   if (!held.length) return null;
@@ -41,7 +41,7 @@ export function toSource(pieces, range) {
   return from < to ? [from, to] : null;
 }
 
-/** The range that shows `from` to `to` of the source; null where none of it is shown. */
+/** The range that shows `from` to `to` of the source; null if none of it is shown. */
 export function toRange(pieces, from, to) {
   const shown = pieces.filter((piece) => piece.at < to && piece.at + piece.length > from);
   if (!shown.length) return null;

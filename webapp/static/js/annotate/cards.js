@@ -1,4 +1,4 @@
-// Responses as cards: a letter, the text in a part of its own that scrolls, and for two of them a line to drag between.
+// Responses as cards: a letter and the text, which scrolls by itself; between two cards there is a line to drag.
 import { icon } from "../icons.js";
 import { el, recall, remember } from "./dom.js";
 import { keyHint } from "./keymap.js";
@@ -14,7 +14,7 @@ export function card({ letter, text }, { title = `Response ${letter}`, extra = n
   return { element: el("article.work-card", { data: { letter } }, head, scroller), panel, scroller, letter };
 }
 
-/** Words; characters where words are not set apart by spaces. */
+/** The number of words, or of characters if the script has no spaces between words. */
 function sizeOf(text) {
   const letters = [...text.trim()];
   const together = text.match(/[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]/g)?.length ?? 0;
@@ -23,7 +23,7 @@ function sizeOf(text) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** A button for a card's head that takes the selected passage; `taken(byKey)`. The selection outlives the press. */
+/** A button for a card's head that takes the selected passage; `taken(byKey)`. The selection stays when it is pressed. */
 export function passageButton(action, words, taken) {
   return el("button.btn.ghost.small.push.work-passage", {
     type: "button",
@@ -32,7 +32,7 @@ export function passageButton(action, words, taken) {
   }, icon("highlighter"), el("span", {}, words), keyHint(action));
 }
 
-/** Two cards side by side. `linked`: they scroll together, each by its own share of the length. */
+/** Two cards side by side. `linked`: they scroll together, in proportion to their lengths. */
 export function pair(responses, { toggleKey, extra = () => null }) {
   const cards = responses.map((response) => card(response, { extra: extra(response.letter) }));
   const element = el("div.work-pair");
@@ -55,7 +55,7 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   for (const one of cards)
     one.scroller.addEventListener("scroll", () => {
       if (!linked || (leader && leader !== one)) return;
-      leader = one; // the other card's own scroll event must not answer back
+      leader = one; // the scroll event of the other card must not move the first one
       clearTimeout(release);
       release = setTimeout(() => (leader = null), 120);
       const share = one.scroller.scrollTop / Math.max(1, one.scroller.scrollHeight - one.scroller.clientHeight);

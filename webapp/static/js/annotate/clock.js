@@ -1,4 +1,4 @@
-// Time spent looking at a task: only while the page is seen and somebody moved, typed or scrolled lately.
+// The time that a person spends on a task. It counts only while the page is visible and somebody has moved, typed or scrolled recently.
 const IDLE_MS = 30_000;
 let active = performance.now();
 let running = null; // one task is on the screen, so one clock runs
@@ -6,7 +6,7 @@ let running = null; // one task is on the screen, so one clock runs
 for (const name of ["pointermove", "pointerdown", "keydown", "wheel", "touchstart", "scroll", "focus"])
   addEventListener(name, () => (active = performance.now()), { passive: true, capture: true });
 
-/** Milliseconds since somebody was here. */
+/** Milliseconds since somebody last did something. */
 export const idle = () => performance.now() - active;
 
 setInterval(() => running?.tick(), 1000);
@@ -26,7 +26,7 @@ export class Clock {
   tick() {
     if (!this.since) return;
     const now = performance.now();
-    const step = Math.min(now - this.since, 2000); // a sleeping computer does not work
+    const step = Math.min(now - this.since, 2000); // the time of a sleeping computer does not count
     this.since = now;
     if (!document.hidden && idle() < IDLE_MS) this.total += step;
   }

@@ -1,4 +1,4 @@
-// The frame's own keys and buttons, and what the page does when it is left, hidden, offline or back.
+// The keys and buttons of the frame, and the reactions of the page when it is left, hidden, offline or back.
 import { offer } from "../palette.js";
 import { isFormatted, setFormatted } from "./text.js";
 
@@ -22,7 +22,7 @@ export function controls({ submit, saveNow, undo, skip, flag, turn, sidebar, pro
   ];
 }
 
-/** Keys and clicks. While `busy()` no key acts: what it would change is on its way out. */
+/** Keys and clicks. While `busy()`, no key acts, because the task that it would change is being sent. */
 export function listen({ keymap, sheet, focusTask, busy }) {
   const open = () => document.querySelector("dialog[open]");
   const work = document.getElementById("work");
@@ -33,7 +33,7 @@ export function listen({ keymap, sheet, focusTask, busy }) {
     const entry = keymap.find(event);
     if (!entry) return;
     event.preventDefault();
-    event.stopPropagation(); // the keys of other pages rest here
+    event.stopPropagation(); // the keys of other pages do nothing here
     if (!busy()) entry.run(event);
   }, true);
 
@@ -45,7 +45,7 @@ export function listen({ keymap, sheet, focusTask, busy }) {
     const button = event.target.closest("button");
     if (!button || button.closest("dialog")) return;
     if (button.dataset.do) keymap.entries().find((entry) => entry.action === button.dataset.do)?.run(event);
-    // after a click the keys go on working; who came by Tab keeps the place
+    // after a click the keys must continue to work; a person who came by Tab keeps the focus
     if (event.detail > 0 && document.activeElement === button && !open()) focusTask();
   }, true);
 
@@ -59,8 +59,8 @@ export function listen({ keymap, sheet, focusTask, busy }) {
   }
 }
 
-/** `drafts` is a Map; `unsent()` whether a submission lives only in this page; `back()` when the network is there again,
- *  `returned()` when the person is. */
+/** `drafts` is a Map; `unsent()` says whether a submission is only in this page; `back()` is called when the network is back,
+ *  `returned()` when the person is back. */
 export function watch({ drafts, unsent, back, returned }) {
   const each = (run) => drafts.forEach(run);
   addEventListener("pagehide", () => each((draft) => draft.leave()));
@@ -74,7 +74,7 @@ export function watch({ drafts, unsent, back, returned }) {
     back();
   });
   addEventListener("beforeunload", (event) => {
-    // neither the server nor this browser has it: the only case in which leaving would lose something
+    // neither the server nor this browser has it: only in this case would leaving lose something
     if (unsent() || [...drafts.values()].some((draft) => draft.dirty && draft.unkept && !draft.closed)) event.preventDefault();
   });
 }

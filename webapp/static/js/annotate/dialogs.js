@@ -1,11 +1,11 @@
-// Small questions: a dialog with a form whose fields come back as an object, or null where the person left it.
+// Small questions: a dialog with a form, whose fields are returned as an object, or null if the person left it.
 import { el } from "./dom.js";
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
 });
 
-/** `send(fields)` may be given: the dialog stays, with the words why, where it fails. */
+/** With `send(fields)`, the dialog stays open with the reason if sending fails. */
 export function ask(dialog, send = null) {
   const form = dialog.querySelector("form");
   const problem = dialog.querySelector("[data-problem]");
@@ -16,7 +16,7 @@ export function ask(dialog, send = null) {
     let sending = false;
     const submit = async (event) => {
       event.preventDefault();
-      if (sending) return; // pressed again: it is on its way
+      if (sending) return; // it was pressed twice and is already being sent
       sending = true;
       const fields = Object.fromEntries(new FormData(form));
       try {
@@ -47,7 +47,7 @@ export function ask(dialog, send = null) {
   });
 }
 
-/** Shows named lines and waits until the person goes on. */
+/** Shows named lines, and waits until the person continues. */
 export function choices(dialog, lines) {
   dialog.querySelector("[data-body]").replaceChildren(
     el("dl.facts", {}, ...lines.flatMap(([name, text]) => [el("dt", {}, name), el("dd", { dir: "auto" }, text)])),

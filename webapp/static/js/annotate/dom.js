@@ -1,4 +1,4 @@
-// Elements in one expression, and what this browser remembers.
+// Makes elements in one expression, and stores values in this browser.
 
 /** el("button.btn.small", { type: "button", onclick, ariaPressed: "true", data: { do: "skip" } }, "Skip"). Text is text. */
 export function el(name, options = {}, ...children) {
@@ -16,10 +16,10 @@ export function el(name, options = {}, ...children) {
   return element;
 }
 
-// What this browser will not store (a private window, no room left) is kept as long as the page lives.
+// If this browser cannot store a value (a private window, no space left), it is kept as long as the page is open.
 const memory = new Map();
 
-/** What was remembered under `name`, or `otherwise`. */
+/** The value that was stored under `name`, or `otherwise`. */
 export function recall(name, otherwise = null) {
   try {
     return JSON.parse(memory.get(name) ?? localStorage.getItem(`work:${name}`)) ?? otherwise;
@@ -28,7 +28,7 @@ export function recall(name, otherwise = null) {
   }
 }
 
-/** Returns whether it outlives the page. */
+/** Stores a value. Returns whether it outlives the page. */
 export function remember(name, value) {
   memory.delete(name);
   try {
@@ -41,18 +41,18 @@ export function remember(name, value) {
   }
 }
 
-/** Remembered [name, value] pairs whose name begins with `prefix`. */
+/** The stored [name, value] pairs whose name begins with `prefix`. */
 export function remembered(prefix) {
   const names = new Set(memory.keys());
   try {
     for (const name of Object.keys(localStorage)) if (name.startsWith("work:")) names.add(name.slice(5));
   } catch {
-    // nothing stored, then
+    // then nothing is stored
   }
   return [...names].filter((name) => name.startsWith(prefix)).map((name) => [name, recall(name)]).filter(([, value]) => value);
 }
 
-/** Whether two JSON values say the same, whatever the order of their keys. */
+/** Whether two JSON values are equal, in any order of their keys. */
 export function same(a, b) {
   return ordered(a) === ordered(b);
 }
@@ -65,5 +65,5 @@ function ordered(value) {
   );
 }
 
-/** Keeps a plain object: JSON in, JSON out. Drafts are copied so that a widget cannot change what is being sent. */
+/** A copy of a plain object by way of JSON. Drafts are copied so that a widget cannot change a draft that is being sent. */
 export const copyOf = (value) => (value === null || value === undefined ? null : JSON.parse(JSON.stringify(value)));

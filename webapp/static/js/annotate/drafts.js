@@ -1,19 +1,20 @@
-// The draft of one task: in this browser at every change, on the server a moment later, and never over somebody else's.
+// The draft of one task. It is saved in this browser at every change and on the server a moment later, and it never overwrites another
+// draft.
 //
-// A copy stays in the browser until the server has confirmed the very same content. Each page writes its own copy, so two
-// tabs cannot overwrite each other; the next page that opens the task finds what was left.
+// A copy stays in the browser until the server has confirmed exactly this content. Each page writes its own copy, so two tabs cannot
+// overwrite each other. The next page that opens the task finds the copies that were left.
 import { json } from "../http.js";
 import { copyOf, remember, remembered, same } from "./dom.js";
 
 const QUIET_MS = 1500;
-const LONGEST_MS = 8000; // somebody who types without a pause is saved all the same
+const LONGEST_MS = 8000; // the draft is saved even if somebody types without a pause
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
 const PAGE = Math.random().toString(36).slice(2, 10);
-const KEEPALIVE_LIMIT = 60_000; // browsers send at most 64 kB after the page is gone
+const KEEPALIVE_LIMIT = 60_000; // browsers send at most 64 kB after a page is closed
 
 const nameFor = (user, id) => `draft:${user}:${id}:`;
 
-/** What earlier pages left of this task and the server does not have: the newest copy, or null. */
+/** The newest copy of this task that an earlier page left and the server does not have, or null. */
 export function leftover(user, assignment) {
   const copies = remembered(nameFor(user, assignment.id)).sort(([, a], [, b]) => b.at - a.at);
   for (const [name, copy] of copies) if (same(copy.content, assignment.draft)) remember(name, null);
@@ -24,7 +25,7 @@ export function forget(user, id) {
   for (const [name] of remembered(nameFor(user, id))) remember(name, null);
 }
 
-/** Keeps content that could not be submitted, for the page that opens the task again. */
+/** Keeps content that could not be submitted, for the next page that opens the task. */
 export function keep(user, id, content, revision, seconds) {
   remember(nameFor(user, id) + PAGE, { content, revision, seconds, at: Date.now() });
 }
@@ -65,7 +66,7 @@ export class Draft {
     this.timer = setTimeout(() => this.flush(), this.failures ? RETRY_MS[Math.min(this.failures, RETRY_MS.length) - 1] : wait);
   }
 
-  /** Saves now what is not saved yet. Resolves to whether the server has everything. */
+  /** Saves now, if something is not saved yet. Resolves to whether the server has everything. */
   async flush() {
     clearTimeout(this.timer);
     if (this.saving) await this.saving;
@@ -110,7 +111,7 @@ export class Draft {
     const current = error.body?.current;
     if (error.code === "conflict" && current) {
       if (same(current.draft, sent)) {
-        this.revision = current.revision; // it was ours: the answer to an earlier save got lost
+        this.revision = current.revision; // it was ours: the answer to an earlier save was lost
         return this.confirmed(sent);
       }
       this.conflict = current;
@@ -124,7 +125,7 @@ export class Draft {
     this.tell(this.stuck, { error });
   }
 
-  /** After a conflict: mine goes over theirs, knowingly. */
+  /** After a conflict, overwrites the other draft because the person chose this one. */
   async keepMine() {
     this.revision = this.conflict.revision;
     this.conflict = null;
@@ -140,32 +141,32 @@ export class Draft {
     return draft;
   }
 
-  /** Whether it waits for the network, or for its author to sign in, and not for another content. */
+  /** Whether the draft waits for the network or for its author to sign in, and not for other content. */
   get waits() {
     return this.failures > 0 || this.stuck === "signed_out";
   }
 
-  /** Now, because the network or the person is back. */
+  /** Tries again now, because the network or the person is back. */
   retry() {
     if (!this.dirty || this.closed) return;
     this.failures = 0;
     this.flush();
   }
 
-  /** The page goes away: one last request that outlives it. The browser's copy stays until its content is confirmed. */
+  /** The page is being closed: sends one last request that outlives it. The browser's copy stays until its content is confirmed. */
   leave() {
     if (!this.dirty || this.conflict || this.closed || this.saving) return;
     const body = this.body(this.content);
     if (JSON.stringify(body).length > KEEPALIVE_LIMIT) return;
     json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body, keepalive: true })
       .then((told) => {
-        this.revision = told.revision; // the page came back from the browser's memory
+        this.revision = told.revision; // the browser showed the page again from its memory
         this.confirmed(body.content);
       })
       .catch(() => {});
   }
 
-  /** No more saves: it is being submitted, skipped or was left. */
+  /** Stops saving, because the task is being submitted or skipped, or was left. */
   close() {
     this.closed = true;
     clearTimeout(this.timer);

@@ -1,9 +1,10 @@
-// The workbench: everything around a task that is the same for every kind. The kind's own part is a module in kinds/, which
-// the frame asks for its widget, its value and its problems:
+// The workbench: the frame around a task, which is the same for every kind. The part of a kind is a module in kinds/, from which the
+// frame gets its widget, its value and its problems:
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
 //   keys: [{ action, key, label, run(widget), when?(settings, view) }]     describe?(content, settings) -> words     after?(root, result)
-//   compare?(mine, theirs) -> words: how a model's answer stands to one's own     ready?() -> a promise: what its keys need is there
+//   compare?(mine, theirs) -> words: how a model's answer differs from the person's     ready?() -> a promise, resolved when its keys can
+// be used
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { Clock, idle } from "./clock.js";
@@ -45,8 +46,8 @@ const quarrels = new Quarrels({
     return current;
   },
 });
-const drafts = new Map(); // assignment id -> Draft, of every task touched on this page
-const submitted = []; // ids, the last one at the end: what Ctrl/Cmd+Z reopens
+const drafts = new Map(); // assignment id -> Draft, for every task that was changed on this page
+const submitted = []; // ids, the last one at the end; Ctrl/Cmd+Z opens it again
 let kind; // the module
 let current = null; // { assignment, draft, widget, touched }
 let busy = false;
@@ -56,7 +57,7 @@ function counts() {
   main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0, outbox.signedOut);
   if (outbox.signedOut) quarrels.signedOut();
-  // what is skipped is not done, and what stands already is not done once more
+  // a skipped task is not done, and a task that was done before does not count twice
   const under = outbox.entries.filter((entry) => entry.kind === "submit" && !entry.again).length;
   sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
 }
@@ -92,7 +93,7 @@ function begin(assignment) {
   return draft;
 }
 
-/** What is on the server counts from here on; the draft that went before saves no more. */
+/** From here on the server's content counts, and the earlier draft is not saved any more. */
 function forgetDraft(id) {
   drafts.get(id)?.close();
   drafts.delete(id);
@@ -129,7 +130,7 @@ function leaveCurrent() {
 }
 
 function explain(assignment, reopened) {
-  if (assignment.sent_back) notes.show("sent_back", { tone: "warn", title: "A reviewer sent this one back", body: assignment.sent_back });
+  if (assignment.sent_back) notes.show("sent_back", { tone: "warn", title: "A reviewer sent this task back", body: assignment.sent_back });
   if (reopened) notes.show("reopened", { title: "Your submission is open again.", body: "Submitting replaces it; the earlier one is kept in the history." });
   const { suggestion } = assignment.view;
   if (suggestion) notes.show("suggestion", { title: "A model's view", body: describe(suggestion), dismiss: true });
@@ -148,11 +149,11 @@ function focusTask() {
   if (matchMedia("(max-width: 52rem)").matches) scrollTo({ top: 0 });
 }
 
-/** The next task, or what there is to say where there is none. */
+/** Shows the next task, or says why there is none. */
 async function advance() {
   const next = tasks.held[0];
   if (next) return show(next);
-  if (outbox.entries.length && !outbox.stalled) await outbox.run(); // its answer brings the next task along
+  if (outbox.entries.length && !outbox.stalled) await outbox.run(); // its answer contains the next task
   if (tasks.held[0]) return show(tasks.held[0]);
   leaveCurrent();
   await claim();
@@ -195,14 +196,14 @@ function remount(content) {
 }
 
 async function renew() {
-  if (document.hidden || idle() > RENEW_MS * 2) return; // whoever went away gives the seat back in time
+  if (document.hidden || idle() > RENEW_MS * 2) return; // if the person went away, the seat is given back in time
   const shown = current?.assignment;
   if (!shown) return;
-  const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
+  const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all tasks of this person
   if (told?.state !== "returned" || current?.assignment !== shown) return;
   const { reason } = await tasks.claim().catch(() => ({}));
   if (stopped(reason)) stop(reason);
-  else quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
+  else quarrels.gone({ message: "Your time for this task ran out, and other people have taken its seats." });
 }
 
 // ---- submitting, skipping, coming back ----
@@ -214,7 +215,7 @@ async function submit(event) {
   const { assignment, draft, widget, touched } = current;
   performance.mark("work:asked", { startTime: event?.timeStamp ?? performance.now() });
   const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
-  if (open) return open.focus(); // a choice is to be made first
+  if (open) return open.focus(); // the person must first make a choice
   if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
   const found = widget.problems();
   if (found.length) return problems.show(found);
@@ -233,7 +234,7 @@ async function submit(event) {
   measure("work:next", "work:asked");
 }
 
-/** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
+/** Between a task that is being sent and the next one, nothing can be entered, because it would belong to neither. */
 function hold(on) {
   busy = on;
   by("work-widget").inert = on;
@@ -241,12 +242,12 @@ function hold(on) {
   else main.removeAttribute("aria-busy");
 }
 
-/** Up to the frame in which the task can be worked on: `python -m benchmarks workbench` reads it. */
+/** Measures the time until the task can be worked on; `python -m benchmarks workbench` reads it. */
 function measure(name, from) {
   requestAnimationFrame(() => setTimeout(() => performance.measure(name, from)));
 }
 
-/** What there is to see before the next task: whether a check was right, how the rubric fares. */
+/** Shows, before the next task, whether a check was right, or the stress test of the rubric. */
 async function reveal(result, content) {
   if (!result) return;
   save.tell("saved");
@@ -256,19 +257,19 @@ async function reveal(result, content) {
   if (result.stress && kind.after) await stay(result);
 }
 
-/** Texts are matched by meaning later, by a job: until then nobody is told that they are wrong. */
+/** A job matches texts by meaning later. Until then, nobody is told that a text is wrong. */
 function expected({ right, expected }, content) {
   const lines = [["You said", describe(content)], ["Expected", describe(expected)]];
-  return right === null ? [...lines, ["Counted", "once both are matched by meaning; other words are as good"]] : lines;
+  return right === null ? [...lines, ["Counted", "once both are matched by meaning; other wordings count as well"]] : lines;
 }
 
-/** The kind draws what came of it. Going on resolves; who opens the submission again is shown it instead. */
+/** The kind draws the result. Resolves when the person continues; a person who opens the submission again sees that instead. */
 function stay(result) {
   return new Promise((resolve) => {
     const root = el("div.work-after");
     hold(false);
     leaveCurrent();
-    notes.clear(); // they were about the task as it was open
+    notes.clear(); // they were about the task before it was submitted
     by("work-foot").hidden = true;
     by("work-widget").replaceChildren(root);
     kind.after(root, result);
@@ -292,17 +293,17 @@ function delivered(entry, result) {
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
 }
 
-/** What a model said of the task before, where people see it afterwards: it stays while they are at the next one. */
+/** A model's answer to the previous task, if people see it afterwards. It stays during the next task. */
 function before(entry, suggestion) {
   notes.drop("after");
   if (!suggestion) return;
   const mine = entry.body.content;
   const theirs = kind.compare?.(mine, suggestion) ?? `A model: ${describe(suggestion)}`;
   const actions = [["Open it again", () => reopen(entry.id)]];
-  notes.show("after", { title: "The task before", body: `You: ${describe(mine)}. ${theirs}.`, actions, dismiss: true });
+  notes.show("after", { title: "The previous task", body: `You: ${describe(mine)}. ${theirs}.`, actions, dismiss: true });
 }
 
-/** The server will not have it as it is: the task comes back with the words why, and nothing of it lost. */
+/** The server refuses it: the task comes back with the reason, and nothing is lost. */
 async function refused(entry, error) {
   drafts.delete(entry.id);
   notes.drop("after");
@@ -326,7 +327,7 @@ async function refused(entry, error) {
   problems.show(fields.map((field) => ({ ...field, element: at(field) })));
 }
 
-/** Nobody can submit what they still have in hand, so none of it is shown; drafts stay where they are. */
+/** The person cannot submit the remaining tasks, so none of them is shown. Drafts stay as they are. */
 function stop(reason) {
   tasks.held = [];
   leaveCurrent();
@@ -373,7 +374,7 @@ async function reopen(id, held = false) {
     return comeBack(asSent(unsent), true);
   }
   try {
-    await outbox.run(); // it may still be on its way
+    await outbox.run(); // it may still be being sent
     const assignment = await json(`/api/v1/assignments/${id}/reopen`, { method: "POST" });
     if (at >= 0) submitted.splice(at, 1);
     comeBack(assignment, false);
@@ -382,7 +383,7 @@ async function reopen(id, held = false) {
   }
 }
 
-/** The task of an entry of the outbox, as it was when it left. */
+/** The task of an entry of the outbox, as it was when it was sent. */
 const asSent = ({ view, body }) => ({ ...view, draft: body.content, draft_revision: body.revision, seconds: body.seconds });
 
 function comeBack(assignment, unsent) {
@@ -396,7 +397,7 @@ function comeBack(assignment, unsent) {
 function turn(by) {
   const other = current && tasks.beside(current.assignment.id, by);
   if (other) show(other);
-  else announce(by > 0 ? "This is the last task in your hands." : "This is the first task in your hands.");
+  else announce(by > 0 ? "This is the last of your tasks." : "This is the first of your tasks.");
 }
 
 // ---- keys, buttons, the page ----
@@ -407,7 +408,7 @@ function saveNow() {
   if (!current.draft.dirty) told("saved");
 }
 
-/** For screen readers: what a key has done. */
+/** Tells screen readers what a key has done. */
 function announce(text) {
   by("work-say").textContent = text;
 }
@@ -424,13 +425,13 @@ watch({
 });
 setInterval(renew, RENEW_MS);
 
-// a key pressed before what it chooses from has come would be lost: the first task is shown with it
+// a key that is pressed before its choices are loaded would be lost, so the first task is shown after they are
 const loading = import(`./kinds/${setup.kind}.js`).then(async (module) => {
-  await module.ready?.().catch(() => {}); // the widget says it where it is missing
+  await module.ready?.().catch(() => {}); // if this fails, the widget says so
   return module;
 });
-if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
+if (outbox.entries.length) await outbox.run(); // left by a page that was closed before they were sent
 const [module] = await Promise.all([loading, tasks.claim().catch(() => null)]);
 kind = { ...module, mount: module.default };
-await advance(); // asks again where that claim failed, and says why
+await advance(); // asks again if that claim failed, and says why
 measure("work:open", { start: 0 });

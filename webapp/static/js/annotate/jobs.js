@@ -1,4 +1,4 @@
-// Moves the progress of a job over the project, and draws the page anew once it is over.
+// Shows the progress of a job over the project, and loads the page again when the job is over.
 import { reload } from "../attention.js";
 import { connect } from "../socket.js";
 

@@ -1,6 +1,6 @@
-// Which key does what. A key is written as KeyboardEvent.key says it ("s", "?", "Backspace"), with "Mod+" for Ctrl or Cmd
-// and "Shift+" where the key itself does not tell ("Shift+ArrowUp"). Bare keys rest while somebody types, in dialogs and
-// on a focused button; AltGr is not Ctrl, and whatever holds Alt belongs to the system.
+// The actions of keys. A key is written like KeyboardEvent.key ("s", "?", "Backspace"), with "Mod+" for Ctrl or Cmd, and with
+// "Shift+" if the key itself does not show it ("Shift+ArrowUp"). Keys without Ctrl or Cmd do nothing while somebody types, in dialogs,
+// and on a focused button. AltGr is not Ctrl, and keys with Alt belong to the system.
 import { typing } from "../keys.js";
 import { el } from "./dom.js";
 
@@ -13,7 +13,7 @@ const SPOKEN = { Mod: isMac ? "Command" : "Control", Space: "Space" };
 const OWN_KEYS = "button, summary, a[href], [role=button], [role=slider], [role=separator], [role=option], select";
 const CONTROL_KEYS = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Space", "Enter", "Home", "End"]);
 
-/** The name of the key pressed, or "" where it is not ours: Alt, AltGr, dead keys, a text being composed. */
+/** The name of the pressed key, or "" if it is not ours: Alt, AltGr, dead keys, a text that is being composed. */
 export function nameOf(event) {
   if (event.altKey || event.getModifierState?.("AltGraph") || event.isComposing) return "";
   let key = event.key === " " ? "Space" : event.key;
@@ -45,7 +45,7 @@ function parts(key) {
 const spoken = (key) => parts(key).map((part) => SPOKEN[part] ?? part).join("+");
 
 export class Keymap {
-  /** `project` and `own`: {action: key}; one's own keys go before the project's, those before the default. */
+  /** `project` and `own`: {action: key}. A person's own keys replace the project's, and these replace the defaults. */
   constructor({ project = {}, own = {} } = {}) {
     Object.assign(this, { project, own, groups: new Map() });
   }
@@ -77,7 +77,7 @@ export class Keymap {
     }
   }
 
-  /** The entry for this key press where it may act now; the task's own keys go before those of the frame. */
+  /** The entry for this key press, if it may act now. The keys of the task come before those of the frame. */
   find(event) {
     const name = nameOf(event);
     if (!name || document.querySelector("dialog[open]")) return null;
@@ -102,5 +102,5 @@ export class Keymap {
   }
 }
 
-/** A <kbd> that shows the key of an action, whatever it is remapped to. Speaks through aria-keyshortcuts, not twice. */
+/** A <kbd> with the current key of an action. Screen readers read aria-keyshortcuts, and not this as well. */
 export const keyHint = (action) => el("kbd", { data: { keyOf: action }, ariaHidden: "true" });

@@ -1,4 +1,4 @@
-// The sheet of keys, at which they can also be changed: for this person, in this project.
+// The sheet of keys, where a person can also change them for this project.
 import { json } from "../http.js";
 import { el } from "./dom.js";
 import { nameOf, shown } from "./keymap.js";
@@ -54,7 +54,7 @@ export class KeySheet {
       const key = nameOf(event);
       event.preventDefault();
       event.stopPropagation();
-      if (!key && event.key !== "Escape") return; // a modifier on its way down, or a key that is not ours
+      if (!key && event.key !== "Escape") return; // a modifier that is being pressed, or a key that is not ours
       this.stop();
       if (event.key === "Escape") return this.redraw(entry);
       this.set(entry, key);
@@ -76,7 +76,7 @@ export class KeySheet {
     this.redraw(entry);
   }
 
-  /** Whoever changes keys without a mouse keeps the place. */
+  /** A person who changes keys without a mouse keeps the focus. */
   redraw(entry) {
     this.draw();
     this.list.querySelector(`[aria-label^="${CSS.escape(entry.label)}"]`)?.focus();

@@ -1,4 +1,4 @@
-// What has to be said about the task at hand, above it: a note per subject, replaced rather than piled up.
+// Notes about the current task, above it. There is one note for each subject, and a new one replaces it.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
 
@@ -30,12 +30,12 @@ export class Notes {
     for (const note of [...this.root.children]) if (subjects.includes(note.dataset.subject)) note.remove();
   }
 
-  /** All but those on the `kept` subjects. */
+  /** Removes all notes except those on the `kept` subjects. */
   clear(...kept) {
     for (const note of [...this.root.children]) if (!kept.includes(note.dataset.subject)) note.remove();
   }
 
-  /** Its words go, its place stays: another one on the subject is on its way, and nothing below moves twice. */
+  /** Clears the words of a note and keeps its place, because the next note on the subject follows and nothing below must move twice. */
   blank(subject) {
     for (const note of this.root.children) if (note.dataset.subject === subject) note.style.visibility = "hidden";
   }

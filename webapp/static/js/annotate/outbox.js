@@ -1,5 +1,5 @@
-// Submissions and skips on their way to the server, in order. They wait in this browser while there is no network, and
-// survive a closed tab: the next page of the project sends them. The server takes an identical repeat for the same one.
+// Sends submissions and skips to the server, in order. They wait in this browser while there is no network, and survive a closed
+// tab: the next page of the project sends them. The server counts an identical repeat only once.
 import { json } from "../http.js";
 import { recall, remember, same } from "./dom.js";
 import { forget, keep } from "./drafts.js";
@@ -7,7 +7,7 @@ import { forget, keep } from "./drafts.js";
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
 
 export class Outbox {
-  /** `done(entry, result)` after each; `failed(entry, error)` where the server will not have it; `changed()` on any change. */
+  /** `done(entry, result)` is called after each, `failed(entry, error)` if the server refuses it, `changed()` on any change. */
   constructor({ user, project, done, failed, changed }) {
     Object.assign(this, { user, done, failed, changed, name: `outbox:${user}:${project}`, failures: 0, waiting: new Map() });
     addEventListener("online", () => this.retry());
@@ -21,7 +21,7 @@ export class Outbox {
     return this.entries.some((entry) => entry.id === id);
   }
 
-  /** Whether the network is away and something waits for it. */
+  /** Whether something waits because there is no network. */
   get stalled() {
     return this.failures > 0 && this.entries.length > 0;
   }
@@ -31,7 +31,7 @@ export class Outbox {
     return this.stalled && this.refusal;
   }
 
-  /** Queues and sends. Resolves to the server's answer, or to null where it has to wait for the network or was refused. */
+  /** Queues and sends an entry. Resolves to the server's answer, or to null if it must wait for the network or was refused. */
   send(entry, draft = null) {
     this.unkept = !remember(this.name, [...this.entries.filter((each) => each.id !== entry.id), { ...entry, at: Date.now() }]);
     if (draft) this.draftOf(entry.id, draft);
@@ -45,7 +45,7 @@ export class Outbox {
     (this.drafts ??= new Map()).set(id, draft);
   }
 
-  /** Takes an entry back that was not sent yet; null when it is gone or under way. */
+  /** Takes back an entry that was not sent yet; null if it is gone or being sent. */
   recallEntry(id) {
     const entry = this.entries.find((each) => each.id === id);
     if (!entry || this.sending === id) return null;
@@ -70,7 +70,7 @@ export class Outbox {
     this.run();
   }
 
-  /** Resolves when nothing is left, or nothing can be sent now. */
+  /** Sends entries. Resolves when nothing is left, or nothing can be sent now. */
   run() {
     this.running ??= this.drain().finally(() => (this.running = null));
     return this.running;
@@ -106,7 +106,7 @@ export class Outbox {
   wait(error) {
     this.failures += 1;
     this.refusal = [401, 403].includes(error.status);
-    for (const id of [...this.waiting.keys()]) this.settle(id, null); // nobody has to wait at the screen
+    for (const id of [...this.waiting.keys()]) this.settle(id, null); // so that nobody has to wait
     this.changed();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.run(), RETRY_MS[Math.min(this.failures, RETRY_MS.length) - 1]);
@@ -114,7 +114,7 @@ export class Outbox {
 
   async post(entry) {
     const draft = this.drafts?.get(entry.id);
-    if (draft?.saving) await draft.saving; // a save under way moves the revision on
+    if (draft?.saving) await draft.saving; // a save that is under way changes the revision
     const body = draft ? { ...entry.body, revision: draft.revision } : entry.body;
     const url = `/api/v1/assignments/${entry.id}/${entry.kind}`;
     try {
@@ -123,7 +123,7 @@ export class Outbox {
       const current = error.body?.current;
       const ours = entry.kind === "submit" && error.code === "conflict" && current && same(current.draft, body.content);
       if (!ours) throw error;
-      return json(url, { body: { ...body, revision: current.revision } }); // our own save, whose answer got lost
+      return json(url, { body: { ...body, revision: current.revision } }); // our own save, whose answer was lost
     }
   }
 }

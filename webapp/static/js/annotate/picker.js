@@ -1,10 +1,10 @@
-// Selecting a passage without a pointer: word by word with the arrows, a sentence with up and down, longer with Shift.
+// Selects a passage without a pointer: left and right move by a word, up and down by a sentence, and Shift makes it longer.
 import { toast } from "../toast.js";
 import { el } from "./dom.js";
 
 const HOW = "Choose a passage: ← → by word, ↑ ↓ by sentence, with Shift longer. Enter takes it, Esc leaves.";
 
-/** [[from, to], ...] of the words or sentences of a text, in any language. */
+/** [[from, to], ...]: the words or sentences of a text, in any language. */
 function units(text, granularity) {
   const parts = [...new Intl.Segmenter(undefined, { granularity }).segment(text)];
   return parts
@@ -12,7 +12,7 @@ function units(text, granularity) {
     .map((part) => [part.index, part.index + part.segment.trimEnd().length]);
 }
 
-/** The unit after or before `head`; the sentence around it counts as the next one in either direction. */
+/** The unit after or before `head`. The sentence around it counts as the next one in both directions. */
 function neighbour(list, [from, to], unit, forward) {
   const other = ([begin, end]) => begin !== from || end !== to;
   if (unit === "word") return forward ? list.find(([begin]) => begin >= to) : list.findLast(([, end]) => end <= from);
@@ -23,7 +23,7 @@ function neighbour(list, [from, to], unit, forward) {
 
 /**
  * Lets the person choose a passage of `panel`, a TextPanel, among what it shows. `say` tells a screen reader what is chosen;
- * `done(span or null)` is called once: Enter or `key` takes the passage, Escape and leaving do not.
+ * `done(span or null)` is called once: Enter or `key` takes the passage; Escape and leaving do not.
  */
 export function pick(panel, { key = "", say, done }) {
   const words = units(panel.text, "word").map((each) => panel.seen(each));
@@ -88,7 +88,7 @@ export function pick(panel, { key = "", say, done }) {
   draw();
 }
 
-/** The first word in view: nobody wants to walk through what they have scrolled past. */
+/** The first visible word, so that nobody has to walk through text above it. */
 function firstSeen(panel, words) {
   const box = panel.element.closest(".work-scroll")?.getBoundingClientRect();
   const visible = words.find(([from, to]) => box && panel.rangeOf(panel.span(from, to)).getBoundingClientRect().top >= box.top);
@@ -96,8 +96,8 @@ function firstSeen(panel, words) {
 }
 
 /**
- * The passage selected in a card (of cards.js), or one chosen by keyboard: `take({ start, end, quote })`. `key` is the key
- * that asked for it, and takes the passage too. `pointer`: it was asked for by hand, so that arrows are no help.
+ * The passage selected in a card (of cards.js), or one chosen by keyboard: `take({ start, end, quote })`. `key` is the key that was
+ * pressed, and also takes the passage. `pointer`: it was asked for with a pointer, so arrows would not help.
  */
 export function passageOf({ panel, scroller }, { key, say, take, pointer = false }) {
   const span = panel.selection();

@@ -1,4 +1,4 @@
-// What stands in the way of submitting: each at its place, and counted beside the button.
+// Problems that prevent submitting: each is shown at its place, and they are counted beside the button.
 import { el } from "./dom.js";
 
 let number = 0;

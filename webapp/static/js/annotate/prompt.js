@@ -1,12 +1,12 @@
-// What was asked, open at the last question; earlier turns stand above it, long ones fold. A reference answer has a card of its
-// own, folded: who judges has read the question before it.
+// The prompt, scrolled to the last question. Earlier turns are above it, and long ones are folded. A reference answer has its own
+// card, which is folded, so that people read the question first.
 import { el, recall, remember } from "./dom.js";
 import { keyHint } from "./keymap.js";
 import { TextPanel } from "./text.js";
 
 const WHO = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" };
 
-/** What the pair is to be judged by, in a study: it stays in sight, however long the prompt is. */
+/** The rubric of a study by which the pair is to be judged. It stays visible beside any prompt. */
 function rubricOf(criteria) {
   const item = ({ text, points }) => el("li", {}, points < 0 ? el("span.chip", { data: { tone: "warn" } }, "to avoid") : null, " ", text);
   return el("div.work-rubric.work-scroll", { tabIndex: 0, role: "region", ariaLabel: "Rubric" }, el("p.label", {}, "Judge by this rubric"), el("ol", {}, ...criteria.map(item)));
@@ -32,11 +32,11 @@ export class PromptPane {
     this.moved = false;
     for (const kind of ["wheel", "pointerdown", "keydown", "touchstart"]) this.body.addEventListener(kind, () => (this.moved = true), { passive: true });
     this.watch = new ResizeObserver(() => this.settle());
-    for (const each of [this.body, ...turns]) this.watch.observe(each); // formulas and fonts come later, and move what is below
+    for (const each of [this.body, ...turns]) this.watch.observe(each); // formulas and fonts load later, and move the text below
     this.settle();
   }
 
-  /** At the question, until somebody scrolls. */
+  /** Stays at the question until somebody scrolls. */
   settle() {
     this.measure();
     if (!this.moved && this.panels.length > 1) this.body.scrollTop = this.asked.offsetTop - this.body.firstElementChild.offsetTop;

@@ -1,15 +1,15 @@
-// When the page and the server do not agree about a draft: what each has, side by side, and a choice that loses neither.
+// If the page and the server have different drafts, shows both side by side, with a choice that loses neither.
 import { toast } from "../toast.js";
 import { el } from "./dom.js";
 import { forget } from "./drafts.js";
 
 export class Quarrels {
-  /** `bench`: what the frame lends: notes, tasks, user, current, describe, remount, reopen, show, hold, advance, forgetDraft. */
+  /** `bench`: parts of the frame: notes, tasks, user, current, describe, remount, reopen, show, hold, advance, forgetDraft. */
   constructor(bench) {
     this.bench = bench;
   }
 
-  /** The save state has changed; `error` and `current` as the draft tells them. */
+  /** The save state has changed; `error` and `current` are those of the draft. */
   told(state, { error = null, current = null } = {}) {
     const { notes } = this.bench;
     if (state === "saved") notes.drop("signed_out", "refused", "conflict");
@@ -26,7 +26,7 @@ export class Quarrels {
     return [line(hereWords, here), line(thereWords, there)];
   }
 
-  /** Another tab saved something else meanwhile. */
+  /** Another tab has saved something else. */
   clash(theirs) {
     const { notes, current, remount } = this.bench;
     const keep = () => {
@@ -41,11 +41,11 @@ export class Quarrels {
       tone: "warn",
       title: "This task was changed in another tab or on another machine.",
       body: this.sides(current.widget.value(), theirs.draft, ["Here", "There"]),
-      actions: [["Keep what is here", keep, true], ["Take what is there", take]],
+      actions: [["Keep this version", keep, true], ["Use the other version", take]],
     });
   }
 
-  /** An earlier page left a copy that never reached the server, which has something else by now. */
+  /** An earlier page left a copy that never reached the server, and the server has something else now. */
   differs(copy) {
     const { notes, current, remount, user } = this.bench;
     const done = () => {
@@ -65,7 +65,7 @@ export class Quarrels {
     });
   }
 
-  /** The seat is not this person's any more, or the task is done already. */
+  /** The person has lost the seat, or the task is done already. */
   gone({ code = "", message = "" }) {
     const { notes, tasks, current, advance } = this.bench;
     const elsewhere = code === "already_submitted";
@@ -82,7 +82,7 @@ export class Quarrels {
     });
   }
 
-  /** Opened again, with what stands here instead of what was submitted. */
+  /** Opens the task again, with the answer shown here instead of the submitted one. */
   async replace() {
     const { bench } = this;
     const { assignment, widget } = bench.current;
@@ -90,11 +90,11 @@ export class Quarrels {
     bench.hold(true);
     await bench.reopen(assignment.id);
     bench.hold(false);
-    if (bench.current.assignment === assignment) return; // it could not be opened; the words why are on the screen
+    if (bench.current.assignment === assignment) return; // it could not be opened; the reason is on the screen
     this.goOnWith(content);
   }
 
-  /** The time ran out: perhaps a seat is still free. */
+  /** The time ran out: asks whether a seat is still free. */
   async again() {
     const { bench } = this;
     const { assignment, widget } = bench.current;
@@ -109,7 +109,7 @@ export class Quarrels {
     const same = bench.tasks.held.find((item) => item.id === assignment.id);
     if (!same) {
       bench.tasks.put(assignment);
-      return toast("Others hold all its seats now. Continue with the next one.", { tone: "warn" });
+      return toast("Other people have all its seats now. Continue with the next task.", { tone: "warn" });
     }
     bench.forgetDraft(assignment.id);
     bench.show(same);
@@ -118,7 +118,7 @@ export class Quarrels {
 
   goOnWith(content) {
     const { notes, remount, current } = this.bench;
-    notes.drop("leftover"); // that is this very content
+    notes.drop("leftover"); // it has the same content
     remount(content);
     current.draft.change(content);
   }
@@ -130,7 +130,7 @@ export class Quarrels {
       body: "Your work is kept in this browser.",
       actions: [
         ["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`), true],
-        ["I am back", () => location.reload()], // with the new session's token; what is kept comes back by itself
+        ["I am back", () => location.reload()], // with the new session's token; the kept work comes back automatically
       ],
     });
   }

@@ -1,5 +1,5 @@
-// An ordered list of atomic reasons, each a line of text with at most one passage of a response. All of it works from the
-// keyboard: Enter makes the next line, Ctrl/Cmd+Shift+arrows move one, Backspace in an empty one takes it away.
+// An ordered list of atomic reasons. Each is a line of text with at most one passage of a response. The list works from the
+// keyboard: Enter makes the next line, Ctrl/Cmd+Shift+arrows move a line, and Backspace in an empty line removes it.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
 import { isMac, keyHint } from "./keymap.js";
@@ -9,7 +9,7 @@ const MAX_LENGTH = 2000;
 const MOD = isMac ? "⌘" : "Ctrl";
 
 export class ReasonList {
-  /** `changed()` at every change; `quote(reason)` gives the words of its passage; `chosen(reason)` when one is looked at. */
+  /** `changed()` at every change; `quote(reason)` gives the words of its passage; `chosen(reason)` when a person goes to one. */
   constructor({ reasons = [], changed, quote, chosen = () => {}, say, title = "Reasons", hint = "" }) {
     Object.assign(this, { changed, quote, chosen, say });
     this.rows = [];
@@ -23,16 +23,16 @@ export class ReasonList {
     this.number();
   }
 
-  /** What was written; lines left empty are no reasons. A passage that waits for its words is kept in the draft. */
+  /** The reasons, without lines that were left empty. A passage whose words are still missing is kept in the draft. */
   value() {
     return this.rows.map(({ reason }) => ({ ...reason, text: reason.text.trim() })).filter((reason) => reason.text || reason.response);
   }
 
-  /** Passages without words, which would be lost. */
+  /** Problems: passages without words, which would be lost. */
   problems() {
     return this.rows
       .filter(({ reason }) => !reason.text.trim() && reason.response)
-      .map(({ element, input }) => ({ path: "reasons", message: "Say in words what this passage shows, or take it away.", element: element && input }));
+      .map(({ element, input }) => ({ path: "reasons", message: "Say in words what this passage shows, or remove it.", element: element && input }));
   }
 
   insert({ text = "", response = null, start = null, end = null, after = null, quiet = false } = {}) {
@@ -116,7 +116,7 @@ export class ReasonList {
     this.changed();
   }
 
-  /** Ties a passage to the reason at hand, or makes a new one for it. */
+  /** Adds a passage to the current reason, or makes a new reason for it. */
   attach(span) {
     if (!this.current) return this.insert(span);
     Object.assign(this.current.reason, { response: span.response, start: span.start, end: span.end });
@@ -145,7 +145,7 @@ export class ReasonList {
     span.replaceChildren(
       el("span.work-span-letter", {}, reason.response),
       el("q.truncate", { dir: "auto", title: words }, words),
-      el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: `Take the passage of ${reason.response} away`, onclick: () => this.detach(row) }, icon("x")),
+      el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: `Remove the passage of ${reason.response}`, onclick: () => this.detach(row) }, icon("x")),
     );
   }
 

@@ -1,4 +1,4 @@
-// What there is to say where there is no task.
+// The texts for a workbench without a task.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
 import { keyHint } from "./keymap.js";
@@ -10,10 +10,10 @@ const ENDS = {
   closed: [() => icon("circle-check"), "This project is closed", "What you submitted stays; what you had begun is kept as a draft. Thank you."],
 };
 
-/** Whether `reason` lets this person submit nothing more; a project at rest still takes what was begun. */
+/** Whether `reason` means that this person cannot submit any more. A paused project still takes tasks that were begun. */
 export const stopped = (reason) => reason === "you_are_paused" || reason === "closed";
 
-/** `reason` as a claim gives it, or the error of a claim that failed. */
+/** `reason` is that of a claim, `error` that of a claim that failed. */
 export function rest({ reason = "", error = null }, { again, undo }) {
   const [shape, title, text] = error
     ? [() => icon("cloud-off"), "No task can be fetched now", error.message]

@@ -1,4 +1,4 @@
-// Consolidation of one task: answers side by side, one decision per row, all of it by keyboard.
+// Consolidation of one task: answers side by side, and a decision for each row. Everything works from the keyboard.
 import { json } from "../http.js";
 import { icon } from "../icons.js";
 import { register } from "../keys.js";
@@ -13,13 +13,13 @@ const base = `/projects/${root.dataset.project}/review`;
 
 let data = JSON.parse(document.getElementById("review-data").textContent);
 let decisions = {};
-let began = {}; // decisions as the task came, before anything was decided here
+let began = {}; // the decisions when the task was loaded, before anything was decided here
 const draft = new ReviewDraft(root.dataset);
 let focus = 0;
-let history = []; // decisions before each change, for z
+let history = []; // the decisions before each change; z goes back
 let editing = null;
 let saving = false;
-const turns = []; // what was asked of the server while a request was under way
+const turns = []; // requests that came while another request was under way
 
 const rows = () => data.rows;
 const decided = (row) => decisions[row.id] ?? null;
@@ -98,7 +98,7 @@ function set(row, decision) {
   drawAll();
 }
 
-// what a key, or a button of the row, does to the row in focus
+// the actions of keys and buttons on the focused row
 function act(action, argument, index = focus) {
   focus = index;
   const row = rows()[focus];
@@ -203,7 +203,7 @@ const groupsOf = () => items().map((row) => row.items.map((each) => [each.answer
 
 // ---- the server ----
 
-/** Now, or after the request that is under way, with what came of it. */
+/** Runs `act` now, or after the request that is under way, with its result. */
 function inTurn(act) {
   turns.push(act);
   while (!saving && turns.length) turns.shift()();
@@ -230,7 +230,7 @@ function refused(error) {
   toast(what ? `${error.message} ${what}` : error.message, { tone: "bad", id: error.id });
 }
 
-// the job that matches by meaning was faster than the reviewer: new rows, and the decisions that still have theirs
+// the job that matches by meaning was faster than the reviewer: there are new rows, and decisions whose rows still exist stay
 async function again() {
   const kept = decisions;
   begin(await json(`/api/v1/tasks/${data.task}/review`));
@@ -255,7 +255,7 @@ function leave() {
 
 function onward(task) {
   draft.forget(data);
-  turns.length = 0; // they were about the task that is left
+  turns.length = 0; // they were about the previous task
   if (task.next) return location.assign(`${base}/${task.next}`);
   location.assign(base);
 }
@@ -283,7 +283,7 @@ function ask(title, label, button) {
   dialog.showModal();
   text.focus();
   return new Promise((done) => {
-    // at once: the next key may come before the browser says that the dialog is closed
+    // at once, because the next key may come before the browser says that the dialog is closed
     dialog.querySelector("form").onsubmit = () => done(text.value.trim() || null);
     dialog.onclose = () => done(null);
   });

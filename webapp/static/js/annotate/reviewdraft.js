@@ -1,4 +1,4 @@
-// Decisions of a review that are not saved yet: they stay in this browser, for this reviewer and for exactly these answers.
+// Decisions of a review that are not saved yet. They stay in this browser, for this reviewer and exactly these answers.
 import { recall, remember, remembered, same } from "./dom.js";
 
 const KEPT_MS = 30 * 24 * 3600 * 1000;
@@ -9,13 +9,13 @@ export class ReviewDraft {
     for (const [name, { at }] of remembered(this.prefix)) if (Date.now() - at > KEPT_MS) remember(name, null);
   }
 
-  /** {row id: decision} of the task, {} where there is none or where its answers have changed since. */
+  /** {row id: decision} of the task; {} if there is none, or if the answers have changed since. */
   of(task) {
     const found = recall(this.prefix + task.task);
     return found && same(found.answers, answers(task)) ? found.decisions : {};
   }
 
-  /** Keeps what differs from the task as it came. Returns whether it will be there after a reload. */
+  /** Keeps the decisions that differ from those of the loaded task. Returns whether they survive a reload. */
   keep(task, decisions, began) {
     const changed = !same(decisions, began);
     return remember(this.prefix + task.task, changed ? { answers: answers(task), decisions, at: Date.now() } : null);

@@ -1,4 +1,4 @@
-// The list of tasks to review: Enter starts, remarks are settled in place.
+// The list of tasks to review. Enter starts; remarks are settled in the list.
 import { json } from "../http.js";
 import { register } from "../keys.js";
 import { toast } from "../toast.js";

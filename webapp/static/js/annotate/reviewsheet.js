@@ -1,4 +1,4 @@
-// How a task under review is drawn: the prompt and responses, and the table of what each person said with the result.
+// Draws a task under review: the prompt and responses, and a table of each person's answer with the result.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
 import { cut, line, TextPanel } from "./text.js";
@@ -14,7 +14,7 @@ export const words = {
 };
 const IMPORTANCE = ["essential", "important", "optional", "pitfall"];
 
-/** The prompt, reference and responses; drawn once. */
+/** Draws the prompt, reference and responses, once. */
 export function drawTask(place, data) {
   const turns = data.prompt.map((turn) => el("div", { class: "turn" }, data.prompt.length > 1 ? el("span", { class: "label" }, turn.role) : null, body(turn.content)));
   const parts = [el("div", { class: "card" }, el("div", { class: "card-body stack gap-2" }, ...turns))];
@@ -28,7 +28,7 @@ export function drawTask(place, data) {
   place.replaceChildren(...parts);
 }
 
-/** As people saw it at the workbench: formatted, or as it was written where they chose that. */
+/** A text as people see it at the workbench: formatted, or as it was written if they chose that. */
 function body(content) {
   return new TextPanel(content).element;
 }
@@ -37,7 +37,7 @@ function text(title, content) {
   return el("details", { class: "fold", open: true }, el("summary", { class: "small" }, title), body(content));
 }
 
-/** The table; drawn again at every decision. */
+/** Draws the table, again at every decision. */
 export function drawSheet(place, view) {
   const { data } = view;
   if (!data.people.length) {
@@ -99,7 +99,7 @@ function given(row, person, place, view, index) {
   return el("button", { type: "button", class: "said item", title: `Take it (${place + 1})`, onclick: () => view.act("take", place, index) }, ...itemParts(mine.item, view.data.responses));
 }
 
-/** Which response a reason is about, by its letter, and the passage it is tied to. */
+/** The letter of the response that a reason is about, and its passage. */
 function about({ response, start, end }, responses) {
   const found = responses.find((each) => each.id === response);
   if (!found) return [`about ${response}`];
@@ -137,7 +137,7 @@ function result(row, index, decision, view, current) {
   return el("div", { class: "stack gap-2" }, ...parts);
 }
 
-/** What a merged item will look like: the server decides it in the same way. */
+/** The preview of a merged item. The server merges in the same way. */
 function stands(row, decision) {
   const first = row.items[0].item;
   if (decision.action === "edit") return { ...first, ...decision.item };

@@ -1,4 +1,4 @@
-// One row of seven steps between A and B, as radio buttons: arrows and screen readers know them, digits press them.
+// One row of seven steps between A and B. They are radio buttons, so arrows and screen readers work; digits press them.
 import { el } from "./dom.js";
 import { keyHint } from "./keymap.js";
 
@@ -10,7 +10,7 @@ export const wordsOf = (strength) => STEPS.find(([value]) => value === strength)
 const SHORT = ["A much", "A better", "A slightly", "Same", "B slightly", "B better", "B much"];
 let group = 0;
 
-/** { element, value, set(strength|null), focus() }; `changed(value)` when the person chooses; `hints`: show the digits. */
+/** { element, value, set(strength|null), focus() }; `changed(value)` is called when the person chooses; `hints`: show the digits. */
 export function scale({ name, value = null, changed, hints = true, legend = true }) {
   const id = `scale-${++group}`;
   const inputs = STEPS.map(([strength, words], index) => {

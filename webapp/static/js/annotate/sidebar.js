@@ -1,4 +1,4 @@
-// Guidelines and progress beside the task: open or not is remembered.
+// Guidelines and progress beside the task. The browser remembers whether they are open.
 import { json } from "../http.js";
 import { renderMath } from "../math.js";
 import { preview } from "./text.js";
@@ -14,7 +14,7 @@ export class Sidebar {
     this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
     this.session = { submitted: 0, seconds: 0 };
     renderMath(this.sections.guidelines);
-    const narrow = matchMedia("(max-width: 52rem)").matches; // there it would cover the task
+    const narrow = matchMedia("(max-width: 52rem)").matches; // on a narrow screen it would cover the task
     for (const name of Object.keys(this.sections)) this.set(name, !narrow && recall(`side-${name}`, false));
   }
 
@@ -31,14 +31,14 @@ export class Sidebar {
     for (const button of document.querySelectorAll(`[data-do="${name}"][aria-expanded]`)) button.setAttribute("aria-expanded", String(open));
   }
 
-  /** Fetches the guidelines where a task was given under newer ones than the page shows. Resolves to whether they changed. */
+  /** Fetches the guidelines if a task has newer ones than the page shows. Resolves to whether they changed. */
   async guidelinesAre(number) {
     if (!number || number <= this.number) return false;
     this.number = number;
     const response = await fetch(`/projects/${this.project}/work/guidelines`, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (!response?.ok) return false;
     const body = this.sections.guidelines.querySelector(".work-panel-body");
-    body.innerHTML = await response.text(); // a fragment of our own server, through its allow-list
+    body.innerHTML = await response.text(); // a fragment of our own server, which has passed its allow-list
     renderMath(body);
     this.sections.guidelines.querySelector("[data-guidelines-number]").textContent = `v${number}`;
     return true;
@@ -51,7 +51,7 @@ export class Sidebar {
     this.draw();
   }
 
-  /** The server counts no further than `counted`. */
+  /** How many tasks are left, in words. The server counts at most `counted`. */
   get leftWords() {
     return this.left === null ? `${this.counted}+` : String(this.left);
   }
@@ -61,7 +61,7 @@ export class Sidebar {
     this.session.seconds += seconds;
   }
 
-  /** The server has the last one: the list is longer now. */
+  /** The server has the last submission, so the list is longer. */
   delivered() {
     if (!this.sections.progress.hidden) this.refresh();
   }
@@ -70,7 +70,7 @@ export class Sidebar {
     try {
       this.mine = (await json(`/api/v1/projects/${this.project}/mine`)).items;
     } catch {
-      this.mine ??= []; // offline: what was seen last stays
+      this.mine ??= []; // offline: the last list stays
     }
     this.draw();
   }
@@ -79,7 +79,8 @@ export class Sidebar {
     if (this.sections.progress.hidden) return;
     const total = this.left === null || !this.known ? null : this.done + this.left;
     const pace = this.session.submitted ? duration(this.session.seconds / this.session.submitted) : "–";
-    const facts = [["Done", String(this.done ?? 0)], ["Left for you", this.known ? this.leftWords : "–"], ["Since you came", String(this.session.submitted)], ["Time per task", pace]];
+    const facts = [["Done", String(this.done ?? 0)], ["Left for you", this.known ? this.leftWords : "–"], ["In this session",
+    String(this.session.submitted)], ["Time per task", pace]];
     const list = (this.mine ?? []).map((item) => this.entry(item));
     const children = [
       total ? el("progress.progress", { max: total, value: this.done, ariaLabel: "Tasks done" }) : null,

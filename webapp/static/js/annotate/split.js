@@ -1,11 +1,11 @@
-// A line between two parts that can be dragged, or moved with the arrows. Its place is remembered in this browser.
+// A line between two parts, which can be dragged or moved with the arrows. This browser remembers its place.
 import { el, recall, remember } from "./dom.js";
 
 const STEP = 2;
 
 /**
  * A separator that sets the CSS variable --NAME on `container`, in percent of its length. `axis` "x": it stands between
- * left and right. Without `start` the parts take the room they need until somebody moves the line; a double click goes back.
+ * left and right. Without `start`, the parts take the space that they need until somebody moves the line. A double click restores this.
  */
 export function splitter(container, { name, label, axis = "x", start = null, least = 25, most = 75 }) {
   let share = start;
@@ -18,7 +18,7 @@ export function splitter(container, { name, label, axis = "x", start = null, lea
     if (value === null) {
       share = null;
       container.style.removeProperty(`--${name}`);
-      bar.ariaValueNow = "50"; // until it is looked at: only a drawn page knows
+      bar.ariaValueNow = "50"; // until it is focused: only a drawn page knows the value
       return container.removeAttribute(`data-${name}`);
     }
     container.setAttribute(`data-${name}`, "");
@@ -27,7 +27,7 @@ export function splitter(container, { name, label, axis = "x", start = null, lea
     bar.ariaValueNow = String(Math.round(share));
   }
 
-  /** Where it stands without having been set. */
+  /** The place of the line if it was not set. */
   function here() {
     const [box, own] = [container.getBoundingClientRect(), bar.getBoundingClientRect()];
     return axis === "x" ? ((own.left - box.left) / box.width) * 100 : ((own.top - box.top) / box.height) * 100;

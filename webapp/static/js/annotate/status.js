@@ -1,4 +1,4 @@
-// The save state, always in the same place and always in words.
+// The save state, which is always in the same place and in words.
 import { icon } from "../icons.js";
 import { ago } from "../times.js";
 import { el } from "./dom.js";
@@ -28,7 +28,7 @@ export class SaveState {
     this.draw();
   }
 
-  /** How many submissions wait for the network, or for their author to sign in. */
+  /** Shows how many submissions wait for the network, or for their author to sign in. */
   wait(count, signedOut = false) {
     Object.assign(this, { waiting: count, signedOut });
     this.draw();

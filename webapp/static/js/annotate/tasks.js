@@ -1,11 +1,11 @@
-// The tasks in hand: the one being worked on and the next one, which is there before it is needed.
+// The tasks that this person has: the current one, and the next one, which is loaded before it is needed.
 import { json } from "../http.js";
 import { warm } from "./text.js";
 
 export const HOLD = 2;
 
 export class Tasks {
-  /** `leaving(id)`: whether a task is on its way out (submitted or skipped here). */
+  /** `leaving(id)`: whether a task was submitted or skipped here and is being sent. */
   constructor({ project, leaving, changed }) {
     Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "" });
   }
@@ -16,7 +16,7 @@ export class Tasks {
     return told;
   }
 
-  /** What the server says is in hand. Tasks known already keep their object: one of them is on the screen. */
+  /** Takes the person's tasks from the server. Known tasks keep their object, because one of them is on the screen. */
   take({ items, left, done, state, reason }) {
     Object.assign(this, { left, done, state, reason, known: true });
     for (const item of items) {
@@ -27,23 +27,23 @@ export class Tasks {
     this.changed();
   }
 
-  /** Whether the person or the project is held up: how much is left says nothing then. */
+  /** Whether the person or the project is paused; the number of remaining tasks then means nothing. */
   get halted() {
     return Boolean(this.reason) && this.reason !== "none_left";
   }
 
-  /** Out of hand: submitted or skipped. */
+  /** Removes a task that was submitted or skipped. */
   drop(id) {
     this.held = this.held.filter((item) => item.id !== id);
     this.changed();
   }
 
-  /** In hand again, first in line. */
+  /** Puts a task back, as the first one. */
   put(item) {
     this.held = [item, ...this.held.filter((each) => each.id !== item.id)];
   }
 
-  /** The one beside `id`: by 1 the next, by -1 the one before; undefined at the ends. */
+  /** The neighbour of `id`: the next one for 1, the previous one for -1; undefined at the ends. */
   beside(id, by) {
     return this.held[this.held.findIndex((item) => item.id === id) + by];
   }

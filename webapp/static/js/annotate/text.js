@@ -1,5 +1,5 @@
-// A text to be read, selected and marked to the character: formatted, or as it was written. Places count code points of the
-// text as it was written, as the server does. The formatted view is made by the server.
+// A text in which people read, select and mark single characters, either formatted or as it was written. Places count code points of
+// the text as it was written, as on the server. The server makes the formatted view.
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { align, toRange, toSource } from "./aligned.js";
@@ -7,24 +7,24 @@ import { el, recall, remember } from "./dom.js";
 import { fetchMath, renderMath } from "../math.js";
 
 const panels = new Set();
-const pages = new Map(); // text -> promise of its HTML; likewise for what stands within a line, and for how a text begins
+const pages = new Map(); // text -> promise of its HTML; the same for texts within a line, and for the beginnings of texts
 const lines = new Map();
 const previews = new Map();
 const shown = new WeakMap(); // element of a line -> its text, and the map that has its HTML
 const MAX_KEPT = 200;
-// what formatting would change; a text without any of it stays one piece, as it was written
+// the signs that formatting would change; a text without them stays one piece, as it was written
 const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s|^(?: {4}|\t)\s*\S/m;
 const MOST_TEXTS = 64;
-const MOST_PREVIEWED = 600; // UTF-16 units: what the server looks at
+const MOST_PREVIEWED = 600; // UTF-16 units that the server reads
 const MOST_CHARACTERS = 200_000; // of one text, or of several together; a longer one stays as it was written
 const drawable = (text) => text.length <= MOST_CHARACTERS && MARKED.test(text);
 let formatted = recall("formatted", true);
-const batches = new Map(); // of each of these maps: the request that is being filled
-let missed = false; // said once, not for each text while the network is away
+const batches = new Map(); // map -> its request that is being filled
+let missed = false; // reported once, and not for each text while there is no network
 
 const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
 
-/** UTF-16 place in `text` of a place counted in code points. */
+/** The UTF-16 place in `text` of a place that is counted in code points. */
 function unitsOf(text, place) {
   if (!/[\ud800-\udfff]/.test(text)) return place;
   let at = 0;
@@ -45,12 +45,12 @@ export function setFormatted(on) {
   for (const element of document.querySelectorAll("[data-line]")) drawLine(element);
 }
 
-/** Has texts, and what stands within lines, ready before they are shown, when the formatted view is on. */
+/** Loads the formatted view of texts, and of texts within lines, before they are shown, if that view is on. */
 export function warm(texts, within = []) {
   if (!formatted) return;
   for (const [kept, wanted] of [[pages, texts], [lines, within]])
     for (const text of wanted) if (drawable(text)) htmlOf(text, kept).catch(() => {});
-  if (within.some((text) => /\$|\\[([]/.test(text))) fetchMath(); // so that a line has its formulas when it is first seen
+  if (within.some((text) => /\$|\\[([]/.test(text))) fetchMath(); // so that a line has its formulas when it first appears
 }
 
 function htmlOf(text, kept = pages) {
@@ -62,10 +62,10 @@ function htmlOf(text, kept = pages) {
   return kept.get(text);
 }
 
-/** Shows how `text` begins, for a list of one line each. */
+/** Shows the beginning of `text`, for lists with one line for each text. */
 export const preview = (element, text) => line(element, text.slice(0, MOST_PREVIEWED), previews);
 
-/** Shows a short text, such as a criterion, in `element` as the formatted view has it; `element` keeps its words meanwhile. */
+/** Shows a short text, such as a criterion, formatted in `element`, which keeps its words until the formatted view is there. */
 export function line(element, text, kept = lines) {
   shown.set(element, { text, kept });
   element.dataset.line = "";
@@ -75,7 +75,7 @@ export function line(element, text, kept = lines) {
   return element;
 }
 
-/** Shows a text of several lines likewise, with its paragraphs, lists and code. */
+/** Shows a text of several lines in the same way, with its paragraphs, lists and code. */
 export function block(element, text) {
   element.classList.add("prose");
   return line(element, text, pages);
@@ -95,11 +95,11 @@ async function drawLine(element) {
     element.innerHTML = html; // through the server's allow-list
     renderMath(element);
   } catch {
-    element.textContent = text; // as it was written can be read, too
+    element.textContent = text; // the text as it was written can be read, too
   }
 }
 
-/** Texts asked for in the same moment travel together, as many as the server takes at once. */
+/** Texts that are requested in the same moment are sent together, as many as the server takes at once. */
 async function asked(text, kept) {
   const open = batches.get(kept);
   if (!open || open.texts.length === MOST_TEXTS || open.size + text.length > MOST_CHARACTERS) batches.set(kept, opened(kept));
@@ -119,7 +119,7 @@ function opened(kept) {
 }
 
 export class TextPanel {
-  /** `label` is how a screen reader calls it; `side` a letter, or "" for a text that takes no marks. */
+  /** `label` is its name for screen readers; `side` a letter, or "" for a text that takes no marks. */
   constructor(text, { label = "", side = "" } = {}) {
     Object.assign(this, { text, side, spans: [], current: -1, pieces: [] });
     this.element = el("div.work-text", { data: { side } });
@@ -141,7 +141,7 @@ export class TextPanel {
   }
 
   async drawFormatted() {
-    if (!this.pieces.length) this.drawPlain(); // something to read until it is there
+    if (!this.pieces.length) this.drawPlain(); // something to read until the formatted view is there
     try {
       const html = await htmlOf(this.text);
       if (!formatted || !panels.has(this)) return;
@@ -157,13 +157,13 @@ export class TextPanel {
     }
   }
 
-  /** [{start, end}] in code points; `current` is drawn stronger. */
+  /** [{start, end}] in code points; `current` is emphasised. */
   mark(spans, current = -1) {
     Object.assign(this, { spans, current });
     paintSpans();
   }
 
-  /** What is selected in this text: {start, end, quote}; null for nothing. */
+  /** The selection in this text: {start, end, quote}; null if there is none. */
   selection() {
     const selection = getSelection();
     if (!selection.rangeCount || selection.isCollapsed) return null;
@@ -176,14 +176,14 @@ export class TextPanel {
     return this.span(from, from + quote.length);
   }
 
-  /** [from, to] (UTF-16) as it can be pointed at: a part of a formula is all of it; null for what is not to be seen. */
+  /** [from, to] (UTF-16) in the visible text. A part of a formula becomes the whole formula; null if nothing of it is visible. */
   seen([from, to]) {
     const piece = this.pieces.find(({ at, length }) => at < to && at + length > from);
     if (!piece) return null;
     return piece.offset === null ? [piece.at, piece.at + piece.length] : [from, to];
   }
 
-  /** From UTF-16 places to what is stored. */
+  /** The stored form of UTF-16 places. */
   span(from, to) {
     const start = points(this.text.slice(0, from));
     return { start, end: start + points(this.text.slice(from, to)), quote: this.text.slice(from, to) };
@@ -210,7 +210,7 @@ export class TextPanel {
   }
 }
 
-/** The CSS highlights of all marks: the text itself stays one piece, so places stay exact. */
+/** The CSS highlights of all marks: the text itself stays one piece, so that places stay exact. */
 function paintSpans() {
   if (!globalThis.Highlight || !CSS.highlights) return;
   const [quiet, strong] = [new Highlight(), new Highlight()];

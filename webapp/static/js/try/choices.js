@@ -1,4 +1,4 @@
-// What a column can be: a model of the registry, or a kept checkpoint of the run, which a job makes a model of first.
+// The choices of a column: models of the registry, and kept checkpoints of the run. A job first makes a model of a checkpoint.
 import { el } from "../annotate/dom.js";
 import { json } from "../http.js";
 import { pause } from "./pause.js";
@@ -12,7 +12,7 @@ export class Choices {
     this.names = new Map(models.map(({ id, name }) => [id, name]));
   }
 
-  /** What stands there to begin with: as the address says, else what the run began with and made, else the newest two. */
+  /** The first choices: those of the address, or the models with which the run began and which it made, or the two newest. */
   first(wanted) {
     const known = wanted.filter((value) => this.has(value));
     if (known.length) return known;
@@ -45,7 +45,7 @@ export class Choices {
     return [...made, ...kept.map(({ id, step }) => option(`checkpoint-${id}`, `Checkpoint of step ${step}`))];
   }
 
-  /** The number of the chosen model; a checkpoint is exported first, of which `tell` hears. Throws Error with what to do. */
+  /** The number of the chosen model. A checkpoint is exported first, and `tell` gets the progress. Throws an Error that says what to do. */
   async model(select, tell, signal) {
     const [, checkpoint] = select.value.match(/^checkpoint-(\d+)$/) ?? [];
     if (!checkpoint) return Number(select.value);

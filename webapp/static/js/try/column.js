@@ -6,8 +6,8 @@ import { icon } from "../icons.js";
 import { scored, shown } from "./score.js";
 import { answer } from "./stream.js";
 
-const ENDED = { stop: "ended by itself", length: "cut at its longest" };
-const NEAR = 24; // pixels from the end within which the view follows the text
+const ENDED = { stop: "ended by itself", length: "cut at the length limit" };
+const NEAR = 24; // pixels: the view follows the text if it is this near to the end
 
 export class Column {
   /** `choices`: see choices.js; `scorer`: see score.js; `moved(column)` is called whenever the state or the model changes. */
@@ -23,7 +23,7 @@ export class Column {
     this.stopper = button(icon("square"), "Stop this answer", () => this.stop());
     this.retrier = button(icon("refresh-cw"), "Ask this model again", () => retry(this));
     this.copier = button(icon("copy"), "Copy the answer", () => copy(this.text));
-    this.remover = button(icon("x"), "Take this model away", () => leave(this));
+    this.remover = button(icon("x"), "Remove this model", () => leave(this));
     this.element = el(
       "article.card.try-answer",
       {},
@@ -74,7 +74,7 @@ export class Column {
     this.aborter?.abort();
   }
 
-  /** Asks; `request` is {messages, sampling, example}. Never throws: what went wrong stands in the column. */
+  /** Asks the model; `request` is {messages, sampling, example}. It never throws: the column shows the problem. */
   async ask(request) {
     this.stop();
     const mine = (this.aborter = new AbortController());
@@ -90,8 +90,8 @@ export class Column {
       for await (const event of answer(this.model, { messages: request.messages, ...request.sampling }, mine.signal)) this.take(event, verbatim.firstChild);
       if (this.running) this.fail("The answer broke off. Retry.");
     } catch (error) {
-      if (this.aborter !== mine) return; // asked anew, or emptied, meanwhile
-      if (error.name === "AbortError") this.end("stopped", this.text ? "Stopped: what came stays" : "Stopped before the first word");
+      if (this.aborter !== mine) return; // it was asked again or emptied meanwhile
+      if (error.name === "AbortError") this.end("stopped", this.text ? "Stopped: the text so far stays" : "Stopped before the first word");
       else this.fail(error.message);
     }
   }
@@ -126,13 +126,13 @@ export class Column {
       this.panel.element.dir = "auto";
       this.body.replaceChildren(this.panel.element);
       this.body.scrollTop = kept;
-    } else this.body.replaceChildren(el("p.muted.small", {}, state === "done" ? "It ended without a word." : "No answer."));
+    } else this.body.replaceChildren(el("p.muted.small", {}, state === "done" ? "The answer is empty." : "No answer."));
     this.tell(words);
     if (state === "done") this.judge();
     this.moved(this);
   }
 
-  /** What the chosen judge, rubric or reward model says of the answer, in the line that was kept free for it. */
+  /** Shows the score of the chosen judge, rubric or reward model in the line that is kept free for it. */
   async judge() {
     this.scoring?.abort();
     const mine = (this.scoring = new AbortController());
@@ -150,7 +150,7 @@ export class Column {
     }
   }
 
-  /** Another one scores now, or by other criteria. */
+  /** Scores again, because the scorer or the criteria have changed. */
   scoredAnew() {
     if (this.state === "done") this.judge();
     else this.score.hidden = !this.asked || !this.scorer.body(this.asked, "");

@@ -1,4 +1,4 @@
-// Models side by side: one prompt, up to four answers at once.
+// Models side by side: one prompt, and up to four answers at once.
 import { register } from "../keys.js";
 import { Choices } from "./choices.js";
 import { Column } from "./column.js";
@@ -24,7 +24,7 @@ function problem(words = "") {
   part("try-problem").hidden = !words;
 }
 
-/** The settings as the API takes them; null where one of them cannot be used, which its field then says. */
+/** The settings for the API; null if one of them cannot be used, and its field then says so. */
 function sampling() {
   const found = {};
   for (const [name, id] of Object.entries(FIELDS)) {
@@ -52,7 +52,7 @@ function ask(which = columns) {
   if (asked) for (const column of which) column.ask(asked);
 }
 
-/** One answer again, to what the others were asked, so that they can be compared; with another seed it can differ. */
+/** Asks for one answer again, with the prompt of the others, so that they can be compared. With another seed it can differ. */
 function retry(column) {
   problem();
   column.ask(column.asked);
@@ -91,7 +91,7 @@ function moved() {
   remember();
 }
 
-/** The address leads back to the same models, settings and prompt of a dataset. */
+/** Keeps the models, the settings and the prompt of a dataset in the address. */
 function remember() {
   const kept = new URLSearchParams();
   if (offered.run) kept.set("run", offered.run.id);

@@ -1,4 +1,4 @@
-// Two answers to the same prompt, sent to people. A pair that was sent before stays one task, whoever clicks.
+// Sends two answers to the same prompt to people. A pair that is sent again stays one task.
 import { el } from "../annotate/dom.js";
 import { icon } from "../icons.js";
 import { json } from "../http.js";
@@ -48,7 +48,7 @@ export class Pairs {
 
   async send(button, a, b) {
     button.disabled = true;
-    const side = ({ model, text, asked }) => ({ model, text: text.replaceAll("\0", "␀"), sampling: asked.sampling }); // no database keeps a NUL
+    const side = ({ model, text, asked }) => ({ model, text: text.replaceAll("\0", "␀"), sampling: asked.sampling }); // databases cannot store a NUL
     const where = this.project.value === NEW ? { new_project: this.name.value.trim() } : { project: Number(this.project.value) };
     try {
       const told = await json("/api/v1/try/pairs", { body: { messages: a.asked.messages, a: side(a), b: side(b), example: a.asked.example, ...where } });
@@ -63,7 +63,7 @@ export class Pairs {
     this.draw(this.columns);
   }
 
-  /** A project that was just set up is chosen from now on. */
+  /** Chooses a project that was just set up. */
   keep({ project, project_name: name }) {
     const value = String(project);
     if (![...this.project.options].some((each) => each.value === value)) this.project.prepend(el("option", { value }, name));

@@ -1,4 +1,4 @@
-// Waiting between two questions to the server about what is under way.
+// Waits between two requests about work that is under way.
 
 /** Resolves after `ms`; throws AbortError when `signal` says so. */
 export function pause(ms, signal) {

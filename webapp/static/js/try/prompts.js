@@ -1,4 +1,4 @@
-// The prompt: written, or one of a dataset after the other.
+// The prompt: written by the person, or one of a dataset.
 import { el } from "../annotate/dom.js";
 import { json } from "../http.js";
 
@@ -6,7 +6,7 @@ const AT_A_TIME = 50;
 const part = (id) => document.getElementById(id);
 
 export class Prompts {
-  /** `changed()` is called when another prompt stands there; `problem(words)` when one could not be fetched. */
+  /** `changed()` is called when there is another prompt; `problem(words)` when one could not be fetched. */
   constructor({ datasets, changed, problem }) {
     Object.assign(this, { datasets, changed, problem, dataset: null, rows: [], next: null, at: -1, example: null, earlier: [] });
     this.prompt = part("try-prompt");
@@ -18,7 +18,7 @@ export class Prompts {
     for (const area of [this.prompt, this.system]) area.addEventListener("input", () => this.edited());
   }
 
-  /** What is asked; `example` is null once the words are no longer the dataset's. Null without words. */
+  /** The request; `example` is null if the words are no longer the dataset's. Null if there are no words. */
   request() {
     const words = this.prompt.value;
     if (!words.trim()) return null;
@@ -72,7 +72,7 @@ export class Prompts {
     }
   }
 
-  /** The system message and the last words of the user can be changed; what was said between stands above them. */
+  /** The system message and the last words of the user can be changed; the messages in between are shown above them. */
   show({ prompt, rubric }) {
     this.rubric = Boolean(rubric);
     const said = [...prompt];

@@ -1,4 +1,4 @@
-// Who scores the answers, and what they say of one.
+// The choice of who scores the answers, and the scores.
 import { el } from "../annotate/dom.js";
 import { json } from "../http.js";
 import { pause } from "./pause.js";
@@ -8,7 +8,7 @@ const OVER = ["finished", "failed"];
 const part = (id) => document.getElementById(id);
 
 export class Scorer {
-  /** `changed()` is called when another one is chosen, or other criteria. */
+  /** `changed()` is called when another scorer or other criteria are chosen. */
   constructor({ changed }) {
     this.select = part("try-score");
     this.own = part("try-criteria");
@@ -23,7 +23,7 @@ export class Scorer {
     if ([...this.select.options].some((option) => option.value === value)) this.select.value = value;
   }
 
-  /** What to ask of an answer to `asked`; null where nothing scores it. */
+  /** The request for a score of an answer to `asked`; null if nothing scores it. */
   body(asked, text) {
     const [kind, id] = this.select.value.split("-");
     const example = asked.example === null ? {} : { example: asked.example };
@@ -35,7 +35,7 @@ export class Scorer {
     return { ...base, judge: Number(id), ...(criteria.length ? { criteria } : {}) };
   }
 
-  /** One per line, with points in front: `2: Names a colour`. */
+  /** The criteria, one on each line, with points in front: `2: Names a colour`. */
   criteria() {
     const lines = this.own.value.split("\n").map((line) => line.trim());
     return lines.filter(Boolean).map((line) => {
@@ -45,7 +45,7 @@ export class Scorer {
   }
 }
 
-/** The score that the API gives for `body`, however long a worker takes. Throws Error with what is in the way. */
+/** The API's score for `body`; it waits for the worker. Throws an Error that says what prevents it. */
 export async function scored(body, signal, waits) {
   let found = await json("/api/v1/try/scores", { body, signal });
   while (!OVER.includes(found.state)) {
@@ -53,11 +53,11 @@ export async function scored(body, signal, waits) {
     await pause(OFTEN_MS, signal);
     found = await json(`/api/v1/try/scores/${found.id}`, { signal });
   }
-  if (found.state === "failed") throw new Error(found.problem || "the worker says no more");
+  if (found.state === "failed") throw new Error(found.problem || "the worker gives no other reason");
   return found;
 }
 
-/** What stands under an answer: the number, and folded away why it is that. */
+/** The line under an answer: the number, and the reasons, folded. */
 export function shown(found) {
   const by = found.by === "verifiers" ? "Rubric" : `${found.by}:`;
   const met = found.criteria.filter((each) => each.met).length;

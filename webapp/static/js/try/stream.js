@@ -1,4 +1,4 @@
-// An answer as it is written: the server's events, one after the other.
+// An answer while it is written: the server's events, one after the other.
 import { csrfToken, ServerError } from "../http.js";
 
 /** Yields {event, ...data} of a model's answer to `body`; throws ServerError, and AbortError when `signal` says so. */

@@ -1,4 +1,4 @@
-// Best-worst scaling: of a few responses the best and the worst. The first number pressed is the best, the second the worst.
+// Best-worst scaling: the best and the worst of a few responses. The first number that is pressed is the best, the second the worst.
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
@@ -33,7 +33,7 @@ class BestWorst {
   build(root) {
     this.none = keyed(".choice", "cannot_assess", { onclick: () => this.cannotAssess(), data: { tone: "warn" } }, "Cannot assess");
     const head = el("header.kind-head", {}, el("h2.label", {}, "Which is best, which is worst?"), this.none);
-    const how = el("p.small.soft.for-keys", {}, "Press the number of the best response, then that of the worst. The same number again takes it back.");
+    const how = el("p.small.soft.for-keys", {}, "Press the number of the best response, then that of the worst. Press a number again to undo it.");
     const tap = el("p.small.soft.for-touch", {}, "Tap Best at one response and Worst at another.");
     this.list = el("ol.order", { ariaLabel: "Responses" }, ...[...this.items.values()].map(({ element }) => element));
     this.reading = el("div.order-reading", { data: { two: "" } }, ...this.cards.map(({ element }) => element));
@@ -53,9 +53,9 @@ class BestWorst {
     return { element, rank, name, state, buttons };
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
-  /** The best one first, then the worst; one that is chosen already is taken back. */
+  /** Chooses first the best, then the worst. A response that is chosen already is no longer chosen. */
   digit(number) {
     const letter = this.letters[number - 1];
     if (!letter) return;
@@ -115,7 +115,7 @@ class BestWorst {
     makeCurrent([...this.items.values()].map(({ element }) => element), this.letters.indexOf(this.current));
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     return { note: this.note, ...this.chosen, verdict: this.cannot ? "cannot_assess" : "chosen" };
@@ -148,8 +148,8 @@ const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
 export const keys = [
   ...digits.map((number) => ({ action: `choose_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: the best one, then the worst one`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
-  { action: "row_down", key: "ArrowDown", label: "Look at the one below", run: (widget) => widget.move(1), repeats: true },
-  { action: "row_up", key: "ArrowUp", label: "Look at the one above", run: (widget) => widget.move(-1), repeats: true },
+  { action: "row_down", key: "ArrowDown", label: "Look at the response below", run: (widget) => widget.move(1), repeats: true },
+  { action: "row_up", key: "ArrowUp", label: "Look at the response above", run: (widget) => widget.move(-1), repeats: true },
   { action: "best", key: "b", label: "The current response is the best", run: (widget) => widget.choose("best") },
   { action: "worst", key: "w", label: "The current response is the worst", run: (widget) => widget.choose("worst") },
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.cannotAssess() },

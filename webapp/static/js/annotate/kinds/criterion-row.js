@@ -1,4 +1,4 @@
-// One criterion on its way: text, points, kind, importance, what checks it, and the hints about it.
+// One criterion while it is written: text, points, kind, importance, what checks it, and the hints about it.
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { clamp } from "./parts.js";
@@ -6,30 +6,30 @@ import { VerifierForm } from "./verifier-form.js";
 
 export const KINDS = { principle: "Principle: needs judgement", hard: "Hard: decided without opinion" };
 export const IMPORTANCE = ["essential", "important", "optional", "pitfall"];
-const MOST_POINTS = 10; // what the stepper reaches; more can be typed
+const MOST_POINTS = 10; // the limit of the stepper; more can be typed
 let number = 0;
 
-/** The next whole number of points in a direction, 0 left out. */
+/** The next whole number of points in a direction, except 0. */
 export function stepped(points, by) {
   const next = clamp(Math.round(points ?? 0) + by, -MOST_POINTS, MOST_POINTS);
   return next === 0 ? by : next;
 }
 
-/** A fault costs points and everything else gains some: the importance follows the sign. */
+/** A fault costs points and every other criterion gains some, so the importance follows the sign. */
 export function withPoints(criterion, points) {
   criterion.points = points;
   if (points < 0) criterion.importance = "pitfall";
   else if (points > 0 && criterion.importance === "pitfall") criterion.importance = "important";
 }
 
-/** And the sign follows the importance. */
+/** The criterion with another importance; the sign of its points follows. */
 export function withImportance(criterion, importance) {
   criterion.importance = importance;
   if (criterion.points !== null && (importance === "pitfall") !== criterion.points < 0) criterion.points = -criterion.points;
 }
 
 export class CriterionRow {
-  /** `editor` is the list: it is told `changed(row)`, asked to `edit(row, change)`, and gets keys of the text field. */
+  /** `editor` is the list: its `changed(row)` and `edit(row, change)` are called, and it gets keys of the text field. */
   constructor(criterion, editor) {
     Object.assign(this, { criterion, editor });
     const id = `line-${++number}`;
@@ -118,7 +118,7 @@ export class CriterionRow {
       this.form = new VerifierForm({
         spec: this.criterion.verifier && structuredClone(this.criterion.verifier),
         changed: (spec) => this.editor.typed(this, (each) => {
-          if (spec && !each.verifier) each.kind = "hard"; // what a program decides needs no opinion
+          if (spec && !each.verifier) each.kind = "hard"; // a criterion that a program decides needs no opinion
           each.verifier = spec;
         }),
       });
@@ -144,7 +144,7 @@ export class CriterionRow {
 
   showHints(hints) {
     const told = JSON.stringify(hints.map(({ message }) => message));
-    if (told === this.hinted) return; // read out once
+    if (told === this.hinted) return; // screen readers read it only once
     this.hinted = told;
     this.hints.replaceChildren(...hints.map(({ code, message }) => el("li.hint", { data: { code } }, icon(code === "verifier" ? "triangle-alert" : "lightbulb"), message)));
   }

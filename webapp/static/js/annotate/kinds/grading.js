@@ -1,4 +1,4 @@
-// Criterion grading: every criterion met, not met or not to be assessed for one response; nothing is filled in beforehand.
+// Criterion grading: for one response, every criterion is met, not met or cannot be assessed. Nothing is filled in beforehand.
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
@@ -44,9 +44,9 @@ class Grading extends RowForm {
       this.onChange();
     });
     const quote = el("q.truncate", { dir: "auto" });
-    const drop = el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: `Take the evidence for criterion ${index + 1} away`, onclick: () => this.on(index, () => this.clearEvidence()) }, icon("x"));
+    const drop = el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: `Remove the evidence for criterion ${index + 1}`, onclick: () => this.on(index, () => this.clearEvidence()) }, icon("x"));
     const evidence = el("p.grade-evidence", {}, icon("quote"), quote, drop);
-    const hold = (event) => event.preventDefault(); // the pointer must not take the selection away before it is read
+    const hold = (event) => event.preventDefault(); // the pointer must not clear the selection before it is read
     const tools = el(
       "span.grade-tools", {},
       keyed(".btn.ghost.small", "evidence", { onpointerdown: hold, onmousedown: hold, onclick: () => this.on(index, () => this.evidence()) }, icon("quote"), "Evidence"),
@@ -56,7 +56,7 @@ class Grading extends RowForm {
     const body = el(
       "div.grade-main", {},
       el("div.grade-line", {}, line(el("p.grade-text", { id: `criterion-${index}` }), criterion.text), pointsChip(criterion.points)),
-      criterion.points < 0 ? el("p.tiny.muted", {}, "A fault: “met” says that the response has it.") : null,
+      criterion.points < 0 ? el("p.tiny.muted", {}, "A fault: “met” means that the response has it.") : null,
       hint ? el("p.tiny.muted", {}, `The model says: ${hint.words.toLowerCase()}`) : null,
       el("div.grade-actions", {}, el("div.choices", { role: "group", "aria-labelledby": `criterion-${index}` }, ...choices), tools),
       evidence,
@@ -68,7 +68,7 @@ class Grading extends RowForm {
     return { element, body, choices, note, quote, evidence };
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
   grade(verdict) {
     const { at } = this;
@@ -90,7 +90,7 @@ class Grading extends RowForm {
     this.say(`Criterion ${index + 1}: ${this.criteria[index].text} ${verdict ? VERDICTS[verdict].words : "Not graded"}.`);
   }
 
-  /** The selected words; without a selection they are chosen by keys. */
+  /** The selected words are the evidence. Without a selection, the person chooses words by keys. */
   evidence() {
     const { at } = this;
     const { panel, scroller } = this.card;
@@ -147,7 +147,7 @@ class Grading extends RowForm {
     this.card.panel.mark(marked, marked.findIndex(({ index }) => index === this.at));
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     const told = this.grades.filter((grade) => grade.verdict || grade.note || grade.start !== null);
@@ -183,8 +183,8 @@ export const keys = [
   { action: "row_down", key: "ArrowDown", label: "Next criterion", run: (widget) => widget.move(1), repeats: true },
   { action: "row_up", key: "ArrowUp", label: "Previous criterion", run: (widget) => widget.move(-1), repeats: true },
   { action: "ungraded", key: "o", label: "Next ungraded criterion", run: (widget) => widget.jump() },
-  { action: "evidence", key: "e", label: "Evidence: the selected words, or choose them by keys", run: (widget) => widget.evidence() },
-  { action: "no_evidence", key: "x", label: "Take the evidence away", run: (widget) => widget.clearEvidence() },
+  { action: "evidence", key: "e", label: "Evidence: the selected words, or words chosen by keys", run: (widget) => widget.evidence() },
+  { action: "no_evidence", key: "x", label: "Remove the evidence", run: (widget) => widget.clearEvidence() },
   { action: "criterion_note", key: "c", label: "Note on this criterion", run: (widget) => widget.writeNote() },
   ...scrollKeys,
 ];
@@ -194,12 +194,12 @@ export function describe({ grades = [] }) {
   return counts.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ") || "nothing graded yet";
 }
 
-/** By criterion: how many of each kind there are tells nobody where to look again. */
+/** The differences by criterion, so that the person knows where to look again. */
 export function compare({ grades: mine = [] }, { grades: theirs = [] }) {
   const said = new Map(theirs.map(({ criterion, verdict }) => [criterion, verdict]));
   const both = mine.map((grade, index) => ({ ...grade, number: index + 1 })).filter(({ criterion }) => said.has(criterion));
   const others = both.filter(({ criterion, verdict }) => said.get(criterion) !== verdict);
   const words = others.map(({ criterion, number }) => `${number}: ${VERDICTS[said.get(criterion)].words.toLowerCase()}`);
-  if (words.length) return `A model says otherwise of criterion ${words.join(", ")}`;
-  return `A model: the same of ${both.length === mine.length ? "all" : "the"} ${both.length}`;
+  if (words.length) return `A model disagrees on criterion ${words.join(", ")}`;
+  return `A model agrees on ${both.length === mine.length ? "all" : "the"} ${both.length}`;
 }

@@ -1,14 +1,14 @@
-// The order of responses as tiers of letters: best first, equals within one tier. Pure: every function gives a new order.
+// The order of responses as tiers of letters: the best first, ties within one tier. Every function returns a new order.
 
-/** `letters` none of which stays twice: the order without `letter`. */
+/** The order without `letter`. */
 export const without = (tiers, letter) => tiers.map((tier) => tier.filter((each) => each !== letter)).filter((tier) => tier.length);
 
 export const tierOf = (tiers, letter) => tiers.findIndex((tier) => tier.includes(letter));
 
-/** 1 for the best; equals share the rank, and the next one counts them: 1, 2, 2, 4. */
+/** The rank, 1 for the best. Ties share a rank, and the next rank counts all of them: 1, 2, 2, 4. */
 export const rankOf = (tiers, letter) => tiers.slice(0, tierOf(tiers, letter)).reduce((sum, tier) => sum + tier.length, 1);
 
-/** Up (-1) or down (1) by one place. Out of a tie it parts first: just above, or just below, those it equalled. */
+/** Moves up (-1) or down (1) by one place. A tied response is first separated: directly above, or directly below, its tie. */
 export function shifted(tiers, letter, by) {
   const at = tierOf(tiers, letter);
   const equals = tiers[at].filter((each) => each !== letter);
@@ -18,7 +18,7 @@ export function shifted(tiers, letter, by) {
   return moved;
 }
 
-/** Ties with the one above; tied already, it parts from those above it. */
+/** Ties the response with the one above. If it is tied already, it is separated from those above it. */
 export function tieToggled(tiers, letter) {
   const at = tierOf(tiers, letter);
   const place = tiers[at].indexOf(letter);
@@ -28,7 +28,7 @@ export function tieToggled(tiers, letter) {
   return moved;
 }
 
-/** `letter` as a tier of its own before tier `at` of the order as it is now. */
+/** `letter` as a separate tier before tier `at` of the present order. */
 export function placedBefore(tiers, letter, at) {
   const clean = (part) => without(part, letter);
   return [...clean(tiers.slice(0, at)), [letter], ...clean(tiers.slice(at))];

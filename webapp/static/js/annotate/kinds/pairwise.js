@@ -1,4 +1,4 @@
-// Which of two responses is better, how much, and why. The sides are already blinded and shuffled when they come here.
+// Which of two responses is better, by how much, and why. The server has already blinded and shuffled the sides.
 import { icon } from "../../icons.js";
 import { pair, passageButton } from "../cards.js";
 import { el, recall, remember } from "../dom.js";
@@ -20,7 +20,7 @@ class Pairwise {
     Object.assign(this, { view, settings, onChange, say });
     this.verdict = draft.verdict ?? "compared";
     this.note = draft.note ?? "";
-    const extra = (letter) => passageButton(`attach_${letter.toLowerCase()}`, "Tie to reason", (byKey) => this.attach(letter, !byKey));
+    const extra = (letter) => passageButton(`attach_${letter.toLowerCase()}`, "Add to reason", (byKey) => this.attach(letter, !byKey));
     this.pair = pair(view.responses, { toggleKey: "link", extra: settings.reasons === "none" ? undefined : extra });
     this.drawAnswer(draft);
     this.reasons = settings.reasons === "none" ? null : this.drawReasons(draft.reasons ?? []);
@@ -49,7 +49,7 @@ class Pairwise {
     this.rows.forEach((each, index) => each.element.addEventListener("focusin", () => this.goTo(index, false)));
   }
 
-  /** Of the two lines only the one is seen that fits where the answer stands. */
+  /** Shows only that one of the two lines which fits the place of the answer. */
   bars() {
     return [
       splitter(this.root, { name: "below", label: "Height of the responses", axis: "y", least: 20, most: 80 }),
@@ -88,7 +88,7 @@ class Pairwise {
     return this.view.responses.find((response) => response.letter === letter)?.text ?? "";
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
   press(strength) {
     const row = this.rows[this.at];
@@ -116,7 +116,7 @@ class Pairwise {
     if (speak) this.rows[this.at].element.scrollIntoView({ block: "nearest" });
   }
 
-  /** The selection in that side becomes the passage of a reason; without one, the keyboard chooses it. */
+  /** The selection in that side becomes the passage of a reason. Without a selection, the person chooses it by keys. */
   attach(letter, pointer = false) {
     passageOf(this.pair.card(letter), { key: letter.toLowerCase(), say: this.say, pointer, take: (span) => this.tie(letter, span) });
   }
@@ -189,10 +189,10 @@ export const keys = [
   { action: "row_down", key: "ArrowDown", label: "Next dimension", when: hasDimensions, run: (widget) => widget.goTo(widget.at + 1) },
   { action: "row_up", key: "ArrowUp", label: "Previous dimension", when: hasDimensions, run: (widget) => widget.goTo(widget.at - 1) },
   { action: "reason", key: "r", label: "New reason", when: takesReasons, run: (widget) => widget.reasons.insert() },
-  { action: "edit", key: "e", label: "Edit the reason at hand", when: takesReasons, run: (widget) => widget.reasons.edit() },
-  { action: "attach_a", key: "a", label: "Tie a passage of A to the reason", when: takesReasons, run: (widget) => widget.attach("A") },
-  { action: "attach_b", key: "b", label: "Tie a passage of B to the reason", when: takesReasons, run: (widget) => widget.attach("B") },
-  { action: "link", key: "s", label: "Scroll the responses together or apart", run: (widget) => widget.pair.toggle() },
+  { action: "edit", key: "e", label: "Edit the current reason", when: takesReasons, run: (widget) => widget.reasons.edit() },
+  { action: "attach_a", key: "a", label: "Add a passage of A to the reason", when: takesReasons, run: (widget) => widget.attach("A") },
+  { action: "attach_b", key: "b", label: "Add a passage of B to the reason", when: takesReasons, run: (widget) => widget.attach("B") },
+  { action: "link", key: "s", label: "Scroll the responses together or separately", run: (widget) => widget.pair.toggle() },
   { action: "dock", key: "d", label: "Answer below the responses or beside them", run: (widget) => widget.turn() },
   { action: "scroll_down", key: "j", label: "Scroll the responses down", run: (widget) => widget.pair.scroll(1), repeats: true },
   { action: "scroll_up", key: "k", label: "Scroll the responses up", run: (widget) => widget.pair.scroll(-1), repeats: true },

@@ -1,13 +1,13 @@
-// What the widgets of this folder share: the words of a verdict, points, the current row, a line cut short.
+// Shared parts of the widgets in this folder: the words of a verdict, points, the current row, a shortened line.
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
 
-/** A response that stands alone beside a form. */
+/** A single response beside a form. */
 export function soleCard(response) {
   const made = card({ letter: "Response", text: response?.text ?? "" }, { title: "Response" });
-  made.element.querySelector(".visually-hidden").remove(); // the heading says it already
+  made.element.querySelector(".visually-hidden").remove(); // the heading says this already
   return made;
 }
 
@@ -16,7 +16,7 @@ export function keyed(classes, action, options, ...children) {
   return el(`button${classes}`, { type: "button", ...options }, ...children, keyHint(action));
 }
 
-/** The keys that scroll what is read, the same in every kind. `widget.scrollers()` gives what moves. */
+/** The keys that scroll the texts, which are the same in every kind. `widget.scrollers()` gives the elements to scroll. */
 export const scrollKeys = [
   { action: "scroll_down", key: "j", label: "Scroll the text down", run: (widget) => scroll(widget, 0.8), repeats: true },
   { action: "scroll_up", key: "k", label: "Scroll the text up", run: (widget) => scroll(widget, -0.8), repeats: true },
@@ -26,7 +26,7 @@ function scroll(widget, share) {
   for (const scroller of widget.scrollers()) scroller.scrollBy({ top: share * scroller.clientHeight });
 }
 
-/** Marks one row as the one that keys act on; the focus stays where it is, so that keys go on working. */
+/** Marks one row as the one on which keys act. The focus stays where it is, so that keys continue to work. */
 export function makeCurrent(rows, at, { reveal = true } = {}) {
   rows.forEach((row, index) => {
     row.toggleAttribute("data-current", index === at);
@@ -36,7 +36,7 @@ export function makeCurrent(rows, at, { reveal = true } = {}) {
   if (reveal) rows[at]?.scrollIntoView({ block: "nearest" });
 }
 
-/** A form of rows, of which the keys act on the one at `at`. A kind gives it `rows`, `onChange`, `draw()` and `goTo(index)`. */
+/** A form of rows. Keys act on the row at `at`. A kind gives it `rows`, `onChange`, `draw()` and `goTo(index)`. */
 export class RowForm {
   on(index, act) {
     this.at = index;
@@ -53,7 +53,8 @@ export class RowForm {
     this.goTo(clamp(this.at + by, 0, Math.max(0, this.rows.length - 1)));
   }
 
-  /** To the next row that `isOpen(index)`, from the first again after the last one; says `none` where there is no such row. */
+  /** Goes to the next row for which `isOpen(index)`; after the last row it starts again at the first. Says `none` if there is no such row.
+  */
   jumpTo(isOpen, none) {
     const order = this.rows.map((_, index) => (this.at + 1 + index) % this.rows.length);
     const open = order.find(isOpen);
@@ -87,7 +88,7 @@ export function excerpt(text, most = 120) {
   return letters.length > most ? `${letters.slice(0, most).join("")}…` : letters.join("");
 }
 
-/** Calls `work` once things have been quiet for `wait` ms. */
+/** Calls `work` when nothing has happened for `wait` ms. */
 export function debounced(work, wait) {
   let timer = 0;
   const later = () => {

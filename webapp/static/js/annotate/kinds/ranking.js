@@ -1,5 +1,5 @@
-// Ranking: the order of several responses from best to worst, ties allowed; or only the best of them. Nothing is placed
-// beforehand: digits place the responses one after another, arrows move them, the pointer drags them.
+// Ranking: the order of several responses from best to worst, with ties; or only the best of them. Nothing is placed beforehand:
+// digits place the responses one after another, arrows move them, and the pointer drags them.
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
@@ -42,7 +42,7 @@ class Ranking {
     root.append(el("div.work-beside.is-order", {}, this.reading, this.form));
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
   digit(number) {
     const letter = this.letters[number - 1];
@@ -52,7 +52,7 @@ class Ranking {
     else this.place(letter);
   }
 
-  /** Below all that are placed already; best of n: above the rest. */
+  /** Places the response below all placed ones; for best of n, above the rest. */
   place(letter = this.current) {
     if (this.best) return this.set([[letter], this.letters.filter((each) => each !== letter)], letter);
     if (!this.isPlaced(letter)) this.set([...this.tiers, [letter]], letter);
@@ -108,7 +108,7 @@ class Ranking {
     return this.letters.filter((letter) => !this.isPlaced(letter));
   }
 
-  /** Letters from top to bottom as the list shows them. */
+  /** The letters from top to bottom, as the list shows them. */
   shownOrder() {
     return this.best ? this.letters : [...this.tiers.flat(), ...this.unplaced()];
   }
@@ -141,7 +141,7 @@ class Ranking {
     const order = this.shownOrder();
     const focused = document.activeElement;
     this.list.replaceChildren(...(this.best ? order.map((letter) => this.items.get(letter).element) : this.tierRows()));
-    if (this.list.contains(focused)) focused.focus({ preventScroll: true }); // moving an element takes its focus away
+    if (this.list.contains(focused)) focused.focus({ preventScroll: true }); // an element that is moved loses the focus
     this.list.toggleAttribute("data-off", this.cannot);
     this.none.ariaPressed = String(this.cannot);
     makeCurrent(order.map((letter) => this.items.get(letter).element), order.indexOf(this.current));
@@ -157,7 +157,7 @@ class Ranking {
     return [...rows, this.gap(this.tiers.length), ...rest];
   }
 
-  /** Made once per response, so that the focus and the keys on it stay through every change of the order. */
+  /** An item is made once for each response, so that it keeps the focus and its keys when the order changes. */
   item({ letter, text }, index) {
     const rank = el("span.order-rank.num", { ariaHidden: "true" });
     const hint = index < MAX_KEYED ? keyHint(`place_${index + 1}`) : null;
@@ -171,8 +171,8 @@ class Ranking {
           tool(".is-unplaced", "Place next", icon("list-plus"), () => this.place(letter)),
           tool("", "Move up", icon("arrow-up"), () => this.shift(-1, letter)),
           tool("", "Move down", icon("arrow-down"), () => this.shift(1, letter)),
-          tool("", "Tie with the one above, or part", icon("equal"), () => this.tie(letter)),
-          tool("", "Take out of the order", icon("x"), () => this.takeOut(letter)),
+          tool("", "Tie with the response above, or separate", icon("equal"), () => this.tie(letter)),
+          tool("", "Remove from the order", icon("x"), () => this.takeOut(letter)),
         );
     const element = el("li.order-item", { data: { letter } }, rank, name, tools);
     if (!this.best) this.makeDraggable(element, letter);
@@ -203,7 +203,7 @@ class Ranking {
     this.makeTarget(item, () => (this.dragged === letter || !this.isPlaced(letter) ? this.tiers : joined(this.tiers, this.dragged, letter)));
   }
 
-  /** The place before tier `at`, where something dragged may be dropped. */
+  /** The gap before tier `at`, where a dragged response may be dropped. */
   gap(at) {
     const gap = el("li.order-gap", { ariaHidden: "true" });
     this.makeTarget(gap, () => placedBefore(this.tiers, this.dragged, at));
@@ -226,7 +226,7 @@ class Ranking {
   drawReading() {
     const shown = this.kept && this.kept !== this.current ? [this.kept, this.current] : [this.current];
     const told = JSON.stringify([shown, this.kept]);
-    if (told === this.read) return; // the place one has scrolled to stays
+    if (told === this.read) return; // so that the text stays where the person scrolled it
     this.read = told;
     this.reading.toggleAttribute("data-two", shown.length > 1);
     this.reading.replaceChildren(...shown.map((letter) => this.cards.get(letter).element));
@@ -238,7 +238,7 @@ class Ranking {
     this.paint(this.reading);
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     if (this.cannot) return { note: this.note, tiers: [], verdict: "cannot_assess" };
@@ -274,13 +274,13 @@ const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
 export const keys = [
   ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
-  { action: "row_down", key: "ArrowDown", label: "Look at the one below", run: (widget) => widget.move(1), repeats: true },
-  { action: "row_up", key: "ArrowUp", label: "Look at the one above", run: (widget) => widget.move(-1), repeats: true },
+  { action: "row_down", key: "ArrowDown", label: "Look at the response below", run: (widget) => widget.move(1), repeats: true },
+  { action: "row_up", key: "ArrowUp", label: "Look at the response above", run: (widget) => widget.move(-1), repeats: true },
   { action: "place", key: "Enter", label: "Place the current response, or choose it as best", run: (widget) => widget.place() },
   { action: "better", key: "Shift+ArrowUp", label: "Move it up", when: inOrder, run: (widget) => widget.shift(-1), repeats: true },
   { action: "worse", key: "Shift+ArrowDown", label: "Move it down", when: inOrder, run: (widget) => widget.shift(1), repeats: true },
-  { action: "tie", key: "t", label: "Tie with the one above, or part from it", when: inOrder, run: (widget) => widget.tie() },
-  { action: "take_out", key: "Delete", label: "Take it out of the order", run: (widget) => widget.takeOut() },
+  { action: "tie", key: "t", label: "Tie with the response above, or separate from it", when: inOrder, run: (widget) => widget.tie() },
+  { action: "take_out", key: "Delete", label: "Remove it from the order", run: (widget) => widget.takeOut() },
   { action: "keep", key: "c", label: "Keep this text beside the others", run: (widget) => widget.keep() },
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.cannotAssess() },
   ...scrollKeys,

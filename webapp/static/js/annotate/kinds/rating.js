@@ -1,4 +1,4 @@
-// Rating one response on named scales. Nothing is filled in beforehand; "cannot assess" is an answer of its own.
+// Rating one response on named scales. Nothing is filled in beforehand. "Cannot assess" is an answer, too.
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
 import { clamp, keyed, makeCurrent, RowForm, scrollKeys, soleCard } from "./parts.js";
@@ -7,7 +7,7 @@ const DIGITS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"];
 const minus = (value) => (value < 0 ? `\u2212${-value}` : String(value));
 const values = ({ low, high }) => Array.from({ length: high - low + 1 }, (_, index) => low + index);
 
-/** Which digit stands for a value: itself where the scale begins at 0 or above (0 is ten where it is free), else its place. */
+/** The digit of a value: the value itself if the scale begins at 0 or above (0 means ten if it is free), otherwise its position. */
 function digitOf({ low }, value) {
   if (low < 0 || low > 9) return DIGITS[value - low] ?? "";
   return value <= 9 ? String(value) : value === 10 && low > 0 ? "0" : "";
@@ -71,7 +71,7 @@ class Rating extends RowForm {
     return { element, body, steps, none, chosen };
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
   rate(value) {
     const { at } = this;
@@ -91,7 +91,7 @@ class Rating extends RowForm {
     else if (scale) this.say(`${scale.name} goes from ${minus(scale.low)} to ${minus(scale.high)}.`);
   }
 
-  /** From no value, up begins at the low end and down at the high one. Stays at the scale, to step on. */
+  /** Without a value, up begins at the low end and down at the high end. The scale stays the current one, for further steps. */
   step(by) {
     const scale = this.scales[this.at];
     if (!scale) return;
@@ -123,7 +123,7 @@ class Rating extends RowForm {
     makeCurrent(this.rows.map(({ element }) => element), this.at, { reveal });
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     return { note: this.note, ratings: Object.fromEntries(this.ratings) };

@@ -1,4 +1,4 @@
-// A rationale cut into atomic reasons: the text on one side, the list on the other. Where there is no text, one's own.
+// A rationale that is cut into atomic reasons: the text on one side, the list on the other. If there is no text, the person writes it.
 import { card, passageButton } from "../cards.js";
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
@@ -17,7 +17,8 @@ class Rationale {
     Object.assign(this, { view, onChange, say, note: draft.note ?? "" });
     this.given = view.rationale;
     this.cards = view.responses.map((response) => {
-      const tie = passageButton(`attach_${response.letter.toLowerCase()}`, "Tie to reason", (byKey) => this.attach(response.letter, !byKey));
+      const tie = passageButton(`attach_${response.letter.toLowerCase()}`, "Add to reason", (byKey) => this.attach(response.letter,
+      !byKey));
       return card(response, { extra: tie });
     });
     this.reasons = new ReasonList({
@@ -58,7 +59,7 @@ class Rationale {
     return this.cards.find((each) => each.letter === letter);
   }
 
-  /** The selected part of the text becomes a reason; without a selection the keyboard chooses one. */
+  /** The selected part of the text becomes a reason. Without a selection, the person chooses it by keys. */
   take(pointer = false) {
     if (this.own) {
       const { value, selectionStart, selectionEnd } = this.own;
@@ -120,9 +121,9 @@ class Rationale {
 export const keys = [
   { action: "reason", key: "r", label: "New reason", run: (widget) => widget.reasons.insert() },
   { action: "take", key: "t", label: "Make the selection a reason, or choose one", run: (widget) => widget.take() },
-  { action: "edit", key: "e", label: "Edit the reason at hand", run: (widget) => widget.reasons.edit() },
-  { action: "attach_a", key: "a", label: "Tie a passage of A to the reason", run: (widget) => widget.attach("A") },
-  { action: "attach_b", key: "b", label: "Tie a passage of B to the reason", run: (widget) => widget.attach("B") },
+  { action: "edit", key: "e", label: "Edit the current reason", run: (widget) => widget.reasons.edit() },
+  { action: "attach_a", key: "a", label: "Add a passage of A to the reason", run: (widget) => widget.attach("A") },
+  { action: "attach_b", key: "b", label: "Add a passage of B to the reason", run: (widget) => widget.attach("B") },
 ];
 
 export function describe({ source = "", reasons = [] }) {

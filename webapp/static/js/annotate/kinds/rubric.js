@@ -1,5 +1,5 @@
-// Rubric authoring from the instruction alone: the responses are not in the page until the rubric is submitted. Hints come
-// while one writes; afterwards the rubric meets the responses, and may be revised.
+// Rubric authoring from the instruction alone: the responses are not in the page until the rubric is submitted. Hints come while
+// the person writes. Afterwards the rubric is tried on the responses, and may be revised.
 import { icon } from "../../icons.js";
 import { json } from "../../http.js";
 import { copyOf, el } from "../dom.js";
@@ -65,7 +65,7 @@ class RubricEditor {
     return { id: "", text: "", points: 5, kind: "principle", importance: "important", tags: [], verifier: null };
   }
 
-  /** Ids stay with their criterion and are not used again, so that revisions can be compared. */
+  /** An id stays with its criterion and is not used again, so that revisions can be compared. */
   fill(criteria) {
     this.highest = Math.max(this.highest, ...criteria.map(({ id }) => Number(/^c(\d+)$/.exec(id)?.[1] ?? 0)));
     this.rows = criteria.map((criterion) => new CriterionRow({ ...this.blank(), ...copyOf(criterion) }, this));
@@ -94,7 +94,7 @@ class RubricEditor {
     makeCurrent(this.rows.map(({ element }) => element), this.rows.indexOf(this.current), { reveal });
   }
 
-  /** Lines left empty are no criteria. */
+  /** The criteria, without lines that were left empty. */
   written() {
     return this.rows.filter(({ criterion }) => criterion.text.trim() || criterion.verifier);
   }
@@ -110,7 +110,7 @@ class RubricEditor {
     this.draw({ reveal: false });
   }
 
-  // ---- changes, each of which can be undone ----
+  // ---- changes; all can be undone ----
 
   remember() {
     this.past.push(JSON.stringify({ at: this.rows.indexOf(this.current), criteria: this.rows.map(({ criterion }) => criterion) }));
@@ -132,13 +132,13 @@ class RubricEditor {
     this.changed();
   }
 
-  /** What is typed in one field of one line is one step back. */
+  /** Everything that is typed in one field of one line is undone in one step. */
   typed(row, change) {
     const field = document.activeElement;
     if (this.typing !== field) this.remember();
     this.typing = field;
     change(row.criterion);
-    this.changed({ reveal: false }); // a line longer than the window would jump at every letter
+    this.changed({ reveal: false }); // a line that is longer than the window would jump at every letter
   }
 
   insert(after = this.current, criterion = this.blank(), { edit = true } = {}) {
@@ -198,7 +198,7 @@ class RubricEditor {
     this.say("Undone.");
   }
 
-  // ---- what the keys do to the current line ----
+  // ---- the actions of keys on the current line ----
 
   move(by) {
     const row = this.rows[clamp(this.rows.indexOf(this.current) + by, 0, this.rows.length - 1)];
@@ -234,7 +234,7 @@ class RubricEditor {
     this.current.toggleVerifier();
   }
 
-  // ---- the server's view ----
+  // ---- hints of the server ----
 
   async askHints() {
     const round = ++this.round;
@@ -245,21 +245,22 @@ class RubricEditor {
       if (round !== this.round || this.gone) return;
       this.showHints(hints.map((hint) => ({ ...hint, row: rows[hint.criterion] ?? null })));
     } catch {
-      if (round === this.round && !this.gone) this.showHints([]); // away, or signed out: the frame says so when it saves
+      // the server is away, or the person is signed out: the frame says so when it saves
+      if (round === this.round && !this.gone) this.showHints([]);
     }
   }
 
   showHints(hints) {
     this.hints = hints;
     for (const row of this.rows) row.showHints(hints.filter((hint) => hint.row === row));
-    // that one has only begun is no hint before there is a second line
+    // "too few criteria" is not a hint before there is a first line
     const whole = hints.filter(({ row, code }) => !row && !(code === "too_few" && this.written().length === 0));
     const told = JSON.stringify(whole.map(({ message }) => message));
     if (told !== this.told) this.whole.replaceChildren(...whole.map(({ message, code }) => el("li.hint", { data: { code } }, icon("lightbulb"), message)));
     this.told = told;
   }
 
-  /** When a submission is open again, the responses are known: the table follows every change. */
+  /** When a submission is open again, the responses are known, so the table is drawn again at every change. */
   async askStress() {
     const criteria = this.value().rubric.criteria.filter(({ text, points }) => text && points);
     if (!criteria.some(({ points }) => points > 0)) return;
@@ -273,11 +274,11 @@ class RubricEditor {
         this.after.replaceChildren(element);
       }
     } catch {
-      // a verifier on its way to being complete: its hint says so, and the last table stays
+      // a verifier is not complete yet: its hint says so, and the last table stays
     }
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     const criteria = this.written().map(({ criterion }) => ({ ...copyOf(criterion), text: criterion.text.trim() }));
@@ -318,7 +319,7 @@ class RubricEditor {
   }
 }
 
-/** The verifiers: `c` opens the list of them, and the next key chooses. */
+/** Resolves when the verifiers are loaded: `c` opens their list, and the next key chooses one. */
 export const ready = registry;
 
 export const keys = [
@@ -344,7 +345,7 @@ export function describe({ rubric }) {
   return criteria.map(({ text, points }) => `${text} (${points})`).join(" · ");
 }
 
-/** After submission, before the next task: how the rubric fares on responses its author had not seen. */
+/** After the submission and before the next task: the results of the rubric on responses that its author had not seen. */
 export function after(root, { stress }) {
   told?.destroy();
   told = stressReport(stress);

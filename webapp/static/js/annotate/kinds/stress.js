@@ -1,4 +1,4 @@
-// The stress test as a table: criteria by responses, what tells them apart, and the scores that follow so far.
+// The stress test as a table: criteria by responses, which criteria tell the responses apart, and the scores so far.
 import { json } from "../../http.js";
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
@@ -7,7 +7,7 @@ import { line } from "../text.js";
 import { pointsChip, VERDICTS } from "./parts.js";
 
 const JUDGE_LOOK_MS = 3000;
-const JUDGE_MOST_MS = 600_000; // as long as the server waits for the judge
+const JUDGE_MOST_MS = 600_000; // the server waits as long for the judge
 
 /** `report` as the server gives it after submission and from /rubrics/stress. */
 export function stressTable(report) {
@@ -43,7 +43,7 @@ function scoreCell({ score, partial, missing }) {
   return el("td.stress-cell.num", { title: words }, score.toFixed(2), partial ? el("sup", { ariaHidden: "true" }, "*") : null, partial ? el("span.visually-hidden", {}, " partial") : null);
 }
 
-/** What the table says, in a sentence or two. */
+/** The table in one or two sentences. */
 export function stressWords({ responses, criteria, unverified, judging }) {
   const dull = criteria.filter(({ power }) => power === "all_meet" || power === "none_meets").length;
   const parts = [`Your rubric met ${responses.length} response${responses.length === 1 ? "" : "s"} that you had not seen.`];
@@ -53,7 +53,7 @@ export function stressWords({ responses, criteria, unverified, judging }) {
   return parts.join(" ");
 }
 
-/** Table, words and the responses themselves; `destroy()` when it goes. */
+/** The table, its words and the responses; `destroy()` is called when it is removed. */
 export function stressReport(report, { title = "Stress test" } = {}) {
   const cards = report.responses.map((response) => card(response));
   const element = el(
@@ -66,7 +66,7 @@ export function stressReport(report, { title = "Stress test" } = {}) {
   return { element, destroy: () => cards.forEach(({ panel }) => panel.destroy()) };
 }
 
-/** The report with what a judge says as it comes, for as long as it is on the page. */
+/** Adds the verdicts of a judge to the report as they come, while the report is on the page. */
 export async function followJudge(element, { assignment, judging }) {
   const until = performance.now() + JUDGE_MOST_MS;
   for (let open = judging; open && performance.now() < until; ) {
@@ -78,7 +78,7 @@ export async function followJudge(element, { assignment, judging }) {
       element.querySelector(".table-wrap").replaceWith(stressTable(report));
       element.querySelector("[role=status]").textContent = stressWords(report);
     } catch {
-      // away for a moment, or asked too often: the table stays as it is until the next look
+      // the server is away, or was asked too often: the table stays as it is until the next try
     }
   }
 }

@@ -1,4 +1,4 @@
-// Steps of an agent's trace: a verdict on each step of the agent, up to the first that is wrong. That one is the first error.
+// Steps of an agent's trace: a verdict on each step of the agent, up to the first wrong one, which is the first error.
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { TextPanel } from "../text.js";
@@ -9,7 +9,7 @@ const VERDICTS = {
   incorrect: { words: "Wrong", shape: "x", tone: "bad" },
   cannot_assess: { words: "Cannot assess", shape: "circle-question-mark", tone: "warn" },
 };
-const LONG = 12; // lines of a step that are shown before somebody asks for all of it
+const LONG = 12; // lines of a step that are shown before the person asks for all of it
 const LONG_LETTERS = 1200;
 const ONE_LINE = 80; // characters of arguments that stay in one line
 
@@ -41,7 +41,7 @@ class TraceSteps extends RowForm {
     root.append(this.form);
   }
 
-  /** What others said, or a tool gave back: it is read, not judged. */
+  /** A message of others, or the result of a tool, which is read and not judged. */
   context(step) {
     return el("li.trace-step.trace-context", { data: { kind: step.kind, ...(step.failed ? { failed: "" } : {}) } }, this.title(step), this.words(step));
   }
@@ -50,7 +50,7 @@ class TraceSteps extends RowForm {
     return el("p.trace-title", {}, el("span.num", {}, String(number)), " ", title.charAt(0).toUpperCase() + title.slice(1));
   }
 
-  /** Formatted where somebody speaks, as it came where a tool was called or answered; long ones fold. */
+  /** Messages are formatted; calls and results of tools are shown as they came. Long texts are folded. */
   words(step) {
     if (!step.text) return null;
     const spoken = step.kind === "text" || step.kind === "reasoning";
@@ -95,7 +95,7 @@ class TraceSteps extends RowForm {
     return element;
   }
 
-  // ---- what the keys do ----
+  // ---- the actions of keys ----
 
   judge(verdict) {
     const { at } = this;
@@ -107,7 +107,7 @@ class TraceSteps extends RowForm {
     this.say(`Step ${step.step}: ${step.verdict ? VERDICTS[verdict].words : "no verdict"}. ${this.state()}`);
   }
 
-  /** All before it without a verdict are correct, it is wrong, and no earlier one is. */
+  /** The current step is wrong. Earlier steps without a verdict, and earlier wrong ones, become correct. */
   firstError() {
     const { at } = this;
     this.steps.forEach((each, index) => {
@@ -167,13 +167,13 @@ class TraceSteps extends RowForm {
     makeCurrent(this.rows.map(({ element }) => element), this.at, { reveal });
   }
 
-  /** Places of the steps that need a verdict: those up to the first error, or all. */
+  /** Positions of the steps that need a verdict: those up to the first error, or all. */
   missing() {
     const first = this.first();
     return this.steps.map((each, index) => index).filter((index) => !this.steps[index].verdict && (first === null || this.steps[index].step < first));
   }
 
-  // ---- what the frame asks ----
+  // ---- for the frame ----
 
   value() {
     const told = this.steps.filter(({ verdict, reason }) => verdict || reason);
@@ -203,7 +203,7 @@ class TraceSteps extends RowForm {
   }
 }
 
-/** Arguments as a line each, where they are JSON and long. */
+/** Arguments, one on each line if they are long JSON. */
 function laid(text) {
   if (text.length <= ONE_LINE || !/^\s*\{/.test(text)) return text;
   try {

@@ -1,4 +1,4 @@
-// Choosing the verifier of a criterion: a program from the registry, a form of its arguments, and a try on any text.
+// Chooses the verifier of a criterion: a program from the registry, a form for its arguments, and a trial on any text.
 import { icon } from "../../icons.js";
 import { json } from "../../http.js";
 import { el } from "../dom.js";
@@ -40,7 +40,7 @@ export class VerifierForm {
     try {
       this.known = await registry();
     } catch (error) {
-      this.help.textContent = `The list of verifiers is not there: ${error.message}`;
+      this.help.textContent = `The list of verifiers could not be loaded: ${error.message}`;
       return;
     }
     this.choice.append(...[...this.known.values()].map(({ name, title }) => el("option", { value: name }, title)));
@@ -62,7 +62,7 @@ export class VerifierForm {
   draw() {
     const verifier = this.spec && this.known.get(this.spec.name);
     this.trying.hidden = !verifier;
-    this.help.textContent = verifier ? verifier.help : "Choose a program if the criterion can be decided without opinion: it always answers alike, and at no cost.";
+    this.help.textContent = verifier ? verifier.help : "Choose a program if the criterion can be decided without opinion: a program always gives the same answer, at no cost.";
     this.fields.replaceChildren(...(verifier ? Object.entries(verifier.schema.properties ?? {}).map(([name, field]) => this.field(name, field, verifier.schema)) : []));
     this.found.replaceChildren();
   }
@@ -99,7 +99,7 @@ export class VerifierForm {
     return el("input.input.mono", { type: "text", id, value: value ?? "", dir: "auto", autocomplete: "off", spellcheck: false, oninput: (event) => set(event.target.value || undefined) });
   }
 
-  /** An example of the registry: its text, and its arguments where none are given yet. */
+  /** Shows an example of the registry: its text, and its arguments if none are given yet. */
   showExample() {
     const { examples } = this.known.get(this.spec.name);
     const example = examples[(this.shownExample = ((this.shownExample ?? -1) + 1) % examples.length)];
