@@ -1,6 +1,10 @@
 """Processes compute alike, and a GPU is warned of where it would be refused."""
 
+import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,3 +37,40 @@ def test_threads_come_from_the_environment_where_nobody_names_them(monkeypatch: 
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     settle_arithmetic()
     assert torch.get_num_threads() == 2
+
+
+SMALL: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 261,
+}
+
+
+def directory(tmp_path: Path, name: str, config: str) -> Path:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "config.json").write_text(config)
+    return tmp_path / name
+
+
+def test_small_models_compute_with_one_thread_and_others_with_all_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    small = directory(tmp_path, "small", json.dumps(SMALL))
+    others = [
+        directory(tmp_path, "vocabulary", json.dumps(SMALL | {"vocab_size": 1024})),
+        directory(tmp_path, "inner", json.dumps(SMALL | {"intermediate_size": 1024})),
+        directory(tmp_path, "unknown", json.dumps(SMALL | {"model_type": "strange"})),
+        directory(tmp_path, "broken", "{"),
+        tmp_path / "nowhere",
+    ]
+    for models, threads in [([small], 1), ([small, small], 1), ([], 3), *(([small, other], 3) for other in others)]:
+        settle_arithmetic(models=models)
+        assert torch.get_num_threads() == threads, models
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    settle_arithmetic(models=[small])
+    assert torch.get_num_threads() == 2, "who sets the variable decides"

@@ -31,7 +31,7 @@ def run_recipe(job: StageJob, resume: bool, make: Make = make_stage) -> bool:
     try:
         monitor.state("running")
         monitor.progress(0, "loading", 0, 1, None)
-        settle_arithmetic()
+        settle_arithmetic(models=job.models.values())
         monitor.devices(*devices(job.config, settle_device()))
         if slow := slow_precision(job.config):
             monitor.log(slow, level="warning")
