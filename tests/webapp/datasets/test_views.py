@@ -7,6 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 
 from tests.cast import browser
+from tests.pages import shown
 from webapp.datasets.ingest import uploads
 from webapp.datasets.models import Dataset, Example, ImportJob
 from webapp.datasets.versions.services import freeze
@@ -130,7 +131,7 @@ def test_an_example_shows_all_that_is_known(importing, as_researcher):
             )
         ]
     )
-    page = as_researcher.get(f"/examples/{Example.objects.get().pk}").content.decode()
+    page = shown(as_researcher.get(f"/examples/{Example.objects.get().pk}"))
     for wanted in ("+3", "word_count", "<strong>bold</strong>", "b is better than a", "kinder", "twice", 'dir="auto"'):
         assert wanted in page
     assert "<script>alert" not in page and "<i>red" not in page

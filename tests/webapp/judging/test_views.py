@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.cast import browser
+from tests.pages import shown
 from tests.trainer.judges.inputs import STORED_GENERATOR
 from webapp.inference.endpoints import services as endpoints
 from webapp.judging.asking.calls import judge_calls
@@ -156,7 +157,7 @@ def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
     path = f"/judges/{judge.pk}/compare"
     with django_capture_on_commit_callbacks(execute=True):
         assert as_researcher.post(path, {"before": 1, "after": 2}).status_code == 302
-    page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
+    page = shown(as_researcher.get(f"{path}?before=1&after=2"))
     assert '<span class="strong num">0</span> of <span class="num">4</span> verdicts changed' in page
     assert f"/verdicts/{Verdict.objects.first().pk}" in page
 
@@ -172,9 +173,9 @@ def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button
     assert 'name="extra_generated"' in as_researcher.get(f"{path}?before=1&after=2").content.decode()
     with django_capture_on_commit_callbacks(execute=True):
         as_researcher.post(path, {"before": 1, "after": 2, "extra_generated": "Says yes\nIs short"})
-    page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
-    assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in page
-    assert "95% interval 0% to 66%" in page and "Says yes\nIs short</textarea>" in page
+    answer = as_researcher.get(f"{path}?before=1&after=2")
+    assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in shown(answer)
+    assert "95% interval 0% to 66%" in shown(answer) and b"Says yes\nIs short</textarea>" in answer.content
 
 
 def test_examples_are_offered_from_a_dataset_and_fixed(as_researcher, judge, examples):

@@ -10,6 +10,7 @@ from django.template.context import RequestContext
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import counted as words
@@ -23,6 +24,12 @@ register = template.Library()
 def version() -> str:
     """The version of this installation."""
     return VERSION
+
+
+@register.simple_tag
+def query(**parameters: object) -> str:
+    """The query string of these parameters, as in `?{% query field=field.key names=named|yesno:"1," %}`; empty ones are left out."""
+    return urlencode({name: str(value) for name, value in parameters.items() if value not in (None, "")})
 
 
 # The rail, from top to bottom: path, words, icon. Annotators see only those marked for everybody.

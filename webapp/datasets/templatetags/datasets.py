@@ -21,7 +21,13 @@ def drawn(histogram: ColumnHistogram) -> list[dict[str, Any]]:
     """Bars with their places: `all` examples in the back, the examples that the filters leave in front."""
     most = max(max(bar.all for bar in histogram.bars), 1)
     return [
-        {"bar": bar, "x": x, "words": between(bar), "all": _height(bar.all, most), "left": _height(bar.count, most)}
+        {
+            "bar": bar,
+            "x": x,
+            "says": _says(histogram, bar),
+            "all": _height(bar.all, most),
+            "left": _height(bar.count, most),
+        }
         for x, bar in enumerate(histogram.bars)
     ]
 
@@ -29,6 +35,12 @@ def drawn(histogram: ColumnHistogram) -> list[dict[str, Any]]:
 def _height(count: int, most: int) -> dict[str, str]:
     height = max(HEIGHT * count / most, SHORTEST) if count else 0.0
     return {"y": f"{HEIGHT - height:.2f}", "height": f"{height:.2f}"}
+
+
+def _says(histogram: ColumnHistogram, bar: Bar) -> str:
+    """One bar in words, for those who do not see it."""
+    of_all = "" if bar.count == bar.all else f" of {bar.all:,}"
+    return f"{histogram.label} {between(bar)}: {bar.count:,}{of_all}{', chosen' if bar.chosen else ''}"
 
 
 def between(bar: Bar) -> str:

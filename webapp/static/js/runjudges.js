@@ -14,7 +14,7 @@ function show(page) {
     row.querySelectorAll("[data-live]").forEach((old) => {
       const fresh = found[i].querySelector(`[data-live="${old.dataset.live}"]`);
       if (fresh.innerHTML === old.innerHTML) return;
-      if (old.dataset.live === "problem" && fresh.innerHTML) row.querySelector("details")?.setAttribute("open", ""); // the budget is what helps
+      if (old.dataset.live === "problem" && fresh.childElementCount) row.querySelector("details")?.setAttribute("open", ""); // the budget is what helps
       old.replaceWith(fresh);
     }),
   );

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import browser
+from tests.pages import shown
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.agreement import person_figures, refresh
@@ -218,8 +219,8 @@ def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
     assert person.warnings == ["80% of the answers came faster than a person can read."]
     assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
     assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
-    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
-    assert "80% of the answers" in shown and 'points="2.0,2.0 94.0,2.0"' in shown
+    page = shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
+    assert "80% of the answers" in page and 'points="2.0,2.0 94.0,2.0"' in page
 
 
 class TestPage:
@@ -260,8 +261,8 @@ class TestPage:
     def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
         page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
         assert "No person matches" in reader.get(f"{page}?q=Person").content.decode()
-        shown = reader.get(f"{page}?q=annotator+17").content.decode()
-        assert "Annotator 17" in shown and "Person 0" not in shown and "p16@example.org" not in shown
+        found = shown(reader.get(f"{page}?q=annotator+17"))
+        assert "Annotator 17" in found and "Person 0" not in found and "p16@example.org" not in found
 
     def test_the_queries_of_the_page_do_not_grow_with_people(self, cast, crowd):
         reader = browser(cast.researcher)
@@ -337,13 +338,12 @@ def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(cast, bus
     monkeypatch.setattr(refresh, "AT_ONCE", 0)
     monkeypatch.setattr(refresh, "enqueue", lambda *call: queued.append(call))
     say(cast.annotator, project, two, prefers(1))
-    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
-    assert "Computing with newer answers" in shown and queued == [("workers.review.measure", project.pk)]
+    page = shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
+    assert "Computing with newer answers" in page and queued == [("workers.review.measure", project.pk)]
     [told] = [row for row in people_over_api(cast, project) if row["user"] == cast.annotator.user.pk]
     assert told["total"]["done"] == 1
     refresh.bring_up_to_date(project)
-    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
-    assert "Computing" not in shown
+    assert "Computing" not in shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
     assert [row["total"]["done"] for row in people_over_api(cast, project)] == [2, 0]
 
 

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
+from tests.pages import shown
 from webapp.annotation.agreement import coefficients, rating_columns, refresh
 from webapp.annotation.agreement.coefficients import measure
 from webapp.annotation.kinds.fields import Field
@@ -196,7 +197,7 @@ def test_without_two_answers_the_page_says_what_is_missing(cast):
     assert "Nobody has answered so far" in browser(cast.reviewer).get(url).content.decode()
     [one] = annotators(cast, made, 1)
     answer(made.tasks.first(), one, preference(1))
-    assert "1 answer by 1 person" in browser(cast.reviewer).get(url).content.decode()
+    assert "1 answer by 1 person" in shown(browser(cast.reviewer).get(url))
 
 
 def test_the_api_tells_the_same_under_pseudonyms(project, cast):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cast import browser
+from tests.pages import shown
 from trainer.rewards.alignment import WORDS_THRESHOLD, group, words_similarity
 from webapp.annotation.agreement import matching, upkeep
 from webapp.annotation.jobs import runner
@@ -91,7 +92,7 @@ def test_without_a_matcher_an_answer_is_neither_right_nor_wrong_and_the_page_say
     assert matching.ask(project)
     runner.run(Job.objects.get().pk)
     assert Answer.objects.get().gold_right is None
-    page = browser(cast.reviewer).get(f"/projects/{project.pk}/gold").content.decode()
+    page = shown(browser(cast.reviewer).get(f"/projects/{project.pk}/gold"))
     assert "1 not matched yet" in page and "the matcher failed" in page
 
 
