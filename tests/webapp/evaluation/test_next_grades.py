@@ -4,6 +4,7 @@ import pytest
 
 from tests.at_once import at_once
 from tests.cast import browser, make_cast
+from tests.pages import shown
 from webapp.annotation.models import Project, Task
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
@@ -138,27 +139,27 @@ def test_the_page_makes_the_tasks_and_says_who_may(cast, as_researcher):
     row = judged(cast.researcher)
     address = f"/evaluations/{row.pk}"
     reviewer = browser(cast.reviewer)
-    seen = reviewer.get(address).content.decode()
+    seen = shown(reviewer.get(address))
     assert "Researchers and owners make annotation projects" in seen and "Make annotation tasks" not in seen
     assert reviewer.post(f"{address}/grade-next").status_code == 403
-    page = as_researcher.get(address).content.decode()
+    page = shown(as_researcher.get(address))
     assert "20 responses to 20 prompts" in page and "Make annotation tasks" in page
     wrong = as_researcher.post(f"{address}/grade-next", {"overlap": "0"}, headers={"HX-Request": "true"})
-    assert "People per response must be between 1 and" in wrong.content.decode()
+    assert "People per response must be between 1 and" in shown(wrong)
     made = as_researcher.post(f"{address}/grade-next", {"overlap": "1"})
     assert made.url == f"{address}#grade-next"
     project = Project.objects.get()
-    page = as_researcher.get(address).content.decode()
+    page = shown(as_researcher.get(address))
     assert "Make annotation tasks" not in page and f"/projects/{project.pk}" in page
     refused = as_researcher.post(f"{address}/correct", follow=True)
-    assert "The grades are not published yet" in refused.content.decode()
+    assert "The grades are not published yet" in shown(refused)
     graded(cast.researcher, project)
-    assert "Publish the answers" in as_researcher.get(address).content.decode()
-    answers = as_researcher.get(f"/projects/{project.pk}/answers").content.decode()
+    assert "Publish the answers" in shown(as_researcher.get(address))
+    answers = shown(as_researcher.get(f"/projects/{project.pk}/answers"))
     assert 'value="answers" checked' in answers and 'value="resolutions" checked' not in answers
     publish.publish(cast.researcher, project)
-    assert "Correct the score" in as_researcher.get(address).content.decode()
+    assert "Correct the score" in shown(as_researcher.get(address))
     again = as_researcher.post(f"{address}/correct", {"key": "k"})
     latest = Evaluation.objects.latest("id")
     assert again.url == f"/evaluations/{latest.pk}" and latest.rerun_of_id == row.pk
-    assert f"Evaluation {latest.pk}" in reviewer.get(address).content.decode()
+    assert f"Evaluation {latest.pk}" in shown(reviewer.get(address))

@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 from tests.cast import ApiClient, browser
+from tests.pages import shown
 from webapp.experiments.models import Rollout
 from webapp.reports import export, services, svg
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def page_of(membership, body: str) -> str:
     made = services.create(membership, "Blocks", body)
-    return unescape(browser(membership).get(f"/reports/{made.pk}").content.decode())
+    return unescape(shown(browser(membership).get(f"/reports/{made.pk}")))
 
 
 def cells(html: str) -> list[str]:
@@ -43,15 +44,15 @@ def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(cast, seeds):
 
 
 def test_what_is_missing_stands_where_the_numbers_of_its_column_stand(cast, seeds):
-    shown = page_of(cast.reviewer, f"```runs\nruns: {seeds[0].pk}\ncolumns: took, group\n```")
-    assert re.findall(r'<td class="([^"]*)">–', shown) == ["num missing", " missing"]
+    seen = page_of(cast.reviewer, f"```runs\nruns: {seeds[0].pk}\ncolumns: took, group\n```")
+    assert re.findall(r'<td class="([^"]*)">\s*–', seen) == ["num missing", " missing"]
 
 
 def test_a_rollout_shows_its_words_verdicts_and_parts(cast, seeds):
     made = services.create(
         cast.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
     )
-    html = browser(cast.reviewer).get(f"/reports/{made.pk}").content.decode()
+    html = shown(browser(cast.reviewer).get(f"/reports/{made.pk}"))
     assert "Name a colour &lt;b&gt;" in html and "Red, as ever." in html and "reward 0.750" in html
     words = " ".join(re.sub(r"<[^>]+>", " ", unescape(html)).split())
     assert "Names a colour +3 met It says red." in words and "Apologises −4 no verdict" in words
@@ -71,18 +72,18 @@ def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(ca
 ```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```\n{CHART.format(run=999999)}"""
     made = services.create(cast.researcher, "Für alle", body)
     answer = browser(cast.reviewer).get(f"/reports/{made.pk}/file")
-    html = answer.content.decode()
+    html = shown(answer)
     assert answer["Content-Disposition"] == f'attachment; filename="report-{made.pk}-fr-alle.html"'
     assert "<script" not in html and not re.search(r"(src|href)=", html) and "default-src 'none'" in unescape(html)
     assert html.count("<polyline") == 1 and html.count("<polygon") == 1 and "Red, as ever." in html and "× 2" in html
     assert "Run 999999 is not here" in html
-    assert ApiClient(cast.reviewer).get(f"/reports/{made.pk}/file").content.decode().count("<polyline") == 1
+    assert shown(ApiClient(cast.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
 
 
 def test_a_file_says_which_charts_it_leaves_out(cast, seeds, monkeypatch):
     monkeypatch.setattr(export, "MOST_CHARTS", 1)
     made = services.create(cast.researcher, "Two", CHART.format(run=seeds[0].pk) + "\n" + CHART.format(run=seeds[1].pk))
-    html = browser(cast.reviewer).get(f"/reports/{made.pk}/file").content.decode()
+    html = shown(browser(cast.reviewer).get(f"/reports/{made.pk}/file"))
     assert html.count("<polyline") == 1 and "A file holds at most 1 charts." in html
 
 
@@ -104,14 +105,14 @@ def test_seconds_since_the_start_are_laid_on_one_grid():
 def test_the_history_shows_what_each_version_changed_and_restores_one(cast, report):
     services.write(cast.owner, report, 1, "What we saw", "## Words\nSeen twice.")
     page = browser(cast.researcher)
-    html = unescape(page.get(f"/reports/{report.pk}/versions").content.decode())
+    html = unescape(shown(page.get(f"/reports/{report.pk}/versions")))
     assert "Look at version 1" in html and 'data-kind="added"' in html and "Restore version 1" in html
-    old = page.get(f"/reports/{report.pk}/versions/1").content.decode()
+    old = shown(page.get(f"/reports/{report.pk}/versions/1"))
     assert "You read version 1 of 2" in old and "Seen." in old
     assert page.post(f"/reports/{report.pk}/versions/1/restore").status_code == 302
-    html = page.get(f"/reports/{report.pk}/versions").content.decode()
+    html = shown(page.get(f"/reports/{report.pk}/versions"))
     assert "restored from version 1" in html and "Look at version 3" in html
-    assert "Restore version 1" not in browser(cast.reviewer).get(f"/reports/{report.pk}/versions").content.decode()
+    assert "Restore version 1" not in shown(browser(cast.reviewer).get(f"/reports/{report.pk}/versions"))
 
 
 def test_versions_over_the_api(cast, report):

@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
+from tests.pages import shown
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.administration.services import give_right
 from webapp.accounts.members.services import invite, join, open_invite
@@ -50,7 +51,7 @@ def test_the_owner_of_an_address_takes_it_from_whoever_only_typed_it(cast, squat
     secret = invite(cast.owner, BOSS, Role.RESEARCHER)
     assert squatter.get("/api/v1/me").json()["role"] == "annotator"  # the invitation is not theirs
     client = Client()
-    assert b"that account loses it" in client.get(f"/invite/{secret}").content
+    assert "that account loses it" in shown(client.get(f"/invite/{secret}"))
     client.post(f"/invite/{secret}", {"name": "The boss", "password": OTHER})
     me = client.get("/api/v1/me").json()
     assert (me["email"], me["role"], me["verified"]) == (BOSS, "researcher", True)

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.cast import browser
+from tests.pages import shown
 from webapp.accounts.administration import quotas
 from webapp.accounts.models import User, Workspace
 from webapp.core.models import AuditEntry
@@ -36,7 +37,7 @@ def test_only_administrators_come_in_whatever_their_role(cast, as_researcher, as
 
 def test_the_page_says_how_services_storage_and_workspaces_are(cast, as_owner):
     quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=3))
-    text = as_owner.get("/installation").content.decode()
+    text = shown(as_owner.get("/installation"))
     for told in ("Postgres", "Redis", "Workers", "Ray", "Free on the disk", "Lab", "Elsewhere", "0 of 3", "own limits"):
         assert told in text
     assert "cannot be asked while Redis is away" in text  # of the tests, which have none
@@ -62,7 +63,7 @@ def test_limits_are_set_on_the_page_and_wrong_ones_told_at_their_field(cast, as_
     as_owner.post("/installation/limits", {"running_runs": "4"})
     as_owner.post(page, {"imports_at_once": "2", "import_gb": "1.5", "gpus": "6"})
     assert quotas.of(cast.workspace.pk) == quotas.Limits(4, 2, 3 * 2**29, gpus=6)
-    assert "at most 4 runs at once, no limit on imports" in as_owner.get("/installation").content.decode()
+    assert "at most 4 runs at once, no limit on imports" in shown(as_owner.get("/installation"))
     assert b'value="1.5"' in as_owner.get(page).content
     assert as_owner.get("/installation/workspaces/999999").status_code == 404
 
@@ -83,7 +84,7 @@ def test_rights_are_given_and_taken_and_the_last_administrator_stays(cast, as_ow
 
 
 def test_only_who_administers_is_asked_about(cast, as_owner):
-    text = as_owner.get("/installation/people").content.decode()
+    text = shown(as_owner.get("/installation/people"))
     mine, other = (f"right-administrator-{each.user_id}" for each in (cast.owner, cast.researcher))
     assert text.count(f'data-open="{mine}"') == text.count(f'<dialog id="{mine}"') == 1
     assert "This is your own right. You lose these pages at once" in text
@@ -91,6 +92,6 @@ def test_only_who_administers_is_asked_about(cast, as_owner):
 
 
 def test_people_are_found_by_their_address(cast, as_owner):
-    text = as_owner.get("/installation/people?q=rosa").content.decode()
+    text = shown(as_owner.get("/installation/people?q=rosa"))
     assert "rosa@example.org" in text and "ravi@example.org" not in text
-    assert "ravi@example.org" in as_owner.get("/installation/people?cursor=x").content.decode()
+    assert "ravi@example.org" in shown(as_owner.get("/installation/people?cursor=x"))

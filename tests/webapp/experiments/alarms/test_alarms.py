@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
+from tests.pages import shown
 from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
 from webapp.annotation.models import Task
 from webapp.core.models import AuditEntry
@@ -99,7 +100,7 @@ def test_an_alarm_that_cannot_be_is_refused(trainer, changes):
 
 
 def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed, as_researcher, as_outsider):
-    page = as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+    page = shown(as_researcher.get(f"/runs/{alarmed.pk}"))
     assert (
         "1 sign that the reward is being gamed" in page
         and "Flattery" in page
@@ -107,7 +108,7 @@ def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed,
     )
     assert f"/runs/{alarmed.pk}/rollouts?step=7&amp;group=0" in page and "Send to annotation" in page
     trainer.post(told(trainer, signal="phrase", subject="<script>alert(1)</script>"))
-    part = as_researcher.get(f"/runs/{alarmed.pk}/alarms").content.decode()
+    part = shown(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "2 signs" in part and "&lt;script&gt;" in part and "<script>" not in part
     assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
 
@@ -117,47 +118,47 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, cast, 
     flat = {"signal": "flat", "subject": "solved", "since": 8, "share": 1.0, "before": 0.2, "paid": None}
     flat |= {"part": "", "criterion": "", "places": []}
     trainer.post(told(trainer, step=12, **flat))
-    page = as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+    page = shown(as_researcher.get(f"/runs/{alarmed.pk}"))
     assert "2 alarms" in page and "Nothing to learn: the prompts are solved" in page and "Flattery" in page
     assert "In steps 8 to 12 all responses to each prompt had the same reward" in page
     [sent] = Delivery.objects.all()
     assert sent.payload.get("data", sent.payload)["signal"] == "flat"
     RunAlarm.objects.exclude(signal="flat").delete()
     RunAlarm.objects.update(time=timezone.now())
-    assert "learns nothing" in as_researcher.get("/").content.decode()
-    part = as_researcher.get(f"/runs/{alarmed.pk}/alarms").content.decode()
+    assert "learns nothing" in shown(as_researcher.get("/"))
+    part = shown(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "Steps in which nothing was learned" in part and "gamed" not in part and "Send to annotation" not in part
 
 
 def test_a_run_without_alarms_shows_none(run, as_researcher):
-    page = as_researcher.get(f"/runs/{run.pk}").content.decode()
+    page = shown(as_researcher.get(f"/runs/{run.pk}"))
     assert 'id="alarms"' in page and "sign that the reward" not in page
 
 
 def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, cast):
     as_reviewer = browser(cast.reviewer)
-    assert "Send to annotation" not in as_reviewer.get(f"/runs/{alarmed.pk}").content.decode()
+    assert "Send to annotation" not in shown(as_reviewer.get(f"/runs/{alarmed.pk}"))
     alarm = RunAlarm.objects.get()
     assert as_reviewer.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people").status_code == 403
 
 
 def test_a_response_that_is_gone_is_said_to_be(trainer, run, as_researcher):
     trainer.post(told(trainer))
-    assert "The response is no longer stored." in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert "The response is no longer stored." in shown(as_researcher.get(f"/runs/{run.pk}"))
 
 
 def test_one_click_makes_tasks_blind_to_the_judge_and_a_second_makes_none(alarmed, as_researcher):
     alarm = RunAlarm.objects.get()
     for _ in range(2):
         answer = as_researcher.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people", follow=True)
-    assert "These responses went to people before." in answer.content.decode()
+    assert "These responses went to people before." in shown(answer)
     graded.ask(alarmed.pk)
     tasks = Task.objects.order_by("id")
     texts = {task.example.content["responses"][0]["text"] for task in tasks}
     assert texts == {"Great question! Red", "What a brilliant question! Blue"}
     assert all("met" not in task.example.canonical for task in tasks)
     assert AuditEntry.objects.filter(action="run.alarm_asked").count() == 1
-    assert "2 responses sent to people" in as_researcher.get(f"/runs/{alarmed.pk}").content.decode()
+    assert "2 responses sent to people" in shown(as_researcher.get(f"/runs/{alarmed.pk}"))
 
 
 def test_what_an_alarm_sends_is_no_random_draw(alarmed, cast):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.at_once import at_once
 from tests.cast import browser
+from tests.pages import shown
 from trainer.config import ConfigInvalid
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
@@ -78,7 +79,7 @@ def test_policies_wait_for_their_judges_and_are_rewarded_by_them(cast, study, fi
     assert part(row, "outcome_policy", 1).run is None, "its judge is not there yet"
     finish(launched.run, **{"eval/rubric_score": 0.9, "eval/length": 4.0})
     assert part(row, "hybrid_policy", 1).measures["eval/rubric_score:last"] == 0.9
-    page = browser(cast.researcher).get(f"/experiments/claims/{row.pk}").content.decode()
+    page = shown(browser(cast.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "2 of 8 runs have finished" in page and "Waits until outcome_judge, seed 0 has finished" in page
 
 
@@ -135,7 +136,7 @@ def test_a_judge_that_left_no_model_refuses_its_policy_in_words(study, finish, c
     finish(judge, leaves=False)
     rounds.take_up(judge.id)
     assert part(row, "hybrid_policy", 0).step.state == "refused"
-    page = browser(cast.researcher).get(f"/experiments/claims/{row.pk}").content.decode()
+    page = shown(browser(cast.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "hybrid_judge, seed 0 has left no judge that can be asked" in page and "Refused" in page
 
 

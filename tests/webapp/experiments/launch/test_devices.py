@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.pages import shown
 from trainer.config import ConfigInvalid
 from trainer.devices import CHOICE
 from webapp.core.cluster import Node, RayCluster
@@ -69,5 +70,5 @@ def test_what_the_process_says_is_kept_and_shown(trainer, run, client, cast):
     run.refresh_from_db()
     assert (run.learner_device, run.sampler_device) == (H100, f"vLLM, {H100}")
     client.force_login(cast.researcher.user)
-    page = client.get(f"/runs/{run.id}").content.decode()
-    assert f"Trains on {H100} · samples on vLLM, {H100}</p>" in page
+    page = shown(client.get(f"/runs/{run.id}"))
+    assert f"Trains on {H100} · samples on vLLM, {H100} </p>" in page

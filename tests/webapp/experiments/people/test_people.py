@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.cast import ApiClient, make_cast
+from tests.pages import shown
 from tests.webapp.annotation.answers import annotators, answer, grades
 from tests.webapp.experiments.conftest import Trainer, make_version
 from trainer.config import ConfigInvalid, PolicyConfig
@@ -184,11 +185,11 @@ def test_agreement_counts_what_most_people_say(asking, asked, cast, django_asser
 
 def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, cast):
     asked(judged(0))
-    page = as_researcher.get(f"/runs/{asking.pk}").content.decode()
+    page = shown(as_researcher.get(f"/runs/{asking.pk}"))
     assert "Nobody has graded a response yet" in page and "1 response drawn" in page
     task = Task.objects.get()
     answer(task, annotators(cast, task.project)[0], grades(c1="met", c2="met"))
-    fragment = as_researcher.get(f"/runs/{asking.pk}/people").content.decode()
+    fragment = shown(as_researcher.get(f"/runs/{asking.pk}/people"))
     assert "of 2 verdicts on 1 response agree" in fragment and f"/projects/{task.project_id}" in fragment
     assert as_annotator.get(f"/runs/{asking.pk}/people").status_code in (403, 404)
 
@@ -314,7 +315,7 @@ def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_p
 
 def test_a_run_that_asks_nobody_has_no_such_fragment(run, as_researcher):
     assert as_researcher.get(f"/runs/{run.pk}/people").status_code == 404
-    assert "Judge against people" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert "Judge against people" not in shown(as_researcher.get(f"/runs/{run.pk}"))
 
 
 def test_a_share_needs_a_judge_of_criteria():

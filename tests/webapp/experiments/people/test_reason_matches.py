@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cast import ApiClient, browser
+from tests.pages import shown
 from trainer.config import resolve
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import ReasonMatching, Run
@@ -13,8 +14,8 @@ MODEL = ["A names nine minutes.", "A is polite."]
 
 
 def judgement(index: int, scores: object = ((0.8, 0.1), (0.6, 0.2)), **given) -> dict:
-    shown = {"human": HUMAN, "reasons": MODEL, "matcher": "embeddings", "scores": scores, "human_of": [0, -1]} | given
-    part = {"name": "rationale", "kind": "rationale", "value": None if scores is None else 0.5, "shown": shown}
+    seen = {"human": HUMAN, "reasons": MODEL, "matcher": "embeddings", "scores": scores, "human_of": [0, -1]} | given
+    part = {"name": "rationale", "kind": "rationale", "value": None if scores is None else 0.5, "shown": seen}
     plain = {"phase": "eval", "example_key": "e0", "group": 0, "index": index, "prompt": "Which is <b>better</b>?"}
     return plain | {"response": "- A names nine minutes.", "finish_reason": "stop", "parts": [part]}
 
@@ -30,12 +31,12 @@ def judging(run, trainer):
 
 
 def test_nothing_is_measured_before_somebody_has_matched(judging, as_researcher):
-    page = as_researcher.get(f"/runs/{judging.pk}").content.decode()
+    page = shown(as_researcher.get(f"/runs/{judging.pk}"))
     assert "not measured yet" in page and f"/runs/{judging.pk}/reasons" in page
 
 
 def test_a_reviewer_is_shown_two_lists_and_nothing_of_the_matcher(judging, cast):
-    page = browser(cast.reviewer).get(f"/runs/{judging.pk}/reasons").content.decode()
+    page = shown(browser(cast.reviewer).get(f"/runs/{judging.pk}/reasons"))
     assert all(text in page for text in HUMAN + MODEL) and "&lt;b&gt;better" in page
     assert "embeddings" not in page and "0.8" not in page and "checked" not in page
 
@@ -52,9 +53,9 @@ def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_the
     assert (found.matcher, found.judgements) == ("embeddings", 2)
     assert (found.agree.value, found.agree.n) == (7 / 8, 8) and found.agree.low < 7 / 8 <= found.agree.high
     assert (found.recall.value, found.recall.n, found.precision.value, found.precision.n) == (1.0, 3, 0.75, 4)
-    page = reviewer.get(f"/runs/{judging.pk}").content.decode()
+    page = shown(reviewer.get(f"/runs/{judging.pk}"))
     assert "of 8 pairs of reasons in 2 judgements" in page and "not measured yet" not in page
-    assert "No judgement waits" in reviewer.get(f"/runs/{judging.pk}/reasons").content.decode()
+    assert "No judgement waits" in shown(reviewer.get(f"/runs/{judging.pk}/reasons"))
     assert AuditEntry.objects.filter(action="run.reasons_matched").count() == 2
     assert set(ReasonMatching.objects.values_list("made_by", flat=True)) == {cast.reviewer.user_id}
 
@@ -77,7 +78,7 @@ def test_nobody_matching_anything_has_no_recall_and_says_so(judging, cast):
 )
 def test_what_is_no_judgement_or_no_pair_is_refused(judging, cast, sent):
     answer = browser(cast.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
-    assert answer.status_code == 422 and 'role="alert"' in answer.content.decode()
+    assert answer.status_code == 422 and 'role="alert"' in shown(answer)
     assert not ReasonMatching.objects.exists()
 
 
@@ -85,7 +86,7 @@ def test_the_second_to_match_a_judgement_is_told_and_changes_nothing(judging, ca
     sent = {"judgement": "3/eval/0/0", "match": ["0-0"]}
     browser(cast.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
     again = browser(cast.owner).post(f"/runs/{judging.pk}/reasons", sent | {"match": []}, follow=True)
-    assert "Somebody else has matched this judgement in the meantime." in again.content.decode()
+    assert "Somebody else has matched this judgement in the meantime." in shown(again)
     assert ReasonMatching.objects.get().matches == [[0, 0]]
 
 

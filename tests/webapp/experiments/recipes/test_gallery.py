@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.pages import shown
 from webapp.datasets.models import Example
 from webapp.datasets.versions import training_counts
 from webapp.experiments.models import Artifact, MetricPoint, Run
@@ -32,16 +33,16 @@ def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researche
     version = make_version(cast.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
     cards = gallery.cards(cast.workspace.id, version)
     assert cards[0].recipe.name == "sft" and cards[0].fit.ok and not card(cards, "policy").fit.ok
-    shown = as_researcher.get("/runs/new", {"dataset": "Answers"}).content.decode()
-    assert shown.index('id="recipe-sft"') < shown.index('id="recipe-policy"')
-    assert "prompts with a reference answer to train on" in shown
-    assert "prompts whose every criterion has a verifier" in shown and "prompts with a criterion for a judge" in shown
-    assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in shown
+    seen = shown(as_researcher.get("/runs/new", {"dataset": "Answers"}))
+    assert seen.index('id="recipe-sft"') < seen.index('id="recipe-policy"')
+    assert "prompts with a reference answer to train on" in seen
+    assert "prompts whose every criterion has a verifier" in seen and "prompts with a criterion for a judge" in seen
+    assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in seen
 
 
 def test_without_any_data_it_says_what_to_do(as_researcher):
-    shown = as_researcher.get("/runs/new").content.decode()
-    assert "No dataset yet" in shown and "learns from" in shown and "not yet known" in shown
+    seen = shown(as_researcher.get("/runs/new"))
+    assert "No dataset yet" in seen and "learns from" in seen and "not yet known" in seen
 
 
 def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(cast, launch):
@@ -59,15 +60,15 @@ def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(cast, as_r
     monkeypatch.setattr(training_counts, "enqueue", lambda *args: None)
     version = make_version(cast.owner)
     type(version).objects.filter(pk=version.pk).update(counts={"examples": training_counts.AT_ONCE + 1})
-    assert "Counting what this dataset holds" in as_researcher.get("/runs/new").content.decode()
-    menu = as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1").content.decode()
+    assert "Counting what this dataset holds" in shown(as_researcher.get("/runs/new"))
+    menu = shown(as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1"))
     assert "in a minute" in menu and "nothing" not in menu
 
 
 def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researcher, as_annotator, as_outsider):
     version = make_version(cast.owner)
     address = f"/runs/trainable?dataset={version.dataset_id}:1"
-    menu = as_researcher.get(address).content.decode()
+    menu = shown(as_researcher.get(address))
     assert "Policy from rubrics" in menu and "3 prompts whose every criterion has a verifier, 2 held out" in menu
     assert "Supervised fine-tuning" not in menu
     assert as_annotator.get(address).status_code == 403
@@ -86,26 +87,26 @@ def test_a_version_tells_what_it_has_trained_down_to_the_models(
         run=first, step=3, role="model", path="outputs/policy", bytes=1, digest="d", registered=left
     )
     Artifact.objects.create(run=first, step=2, role="checkpoint", path="checkpoints/2", bytes=1, digest="d")
-    shown = as_researcher.get(address).content.decode()
-    assert f'href="/runs/{first.pk}"' in shown and f'href="/models/{left.pk}">left</a>' in shown
-    assert shown.count("/models/") == 1 and "All runs on" not in shown
+    seen = shown(as_researcher.get(address))
+    assert f'href="/runs/{first.pk}"' in seen and f'href="/models/{left.pk}">left</a>' in seen
+    assert seen.count("/models/") == 1 and "All runs on" not in seen
     for _ in range(5):
         launch()
     with django_assert_num_queries(2):
         runs, more = runs_queries.trained_by(version)
     assert more and [run.pk for run in runs] == sorted((run.pk for run in runs), reverse=True) and first not in runs
-    assert "All runs on" in as_researcher.get(address).content.decode()
+    assert "All runs on" in shown(as_researcher.get(address))
     assert (as_annotator.get(address).status_code, as_outsider.get(address).status_code) == (403, 404)
 
 
 def test_leaks_are_told_before_anything_is_set_up(cast, as_researcher):
     version = make_version(cast.owner)
-    assert "held-out result will look better" not in as_researcher.get("/runs/new").content.decode()
+    assert "held-out result will look better" not in shown(as_researcher.get("/runs/new"))
     trained, *_, held = Example.objects.filter(dataset=version.dataset).order_by("id")
     other = make_version(cast.owner, "leaky")
     Example.objects.filter(dataset=other.dataset, key=held.key).update(prompt_hash=trained.prompt_hash)
-    shown = as_researcher.get("/runs/new", {"dataset": "leaky"}).content.decode()
-    assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in shown
+    seen = shown(as_researcher.get("/runs/new", {"dataset": "leaky"}))
+    assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in seen
 
 
 def test_another_workspaces_dataset_is_not_chosen(cast, as_outsider):
