@@ -19,7 +19,7 @@ STEPS = 3
 CLOCK = ("perf/", "async/utilisation")
 
 
-@pytest.fixture(params=RECIPES)
+@pytest.fixture(params=RECIPES, scope="module")
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -55,6 +55,14 @@ def example(name: str, **changes: Any) -> RecipeConfig:
     return resolve(name, {**raw, **changes})
 
 
+@pytest.fixture(scope="module")
+def whole(name: str, data: Path, tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of the recipe's example, for tests that read it."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    assert run(example(name), data, tiny_dir, out)
+    return out
+
+
 def emitted(out: Path) -> tuple[set[str], set[str]]:
     """Keys of values, and of histograms."""
     data = [event.data for event in events_of(out) if event.data.kind == "metrics"]
@@ -69,21 +77,21 @@ def test_every_recipe_has_a_stage_and_a_working_example(name: str) -> None:
     assert RECIPES[name].metric(RECIPES[name].headline), "the headline is a declared metric"
 
 
-def test_an_example_says_what_is_declared_and_all_of_it(name: str, data: Path, tiny_dir: Path, tmp_path: Path) -> None:
+def test_an_example_says_what_is_declared_and_all_of_it(name: str, whole: Path) -> None:
     recipe = RECIPES[name]
-    assert run(example(name), data, tiny_dir, tmp_path / "run")
-    values, histograms = emitted(tmp_path / "run")
+    values, histograms = emitted(whole)
     assert [key for key in sorted(values) if recipe.metric(key) is None] == []
     assert histograms <= {metric.key for metric in recipe.histograms}
     silent = [m.key for m in recipe.metrics if not m.optional and not any(m.holds(key) for key in values)]
     assert silent == []
-    told = metrics_of(tmp_path / "run").items()
+    told = metrics_of(whole).items()
     assert [place for place, value in told if place[1] == "eval/excluded" and value] == [], "all of it can be measured"
 
 
-def test_a_killed_example_resumes_to_the_same_numbers(name: str, data: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert run(example(name), data, tiny_dir, whole)
+def test_a_killed_example_resumes_to_the_same_numbers(
+    name: str, whole: Path, data: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
     killed("trainer.monitors:RunMonitor.metrics", example(name), data, tiny_dir, broken, step=2)
     assert checkpoints.steps(broken / "checkpoints") == [1]
     assert run(example(name), data, tiny_dir, broken, resume=True)
@@ -117,18 +125,14 @@ def test_a_stopped_example_leaves_a_checkpoint(name: str, data: Path, tiny_dir: 
     assert checkpoints.steps(out / "checkpoints") in ([1], [2])
 
 
-def test_what_an_example_puts_out_loads_with_stock_libraries(
-    name: str, data: Path, tiny_dir: Path, tmp_path: Path
-) -> None:
+def test_what_an_example_puts_out_loads_with_stock_libraries(name: str, whole: Path, tiny_dir: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    out = tmp_path / "run"
-    assert run(example(name), data, tiny_dir, out)
-    models = [event.data for event in events_of(out) if event.data.kind == "artifact" and event.data.role == "model"]
+    models = [event.data for event in events_of(whole) if event.data.kind == "artifact" and event.data.role == "model"]
     assert {model.model.role for model in models} == {output.role for output in RECIPES[name].outputs}
     for model in models:
-        folder = out / model.path
+        folder = whole / model.path
         assert {file.path for file in model.model.files} == {
             path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
         }
