@@ -6,6 +6,7 @@ numbers, and each such move is written down.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -136,7 +137,13 @@ class _Module(_DummyBackendModule):
 
 @contextmanager
 def cards() -> Iterator[list[Move]]:
-    """Meanwhile there are `card:0` and `card:1`; what is copied between places. Once in a process, which knows the name from then on."""
-    _setup_privateuseone_for_python_backend(NAME, _Module(), _DummyPrivateUse1Hook(), _DummyDeviceGuard())
+    """Meanwhile there are `card:0` and `card:1`; what is copied between places. The process knows the name from then on."""
+    _name_them()
+    LOG.clear()
     with Operations(), Written():
         yield LOG
+
+
+@cache
+def _name_them() -> None:
+    _setup_privateuseone_for_python_backend(NAME, _Module(), _DummyPrivateUse1Hook(), _DummyDeviceGuard())

@@ -1,7 +1,7 @@
-"""A run of `alternating` without adapters on cards that are none, in a process of its own, which knows of them from then on.
+"""Runs of `alternating` without adapters on cards that are none, in a process of their own, which knows of them from then on.
 
-`python -m tests.trainer.loops.recipes.alternating_on_cards DATA MODEL OUT DEVICE`: the sampler is on DEVICE, the learner on `card:0`. The
-last line says as JSON where everything lay.
+`python -m tests.trainer.loops.recipes.alternating_on_cards DATA MODEL OUT DEVICE...`: a run for each DEVICE, on which the sampler is; the
+learner is on `card:0`. The last line says as JSON where everything lay in each.
 """
 
 import json
@@ -18,12 +18,20 @@ from tests.trainer.running import run
 from trainer.inference import models
 from trainer.loops.registry import make_stage
 
+THREE_TURNS: dict[str, Any] = {"model": {"lora": None}, "steps": 3, "turn_steps": 1}
+"""The first role goes away with its moments, and comes back to them."""
+
 
 def places(tensors: Iterable[Tensor | None]) -> list[str]:
     return sorted({str(tensor.device) for tensor in tensors if tensor is not None and tensor.dim()})
 
 
-def main(data: str, model: str, out: str, device: str) -> None:
+def main(data: str, model: str, out: str, *devices: str) -> None:
+    script()
+    print(json.dumps([ran(Path(data), Path(model), Path(out, device), device) for device in devices]))
+
+
+def ran(data: Path, model: Path, out: Path, device: str) -> dict[str, Any]:
     made: list[Any] = []
 
     def make(job: Any) -> Any:
@@ -31,12 +39,11 @@ def main(data: str, model: str, out: str, device: str) -> None:
         return made[0]
 
     models.best_device, models.second_device = lambda: "card:0", lambda: device
-    script()
     with cards() as moves:
-        done = run(config(model={"lora": None}), Path(data), Path(model), Path(out), make=make)
+        done = run(config(**THREE_TURNS), data, model, out, make=make)
     (stage,) = made
     learner, parameters = stage._learner, stage._learner.parameters.values()
-    told = {
+    return {
         "done": done,
         "trained": places(parameters),
         "gradients": places(parameter.grad for parameter in parameters),
@@ -47,7 +54,6 @@ def main(data: str, model: str, out: str, device: str) -> None:
         "shapes": sorted({tuple(parameter.shape) for parameter in parameters}),
         "moves": [list(move) for move in moves],
     }
-    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@ from .test_alternating import data, moved, tiny_dir, weights  # noqa: F401  fixt
 LEARNER, SAMPLER, MACHINE = "card:0", "card:1", "cpu"
 
 
-def ran(data: Path, model: Path, out: Path, device: str) -> dict[str, Any]:  # noqa: F811
-    here = [sys.executable, "-m", "tests.trainer.loops.recipes.alternating_on_cards", str(data), str(model), str(out)]
-    done = subprocess.run([*here, device], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert told["done"], (out / "events.jsonl").read_text()[-3000:]
+def ran(data: Path, model: Path, out: Path) -> list[dict[str, Any]]:  # noqa: F811
+    """With the sampler on a card of its own, and on that of the learner."""
+    program = [sys.executable, "-m", "tests.trainer.loops.recipes.alternating_on_cards"]
+    given = [*map(str, (data, model, out)), SAMPLER, LEARNER]
+    done = subprocess.run([*program, *given], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
+    told: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    for device, each in zip((SAMPLER, LEARNER), told, strict=True):
+        assert each["done"], (out / device / "events.jsonl").read_text()[-3000:]
     return told
 
 
@@ -30,7 +33,7 @@ def test_each_model_is_on_its_card_and_only_weights_go_from_one_to_the_other(
     tmp_path: Path,
 ) -> None:
     """An operation on tensors of two places ends the run, as on GPUs."""
-    two = ran(data, tiny_dir, tmp_path / "two", SAMPLER)
+    two, one = ran(data, tiny_dir, tmp_path)
     assert two["trained"] == two["moments"] == two["reference"] == [LEARNER]
     assert two["gradients"] in ([], [LEARNER])
     assert two["speaks"] == [SAMPLER]
@@ -41,10 +44,9 @@ def test_each_model_is_on_its_card_and_only_weights_go_from_one_to_the_other(
     tokens = {target for source, target, _, whole in two["moves"] if whole and source == MACHINE}
     assert tokens == {LEARNER, SAMPLER}, "each is told the tokens by the machine"
 
-    one = ran(data, tiny_dir, tmp_path / "one", LEARNER)
     assert one["speaks"] == [LEARNER] and not [move for move in one["moves"] if SAMPLER in move[:2]]
-    for step in (2, 6):
-        by_two, by_one = weights(tmp_path / "two", step), weights(tmp_path / "one", step)
+    for step in (1, 3):
+        by_two, by_one = weights(tmp_path / SAMPLER, step), weights(tmp_path / LEARNER, step)
         assert by_two.keys() == by_one.keys()
         assert not any(moved(by_one[owner], by_two[owner]) for owner in by_one), "to the last bit"
 
