@@ -10,6 +10,7 @@ from .outputs import views as outputs
 from .people import views as people
 from .recipes import views as recipes
 from .rewards import views as rewards
+from .rollouts import sending_views as sending
 from .rollouts import views as rollouts
 from .runs import views as runs
 from .sharing import comparison as shared_comparison
@@ -67,6 +68,7 @@ urlpatterns = [
     path("runs/<int:run_id>/judges/<int:judge_id>", rewards.run_budget, name="run_budget"),
     path("runs/<int:run_id>/extend", lifecycle.run_extend, name="run_extend"),
     path("runs/<int:run_id>/rollouts/dataset", rollouts.run_rollouts_dataset, name="run_rollouts_dataset"),
+    path("runs/<int:run_id>/rollouts/annotate", sending.run_rollouts_annotate, name="run_rollouts_annotate"),
     path("runs/<int:run_id>/rename", lifecycle.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", lifecycle.run_delete, name="run_delete"),
     path("runs/<int:run_id>/alarms", alarms.run_alarms, name="run_alarms"),

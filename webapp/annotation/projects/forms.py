@@ -130,13 +130,15 @@ class ProjectForm(SettingsForm):
     membership: Membership | None = None
 
     @classmethod
-    def blank(cls, membership: Membership, version_id: str = "", like: Project | None = None) -> "ProjectForm":
-        """The form with the defaults, or with the settings of the project `like`."""
+    def blank(
+        cls, membership: Membership, version_id: str = "", like: Project | None = None, kind: str = ""
+    ) -> "ProjectForm":
+        """The form with the defaults, or with the settings of the project `like`; `kind` is chosen if there is such a kind."""
         values = cls.drawn(like.settings if like else {})
         newest = queries.guidelines(like).first() if like else None
         values |= {
             "name": "",
-            "kind": like.kind if like else next(iter(KINDS)),
+            "kind": like.kind if like else kind if kind in KINDS else next(iter(KINDS)),
             "dataset": str(like.version_id) if like else version_id,
             "overlap": str(like.overlap if like else 2),
             "strategy": like.strategy if like else Project.Strategy.ORDER.value,

@@ -7,7 +7,7 @@ that fits. If that project no longer fits, the standing one is used.
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
@@ -17,7 +17,7 @@ from webapp.core import locks
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 from webapp.datasets.versions import services as datasets
 
-from . import growing, task_services
+from . import growing, receiving, task_services
 from . import services as projects
 
 TAKING = (Project.State.OPEN, Project.State.PAUSED)
@@ -29,7 +29,6 @@ GUIDELINES = (
     "Say for each criterion whether the answer meets it. A judge has graded the same answers for training. You do not see "
     "its verdicts, so that you decide on your own."
 )
-MOST = 5_000  # responses of one project: each batch copies the list of those before it; then the next project begins
 
 
 def grade(membership: Membership, records: Sequence[Example], chosen: int | None = None) -> dict[str, Task]:
@@ -40,7 +39,7 @@ def grade(membership: Membership, records: Sequence[Example], chosen: int | None
     """
     with transaction.atomic():
         locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two runs must not make two projects
-        named = _grading(membership.workspace_id).filter(pk=chosen).first() if chosen else None
+        named = receiving.with_newest(membership.workspace_id).filter(pk=chosen).first() if chosen else None
         project = named if named and not unfit(named) else standing(membership.workspace_id)
         if project is None:
             project = _begun(membership, records)
@@ -57,23 +56,18 @@ def standing(workspace_id: int) -> Project | None:
         state=Project.State.CLOSED
     )
     newest = rows.select_related("version__dataset").order_by("-id").first()
-    return newest if newest and newest.version.counts["examples"] < MOST else None
+    return newest if newest and newest.version.counts["examples"] < receiving.MOST else None
 
 
 def fitting(workspace_id: int, most: int) -> list[Project]:
     """The projects that a run may name, newest first."""
-    rows = _grading(workspace_id).filter(kind="grading", state__in=TAKING).order_by("-id")
+    rows = receiving.with_newest(workspace_id).filter(kind="grading", state__in=TAKING).order_by("-id")
     return [row for row in rows[:most] if not unfit(row)]
 
 
 def named(workspace_id: int, name: str) -> Project | None:
     """The project of this name, to be checked by `unfit`."""
-    return _grading(workspace_id).filter(name=name).first()
-
-
-def _grading(workspace_id: int) -> QuerySet[Project]:
-    rows = Project.objects.filter(workspace_id=workspace_id).select_related("version__dataset")
-    return rows.annotate(newest=Max("version__dataset__versions__number"))
+    return receiving.with_newest(workspace_id).filter(name=name).first()
 
 
 def unfit(project: Project) -> str:
@@ -84,11 +78,7 @@ def unfit(project: Project) -> str:
         return f"is {project.state}; it must be open or paused" if project.tasks_made else "is still being set up"
     if project.settings.get("suggestions", "never") != "never":
         return "shows suggestions of a model, which would influence what people say"
-    if project.version.number != project.newest:  # type: ignore[attr-defined]
-        return "uses an older version of its dataset, and the next version would lose what was added since"
-    if project.version.counts["examples"] >= MOST:
-        return f"holds {MOST:,} examples or more, and each batch copies the list of them"
-    return ""
+    return receiving.closed_to_more(project)
 
 
 def _begun(membership: Membership, records: Sequence[Example]) -> Project:

@@ -13,14 +13,20 @@ from webapp.datasets.versions import services as datasets
 
 
 def version(
-    membership: Membership, dataset: Dataset, records: Sequence[Example], base: DatasetVersion | None, lineage: str
+    membership: Membership,
+    dataset: Dataset,
+    records: Sequence[Example],
+    base: DatasetVersion | None,
+    lineage: str,
+    **facts: object,
 ) -> DatasetVersion:
-    """The frozen version of `base` and `records`; `lineage["from"]` says what adds to the dataset."""
-    return datasets.freeze(membership, datasets.new_version(membership, dataset, records, base, {"from": lineage}))
+    """The frozen version of `base` and `records`; `lineage["from"]` says what adds to the dataset, and `facts` stand beside it."""
+    told = {"from": lineage, **facts}
+    return datasets.freeze(membership, datasets.new_version(membership, dataset, records, base, told))
 
 
-def grow(membership: Membership, project: Project, records: Sequence[Example], lineage: str) -> None:
+def grow(membership: Membership, project: Project, records: Sequence[Example], lineage: str, **facts: object) -> None:
     """Moves the project, whose row the caller has locked, to the version with `records`."""
-    made = version(membership, project.version.dataset, records, project.version, lineage)
+    made = version(membership, project.version.dataset, records, project.version, lineage, **facts)
     Project.objects.filter(pk=project.pk).update(version=made)
     project.version = made

@@ -104,6 +104,12 @@ def add(project: Project, example_id: int, subject: dict[str, Any], rank: float)
     return Task.objects.get(project=project, example_id=example_id, subject=subject)
 
 
+def add_all(project: Project, made: Sequence[Made]) -> None:
+    """Makes tasks of a project that has its others already; those that ask the same as one of them are not made."""
+    for start in range(0, len(made), BATCH):
+        _insert(project, list(made[start : start + BATCH]))
+
+
 def _total(project: Project) -> int:
     return Task.objects.filter(project=project, overlap__isnull=False).count()
 

@@ -59,7 +59,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
     if request.method == "GET":
         like = whole(request.GET.get("from", ""))
         source = None if like is None else access.project_read(membership, like)
-        form = ProjectForm.blank(membership, request.GET.get("version", ""), source)
+        form = ProjectForm.blank(membership, request.GET.get("version", ""), source, request.GET.get("kind", ""))
         return render(request, "annotation/project_new.html", {"form": form})
     form = ProjectForm.posted(membership, request.POST)
     project = form.create()

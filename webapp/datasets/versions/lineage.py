@@ -70,6 +70,8 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
         return f"Responses of {lineage.get('model', 'a model')} to {lineage.get('prompts', 'prompts')}", [], "list-plus"
     if origin == "claim":
         return f"Made by the program: the task {lineage.get('task', '')} of claims", [], "flask-conical"
+    if origin == "sent":
+        return f"Sent to annotation from {lineage.get('name') or 'run ' + str(lineage.get('run'))}", [], "users"
     if origin == "tried":
         return "Answers compared while models were tried", [], "messages-square"
     return f"Made from {origin}" if origin else "Of unknown origin", [], "circle-dashed"

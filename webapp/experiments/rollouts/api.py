@@ -1,6 +1,6 @@
-"""Rollouts of a run over the API, and datasets made of them."""
+"""Rollouts of a run over the API, datasets made of them, and what goes to annotation."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Status
@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 
 from .. import access
 from ..parameters import RunId, Step, router, run_of
-from . import datasets, serializers
+from . import datasets, sending, sent, serializers
 from . import queries as rollouts
 from .schemas import (
     FacetsOut,
@@ -22,6 +22,7 @@ from .schemas import (
     RolloutPreviewIn,
     RolloutPreviewOut,
 )
+from .sending_schemas import SendIn, SendOut, SentList
 
 
 @router.get("/runs/{run_id}/rollouts", response=RolloutList, summary="Sampled responses with their verdicts")
@@ -76,3 +77,35 @@ def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreview
     found = datasets.preview(run_of(request, run_id), WantedResponses(**given))
     cases = {step.key: payload.cases if payload.of in ("", step.key) else 0 for step in found.steps}
     return serializers.rollout_preview(found, cases, payload.after if payload.of else 0)
+
+
+@router.post(
+    "/runs/{run_id}/rollouts/annotate",
+    response={200: SendOut, 201: SendOut},
+    summary="Send rollouts to annotation",
+)
+def send_rollouts(request: HttpRequest, run_id: RunId, payload: SendIn) -> Status[dict[str, Any]]:
+    """The rollouts that `groups` names, or the first `most` that fit `filters`, become examples of `project`, whose kind must be `kind`;
+    or of the dataset `dataset`, for a project that you set up with `POST /projects` next. 201 if something is new, 200 if all was there."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    chosen = payload.rollouts(run)
+    prepared = sending.prepare(run, payload.kind, chosen, sending.prompts(run, chosen))
+    if payload.project is not None:
+        found = sending.send(membership, run, prepared, payload.project)
+        return Status(201 if found.new else 200, serializers.sent_to_project(found))
+    version, new = sending.begin(membership, run, prepared, payload.dataset)
+    return Status(201 if new else 200, serializers.sent_to_dataset(prepared, version, new))
+
+
+@router.get(
+    "/runs/{run_id}/rollouts/sent",
+    response=SentList,
+    summary="Which rollouts people are asked about, and their answers",
+)
+def sent_rollouts(
+    request: HttpRequest, run_id: RunId, phase: Literal["train", "eval"] = "train", step: Step | None = None
+) -> dict[str, Any]:
+    """The newest 500 examples. Answers stand without their authors. An example without tasks waits for its project."""
+    found = sent.sent(run_of(request, run_id), phase, step)
+    return {"items": [serializers.sent_example(each) for each in found], "next": None}

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from django.urls import reverse
+
 from trainer.contracts.rollout_examples import LEFT_OUT
+from webapp.datasets.models import DatasetVersion
 
 from ..models import Rollout
 from .datasets import Preview
+from .sending import Prepared, SentToProject
+from .sent import AskedTask, SentExample
 
 
 def rollout(row: Rollout) -> dict[str, Any]:
@@ -30,3 +35,39 @@ def rollout_preview(found: Preview, cases: dict[str, int], after: int) -> dict[s
         for step in found.steps
     ]
     return {"responses": found.responses, "stayed": found.stayed, "prompts": found.prompts, "steps": steps}
+
+
+def sent_to_project(found: SentToProject) -> dict[str, Any]:
+    project = found.project
+    where = {"project": project.pk, "dataset": project.version.dataset_id, "version": project.version_id}
+    return where | {"new": found.new, "before": found.before, "left_out": found.prepared.left_out}
+
+
+def sent_to_dataset(prepared: Prepared, version: DatasetVersion, new: int) -> dict[str, Any]:
+    where = {"project": None, "dataset": version.dataset_id, "version": version.pk}
+    return where | {"new": new, "before": len(prepared.records) - new, "left_out": prepared.left_out}
+
+
+def sent_example(found: SentExample) -> dict[str, Any]:
+    return {
+        "example": found.row.pk,
+        "key": found.row.key,
+        "dataset": found.row.dataset_id,
+        "rollouts": [{name: each[name] for name in ("step", "group", "index")} for each in found.places],
+        "tasks": [_asked(each) for each in found.tasks],
+    }
+
+
+def _asked(found: AskedTask) -> dict[str, Any]:
+    project = found.row.project
+    return {
+        "project": project.pk,
+        "name": project.name,
+        "kind": project.kind,
+        "task": found.row.pk,
+        "url": reverse("project_task", args=[project.pk, found.row.pk]),
+        "done": found.row.done,
+        "wanted": found.wanted,
+        "answers": list(found.answers),
+        "agreed": found.agreed,
+    }

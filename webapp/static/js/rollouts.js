@@ -7,6 +7,7 @@ import { register } from "./keys.js";
 import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage } from "./run.js";
+import { refresh as refreshSent, sendLink, sendList, sentPlace } from "./rolloutsent.js";
 import { VIEWERS } from "./samples.js";
 import { LEGENDS, OTHERS, spoken, tinted } from "./tint.js";
 import { toast } from "./toast.js";
@@ -72,6 +73,8 @@ async function load({ more = false } = {}) {
   news();
   draw();
   writeAddress();
+  sendList(parameters(), state.all ? null : state.step);
+  if (rows.length) refreshSent(state.phase, state.all ? null : state.step);
 }
 
 function controls() {
@@ -164,6 +167,8 @@ function groupCard(group) {
     const words = flat ? "all alike: nothing to learn from" : `S from ${score(Math.min(...rewards))} to ${score(Math.max(...rewards))}`;
     part("spread").append(flat ? icon("equal") : icon("chart-no-axes-column"), words);
   }
+  const send = sendLink(group, { whole: true });
+  if (send) part("spread").append(send);
   part("prompt").textContent = first.prompt;
   const scaffolded = group.filter((row) => row.scaffold);
   if (scaffolded.length) {
@@ -184,6 +189,8 @@ function responseCard(row) {
   const a = make("span", "score-a", row.advantage === null || row.advantage === undefined ? "A –" : `A ${row.advantage >= 0 ? "+" : "−"}${Math.abs(row.advantage).toFixed(2)}`);
   a.dataset.tone = row.advantage > 0 ? "good" : row.advantage < 0 ? "bad" : "";
   part("scores").append(s, " ", a);
+  const send = sendLink([row]);
+  if (send) part("scores").append(send);
   if (row.scaffold_shown) part("scores").prepend(make("span", "chip tiny", `${row.scaffold_shown} shown`));
   if (row.excluded) {
     part("excluded").hidden = false;
@@ -202,6 +209,7 @@ function responseCard(row) {
   const words = listed ? row.parts.filter((each) => each.calls).length > 1 && calls(row.parts) : components.length > 1 ? components.map(([name, value]) => `${name} ${score(value)}`).join(" · ") : "";
   if (words) part("components").textContent = words;
   else part("components").remove();
+  card.append(sentPlace(row));
   return card;
 }
 
