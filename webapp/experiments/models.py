@@ -387,7 +387,7 @@ class RunAlarm(models.Model):
 class LogLine(models.Model):
     """A line of the log, in the order of `id`. `event` is null for lines of the server and of Ray."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log_lines")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log_lines", db_index=False)
     event = models.BigIntegerField(null=True)
     time = models.DateTimeField()
     step = models.PositiveIntegerField(default=0)

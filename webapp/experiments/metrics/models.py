@@ -1,4 +1,7 @@
-"""Points of metrics in the database, and the levels to which they are condensed."""
+"""Points of metrics in the database, and the levels to which they are condensed.
+
+The unique index of each table begins with the run, so the run has no index of its own: every row would be written to it as well.
+"""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -12,7 +15,7 @@ class MetricPoint(models.Model):
     place in a stretch, never both.
     """
 
-    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="points")
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="points", db_index=False)
     key = models.CharField(max_length=250)
     step = models.PositiveIntegerField()
     value = models.FloatField(null=True)  # null where only a histogram was sent, and where it is not a finite number
@@ -31,7 +34,7 @@ class MetricPoint(models.Model):
 class MetricStretch(models.Model):
     """Up to `writing.MOST` finite values of one metric, by step, as one row. Stretches of a metric do not overlap."""
 
-    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="stretches")
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="stretches", db_index=False)
     key = models.CharField(max_length=250)
     first_step = models.PositiveIntegerField()
     last_step = models.PositiveIntegerField()
@@ -69,7 +72,7 @@ class MetricLevel(models.Model):
     """A stretch of one metric's points, condensed: see `levels`. Made by workers from points alone, so that any of it may be deleted at any
     time. Rows are deleted from a step on that is written again."""
 
-    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="levels")
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="levels", db_index=False)
     key = models.CharField(max_length=250)
     level = models.PositiveSmallIntegerField()
     number = models.PositiveIntegerField()  # its place among those of its level: 0, 1, 2, ...

@@ -18,6 +18,12 @@ from webapp.experiments.models import RETRIES, LogLine, Point, Rollout, Run
 
 from ..conftest import NOON, Trainer
 
+WRITTEN_TWICE = """
+SELECT shorter.indexrelid::regclass::text FROM pg_index AS shorter JOIN pg_index AS longer USING (indrelid)
+WHERE indrelid = ANY(%s::regclass[]) AND shorter.indexrelid <> longer.indexrelid AND NOT shorter.indisunique
+    AND shorter.indpred IS NULL AND longer.indpred IS NULL AND longer.indkey::text || ' ' LIKE shorter.indkey::text || ' %%'
+"""
+
 
 def reply(response):
     assert response.status_code == 200, response.content
@@ -367,3 +373,11 @@ def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, cast, step, left):
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("stopped", 1)
     assert run.state_reason == f"{LOST}. {left}"
+
+
+@pytest.mark.django_db
+def test_no_row_is_written_to_an_index_that_another_one_begins_with():
+    tables = [f"experiments_{name}" for name in ("metricpoint", "metricstretch", "metriclevel", "logline")]
+    with connection.cursor() as cursor:
+        cursor.execute(WRITTEN_TWICE, [tables])
+        assert cursor.fetchall() == []
