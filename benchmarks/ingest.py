@@ -1,10 +1,11 @@
-"""Events ingested per second: `python -m benchmarks.ingest [--posts N]`.
+"""Events ingested per second: `python -m benchmarks.ingest [--posts N] [--stored N]`.
 
 Starts its own Postgres, Redis and web server, as `manage.py up` starts them, in a temporary folder and posts to
 them over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
 step is what the policy recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client,
-server, database and broker share the machine's cores. CPU seconds are those of web server and database together: they
-show what a point costs, however busy the machine is with other work.
+server, database and broker share the machine's cores. CPU seconds are those of web server and database, apart and together: they
+show what a point costs, however busy the machine is with other work. `--stored` puts that many million points of other runs into
+the tables first, to show whether a point costs more in large tables.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -35,35 +37,54 @@ POINTS_PER_POST = EVENTS_PER_POST / 3 * 26
 POSTS = 60
 SETTINGS = ((1, "one run"), (4, "four runs at once"))
 TIME = "2026-11-21T12:00:00Z"
+# of the points that are stored before: runs, their metrics, points of a row
+OLD_RUNS, OLD_KEYS, OLD_STRETCH = 100, 24, 90
+FILL = """
+INSERT INTO experiments_metricstretch (run_id, key, first_step, last_step, steps, numbers, times)
+SELECT run, 'group' || key %% 4 || '/metric' || key, first, first + %(points)s - 1, ARRAY(SELECT generate_series(first, first + %(points)s - 1)),
+    ARRAY(SELECT sin(key * step) FROM generate_series(first, first + %(points)s - 1) AS step),
+    ARRAY(SELECT now() + step * interval '1 s' FROM generate_series(first, first + %(points)s - 1) AS step)
+FROM generate_series(0, %(stretches)s - 1) AS stretch CROSS JOIN LATERAL (SELECT stretch * %(points)s AS first) AS starts
+    CROSS JOIN unnest(%(runs)s::bigint[]) AS run CROSS JOIN generate_series(0, %(keys)s - 1) AS key
+"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest", description=__doc__)
     parser.add_argument("--posts", type=int, default=POSTS, help="batches that each run sends")
+    parser.add_argument("--stored", type=int, default=0, help="million points that are stored before")
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
+        stored = _fill(options.stored) if options.stored else "nothing"
         rows = [
             (label, *_costed(partial(measure, address, runs, options.posts), runs * options.posts))
             for runs, label in SETTINGS
         ]
     print(describe())
-    heads = ("events/s", "points/s", "p50 ms/post", "p95 ms/post", "CPU s/M points")
+    print(f"load when it began: {load:.1f}; stored before: {stored}")
+    heads = ("events/s", "points/s", "p50 ms/post", "p95 ms/post", "CPU s/M points", "of web", "of Postgres")
     print(f"{'':20}" + "".join(f"{head:>16}" for head in heads))
-    for label, events, points, p50, p95, cpu in rows:
-        print(f"{label:20}{events:16,.0f}{points:16,.0f}{p50:16.1f}{p95:16.1f}{cpu:16.2f}")
+    for label, events, points, p50, p95, web, postgres in rows:
+        costs = (web + postgres, web, postgres)
+        print(
+            f"{label:20}{events:16,.0f}{points:16,.0f}{p50:16.1f}{p95:16.1f}"
+            + "".join(f"{each:16.2f}" for each in costs)
+        )
     best = max(row[1] for row in rows)
     print(json.dumps({"ingest": {"ours": round(best), "peer": None, "unit": "events/s", "ratio": None}}))
 
 
 def _costed(
     work: Callable[[], tuple[float, float, float, float]], posts: int
-) -> tuple[float, float, float, float, float]:
-    """The result of `work`, and the CPU seconds of a million of its points."""
+) -> tuple[float, float, float, float, float, float]:
+    """The result of `work`, and the CPU seconds of a million of its points: of the web server and of Postgres."""
     before = spent()
     found = work()
     after = spent()
-    seconds = sum(after.get(part, 0.0) - before.get(part, 0.0) for part in ("web", "postgres"))
-    return *found, seconds * 1e6 / (posts * POINTS_PER_POST)
+    web, postgres = (after.get(part, 0.0) - before.get(part, 0.0) for part in ("web", "postgres"))
+    points = posts * POINTS_PER_POST
+    return *found, web * 1e6 / points, postgres * 1e6 / points
 
 
 def spent() -> dict[str, float]:
@@ -153,6 +174,24 @@ def measure(address: str, count: int, posts: int) -> tuple[float, float, float, 
         took[len(took) // 2],
         took[len(took) * 95 // 100],
     )
+
+
+def _fill(millions: int) -> str:
+    """Fills the table of points with other runs; how much it holds now."""
+    runs = [pk for pk, _ in _runs(OLD_RUNS)]
+    from django.db import connection
+
+    stretches = max(1, round(millions * 1e6 / (OLD_RUNS * OLD_KEYS * OLD_STRETCH)))
+    given: dict[str, Any] = {"runs": runs, "keys": OLD_KEYS, "points": OLD_STRETCH, "stretches": stretches}
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, given)
+        cursor.execute("VACUUM ANALYZE experiments_metricstretch")
+        cursor.execute(
+            "SELECT pg_table_size('experiments_metricstretch'), pg_indexes_size('experiments_metricstretch')"
+        )
+        table, indexes = (size / 2**30 for size in cursor.fetchone())
+    points = stretches * OLD_RUNS * OLD_KEYS * OLD_STRETCH
+    return f"{points:,} points, table {table:.2f} GiB, indexes {indexes:.2f} GiB"
 
 
 def _batch(first: int) -> bytes:

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.ingest import spent
 from benchmarks.live import ours as touchstone
 from benchmarks.live import pages
 from benchmarks.live.sizes import SMALL, Sizes, Tracker, points_per_second
@@ -103,7 +104,16 @@ def ingest(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict
         return points_per_second(tracker, sizes)
 
     label = f"points stored, {sizes.senders} senders"
-    return {"live_ingest": PeerRow(label, "200,000", "points/s", rate(us), _of_peers(peers, rate), max)}
+    before = spent()
+    stored = rate(us)
+    _print_costs(before, sizes.senders * sizes.sent_steps * sizes.keys)
+    return {"live_ingest": PeerRow(label, "200,000", "points/s", stored, _of_peers(peers, rate), max)}
+
+
+def _print_costs(before: dict[str, float], points: int) -> None:
+    after = spent()
+    parts = [f"{part} {(after[part] - before.get(part, 0.0)) * 1e6 / points:.2f}" for part in sorted(after)]
+    print(f"processor seconds of a million points: {', '.join(parts)}", flush=True)
 
 
 def charts(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
