@@ -1,4 +1,4 @@
-"""Eight configurations of one base model in one process, beside one of them, and beside eight processes one after the other.
+"""Eight configurations of one base model that train together, beside one of them, and beside eight runs one after the other.
 
 Each way is a command from a shell, from its start to its end: `python -m trainer run` and `python -m trainer shared`. Four learning rates x
 two ranks, float32, the prompts and answers of the demo. Printed are wall time, CPU seconds, the largest memory, and whether each metric of
@@ -23,12 +23,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, memory_of_copies
 from trainer.inference.models import make_tiny, prepare_smollm2
 
 RATES, RANKS = (1e-4, 3e-4, 1e-3, 3e-3), (4, 16)
 DATA = Path("demo/prompts.jsonl")
 GOAL = 2.5
+LOOK_S = 1.0
+"""Seconds between two looks at the memory, each of which takes milliseconds."""
 PUBLISHED = "16 to 24"
 BASE: dict[str, dict[str, Any]] = {
     "sft": {"data": {"source": "references"}, "batch_size": 8, "evaluation": {"max_examples": 8}},
@@ -86,6 +88,10 @@ def main() -> None:
         help="processes one after the other; for fewer than 8 the rest is taken to be as long",
     )
     parser.add_argument(
+        "--rounds", type=int, default=1, help="how often the eight train together, in turns with the runs one by one"
+    )
+    parser.add_argument("--processes", help="of the runs together; default: what the trainer chooses")
+    parser.add_argument(
         "--halving", action="store_true", help="also stop the weaker half at the first, second and fourth value"
     )
     options = parser.parse_args()
@@ -96,35 +102,32 @@ def main() -> None:
         if not options.model:
             (prepare_smollm2 if options.smollm2 else make_tiny)(model)
         for recipe in options.recipes:
-            results |= measured(recipe, model, options.steps, options.singles, options.halving, Path(folder) / recipe)
+            results |= measured(recipe, model, options, Path(folder) / recipe)
     print(json.dumps(results))
 
 
-def measured(recipe: str, model: Path, steps: int, singles: int, halving: bool, folder: Path) -> dict[str, Any]:
-    files = configs(recipe, steps, folder)
+def measured(recipe: str, model: Path, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    steps, files = options.steps, configs(recipe, options.steps, folder)
     given = ["--recipe", recipe, "--data", str(DATA), "--model", str(model)]
-    alone = [
-        timed(
-            ["run", *given, "--config", str(file), "--out", str(folder / "alone" / file.stem)],
-            recipe,
-            [folder / "alone" / file.stem],
-        )
-        for file in files[:singles]
-    ]
-    all_files = [str(file) for file in files]
-    out = folder / "together"
-    together = timed(
-        ["shared", *given, "--config", *all_files, "--out", str(out)], recipe, [out / file.stem for file in files]
-    )
-    one, line = mean(alone), in_line(alone, len(files))
-    print(f"\n{recipe}, {steps} steps, {model.name}\none run: {one}")
-    more = "" if singles == len(files) else f" ({singles} measured, the others taken to be as long)"
+    shared = ["shared", *given, "--config", *map(str, files)]
+    shared += ["--processes", options.processes] if options.processes else []
+    alone, rounds = [], []
+    for turn in range(options.rounds):
+        for file in files[turn : options.singles : options.rounds]:
+            out = folder / "alone" / file.stem
+            alone.append(timed(["run", *given, "--config", str(file), "--out", str(out)], recipe, [out]))
+        out = folder / f"together-{turn}"
+        rounds.append(timed([*shared, "--out", str(out)], recipe, [out / file.stem for file in files]))
+    one, together, line = mean(alone), mean(rounds), in_line(alone, len(files))
+    print(f"\n{recipe}, {steps} steps, {model.name}, load {os.getloadavg()[0]:.1f}\none run: {one}")
+    more = "" if len(alone) == len(files) else f" ({len(alone)} measured, the others taken to be as long)"
     print(f"{len(files)} one after the other: {line}, {line.clock_s / one.clock_s:.2f} times one{more}")
     times, busy = together.clock_s / one.clock_s, together.processor_s / one.processor_s
     print(
         f"{len(files)} together: {together}, {times:.2f} times one by the clock, {busy:.2f} by processors; the aim is {GOAL}"
     )
-    print(same(alone, together))
+    for each in rounds:
+        print(f"    {each}; {same(alone, each)}")
     faster = together.decisions_an_hour / line.decisions_an_hour
     print(
         f"decisions an hour: {together.decisions_an_hour:,.0f} together, {line.decisions_an_hour:,.0f} one after the other, "
@@ -145,11 +148,11 @@ def measured(recipe: str, model: Path, steps: int, singles: int, halving: bool, 
             "ratio": faster,
         },
     }
-    if halving:
+    if options.halving:
         out = folder / "halved"
         folders = [out / file.stem for file in files]
         stopper = Halving(recipe, steps, folders)
-        halved = timed(["shared", *given, "--config", *all_files, "--out", str(out)], recipe, folders, stopper.look)
+        halved = timed([*shared, "--out", str(out)], recipe, folders, stopper.look)
         print(f"halved: {halved}, {halved.clock_s / one.clock_s:.2f} times one; {stopper.told}")
         found[f"{name}, halved"] = {
             "ours": halved.clock_s / one.clock_s,
@@ -181,7 +184,7 @@ def timed(
     command: Sequence[str], recipe: str, folders: Sequence[Path], look: Callable[[], None] = lambda: None
 ) -> Took:
     """Run a command of the trainer from its start to its end. Raises SystemExit if it fails. `look` is called now and then."""
-    started, wall = time.monotonic(), time.time()
+    started, wall, most, looked = time.monotonic(), time.time(), 0, time.monotonic()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen([sys.executable, "-m", "trainer", *command], stdout=said, stderr=said)
         while True:
@@ -189,12 +192,14 @@ def timed(
             if pid:
                 break
             look()
+            if time.monotonic() > looked + LOOK_S:
+                most, looked = max(most, memory_of_copies(process.pid)), time.monotonic()
             time.sleep(0.02)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             raise SystemExit(f"{' '.join(command)}\n{said.read()[-2000:]}")
-    took = Took(time.monotonic() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    took = Took(time.monotonic() - started, used.ru_utime + used.ru_stime, most / 2**20)
     key, _ = DECIDES[recipe]
     for folder in folders:
         told = metrics(folder)
@@ -220,7 +225,10 @@ def metrics(folder: Path) -> dict[tuple[int, str], tuple[float, float]]:
 def mean(alone: Sequence[Took]) -> Took:
     count = len(alone)
     return Took(
-        sum(t.clock_s for t in alone) / count, sum(t.processor_s for t in alone) / count, max(t.most_mib for t in alone)
+        sum(t.clock_s for t in alone) / count,
+        sum(t.processor_s for t in alone) / count,
+        max(t.most_mib for t in alone),
+        first_s=[sum(times) / count for times in zip(*(t.first_s for t in alone), strict=True)],
     )
 
 
