@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,9 @@ def sampled_digest(folder: Path) -> str:
     return whole.hexdigest()
 
 
+@cache
 def code_digest() -> str:
-    """SHA-256 of the trainer's own source files."""
+    """SHA-256 of the trainer's own source files, read once: runs that train together are of one program."""
     root, whole = Path(trainer.__file__).parent, hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         whole.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
