@@ -1,10 +1,11 @@
-"""Settings of every process that computes with a model: with other settings, repeats would give other numbers."""
+"""Settings of every process that computes with a model: with other settings, repeats would give other numbers. Imports torch only to set it."""
 
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from trainer.devices import cards, on_purpose
 from trainer.memory.shape import ModelShape, ShapeUnknown
 
 _LEAST = 1 << 16
@@ -17,7 +18,7 @@ def settle_arithmetic(threads: int | None = None, models: Iterable[Path] = ()) -
     """
     import torch
 
-    cores = 1 if _all_small(models) else len(os.sched_getaffinity(0))
+    cores = 1 if all_small(models) else len(os.sched_getaffinity(0))
     torch.set_num_threads(threads or int(os.environ.get("OMP_NUM_THREADS") or cores))
     # Some kernels of a GPU have no deterministic form (sums along a row, attention's gradient): torch then only warns.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -26,7 +27,16 @@ def settle_arithmetic(threads: int | None = None, models: Iterable[Path] = ()) -
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # the module makes it at run time
 
 
-def _all_small(models: Iterable[Path]) -> bool:
+def processes_for(models: Iterable[Path]) -> int:
+    """How many processes may compute with `models` at the same time without waiting for each other's cores: more than one only if all models
+    are small. A run with others uses all cores, and much memory. On a GPU it is one.
+    """
+    if (cards() and not on_purpose()) or not all_small(models):
+        return 1
+    return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("OMP_NUM_THREADS") or 1))
+
+
+def all_small(models: Iterable[Path]) -> bool:
     """Whether there are models, and none has a matrix of `_LEAST` numbers."""
     largest = [_largest_matrix(directory) for directory in models]
     return bool(largest) and all(numbers < _LEAST for numbers in largest)

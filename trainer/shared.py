@@ -3,12 +3,16 @@
 import argparse
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
+from trainer.arithmetic import processes_for
 from trainer.cli import access_of, add_access, config_of
 from trainer.config import RECIPES, RecipeConfig
 from trainer.config.together import RECIPES as TOGETHER
 from trainer.config.together import why_apart
+from trainer.devices import cards, on_purpose
+from trainer.forking import in_processes
 from trainer.rewards.access import Access
 
 STOP = "stop"
@@ -16,7 +20,7 @@ STOP = "stop"
 
 
 def shared(arguments: list[str]) -> int:
-    """Runs of one base model and one dataset in one process: each config is a run, in the folder OUT/<name of its file>. The runs
+    """Runs of one base model and one dataset: each config is a run, in the folder OUT/<name of its file>. The base model is read once. The runs
     take turns, and each gives the numbers that `python -m trainer run` gives it. SIGTERM or Ctrl-C stops all, the file
     OUT/<name>/stop one. 0: all finished or stopped; 1: one failed.
     """
@@ -28,6 +32,12 @@ def shared(arguments: list[str]) -> int:
     add_access(parser)
     parser.add_argument("--out", type=Path, required=True, help="directory for the folders of the runs")
     parser.add_argument("--steps", type=int, default=1, help="steps of a turn (default: 1)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        help="processes that compute at the same time and divide the runs among themselves; each holds the memory of one run's step "
+        "(default: as many as there are cores if all models are very small, else 1)",
+    )
     parser.add_argument(
         "--resume", action="store_true", help="continue each run from its newest checkpoint, if it has one"
     )
@@ -41,6 +51,12 @@ def shared(arguments: list[str]) -> int:
         parser.error(f"--data {options.data}: the file does not exist")
     if options.steps < 1:
         parser.error("--steps: must be 1 or more")
+    if options.processes is None:
+        options.processes = processes_for([options.model, *dict(options.slot).values()])
+    if options.processes < 1:
+        parser.error("--processes: must be 1 or more")
+    if options.processes > 1 and cards() and not on_purpose():
+        parser.error("--processes: on a GPU all runs are in one process")
     for name in configs:
         if not options.resume and (options.out / name / "events.jsonl").exists():
             parser.error(f"{options.out / name} already holds a run; give --resume or another directory")
@@ -49,6 +65,17 @@ def shared(arguments: list[str]) -> int:
 
 
 def _run(configs: dict[str, RecipeConfig], options: argparse.Namespace, access: dict[str, Access]) -> int:
+    count = min(options.processes, len(configs))
+    names = list(configs)
+    if count > 1:
+        from trainer.loops.together import read_ahead
+
+        read_ahead(options.recipe, options.model, configs[names[0]].model.dtype, options.data)
+    parts = [names[first::count] for first in range(count)]
+    return in_processes([partial(_train, {name: configs[name] for name in part}, options, access) for part in parts])
+
+
+def _train(configs: dict[str, RecipeConfig], options: argparse.Namespace, access: dict[str, Access]) -> int:
     from trainer.loops.session.stage import StageJob
     from trainer.loops.together import run_together
     from trainer.monitors import Console, RunMonitor, Spool

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from trainer.arithmetic import settle_arithmetic
+from trainer.arithmetic import processes_for, settle_arithmetic
+from trainer.devices import CHOICE
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,9 @@ def test_small_models_compute_with_one_thread_and_others_with_all_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv(CHOICE, raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("trainer.arithmetic.cards", list)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
     small = directory(tmp_path, "small", json.dumps(SMALL))
     others = [
@@ -71,6 +75,14 @@ def test_small_models_compute_with_one_thread_and_others_with_all_cores(
     for models, threads in [([small], 1), ([small, small], 1), ([], 3), *(([small, other], 3) for other in others)]:
         settle_arithmetic(models=models)
         assert torch.get_num_threads() == threads, models
+        assert processes_for(models) == (3 if threads == 1 else 1), models
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     settle_arithmetic(models=[small])
     assert torch.get_num_threads() == 2, "who sets the variable decides"
+    assert processes_for([small]) == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert [processes_for([small]), processes_for(others)] == [3, 1]
+    monkeypatch.setattr("trainer.arithmetic.cards", lambda: ["an NVIDIA GPU"])
+    assert processes_for([small]) == 1
+    monkeypatch.setenv(CHOICE, "cpu")
+    assert processes_for([small]) == 3

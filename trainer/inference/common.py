@@ -10,13 +10,25 @@ from contextlib import contextmanager
 from typing import Any
 
 _kept: dict[Hashable, Any] | None = None
+_ahead: dict[Hashable, Any] = {}
 
 
 @contextmanager
 def in_common() -> Iterator[None]:
-    """Meanwhile all threads of this process share what `once` makes. Cannot be nested."""
-    global _kept  # noqa: PLW0603 - loaders are called from everywhere, and a process is together or is not
-    _kept = {}
+    """Meanwhile all threads of this process share what `once` makes, and what was made ahead of it. Cannot be nested."""
+    global _kept, _ahead  # noqa: PLW0603 - loaders are called from everywhere, and a process is together or is not
+    _kept, _ahead = _ahead, {}
+    try:
+        yield
+    finally:
+        _kept = None
+
+
+@contextmanager
+def ahead() -> Iterator[None]:
+    """Keep what `once` makes meanwhile for the next `in_common`, also that of a process that is copied from this one."""
+    global _kept  # noqa: PLW0603 - as above
+    _kept = _ahead
     try:
         yield
     finally:

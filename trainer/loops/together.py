@@ -5,15 +5,20 @@ What they read is read once (`trainer.inference.common`), and one of them comput
 of a run is to the last bit that of the run alone.
 """
 
+import importlib
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from trainer.inference.common import in_common
+from trainer.arithmetic import settle_arithmetic
+from trainer.inference.common import ahead, in_common
 from trainer.monitors import RunMonitor
 from trainer.process import one_heap
 from trainer.turns import TurnTaking
 
-from .registry import make_stage
+from .prompts.data import read_examples
+from .registry import STAGES, make_stage
 from .run import run_recipe
 from .session.stage import Make, StageJob
 
@@ -45,6 +50,27 @@ def run_together(
         for thread in threads:
             thread.join()
     return ended
+
+
+def load_libraries(*more: str) -> None:
+    """Import what takes seconds, and modules `more`, before processes are copied from this one."""
+    settle_arithmetic(1)  # a copy would wait for OpenMP's other threads, which are not copied
+    for module in ("transformers", "peft", *more):
+        importlib.import_module(module)
+
+
+def read_ahead(recipe: str, base: Path, dtype: str, examples: Path) -> None:
+    """Read and load what runs of this recipe have in common, for processes that are then copied from this one.
+
+    What cannot be read is left to the runs, each of which says so itself.
+    """
+    from trainer.inference.models import load_model, load_tokenizer
+
+    load_libraries(STAGES[recipe].partition(":")[0])
+    with ahead(), suppress(Exception):
+        read_examples(examples)
+        load_tokenizer(base)
+        load_model(base, dtype)
 
 
 def _in_a_hurry(monitor: RunMonitor) -> Callable[[], bool]:

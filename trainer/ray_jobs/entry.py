@@ -2,7 +2,8 @@
 
 The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. If TOUCHSTONE_REQUEST_ID is set, it is
 the id under which the server's log shows the request that began the run. With TOUCHSTONE_CARRIES, JSON that has a token by the id of
-a run, the process trains these runs as well, in turns: each has its own assignment, folder and events.
+a run, the process trains these runs as well, in turns, and with copies of itself if the models are very small: each run has its own
+assignment, folder and events.
 """
 
 import json
@@ -11,15 +12,18 @@ import signal
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 
 from trainer import node, tracing
+from trainer.arithmetic import processes_for
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import CARRIES, RunAssignment
 from trainer.contracts.example import version_digest
+from trainer.forking import in_processes
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
@@ -54,12 +58,38 @@ def job(arguments: list[str]) -> int:
             "python -m trainer job takes no arguments; it reads TOUCHSTONE_URL, _RUN_ID and _RUN_TOKEN", file=sys.stderr
         )
         return 2
-    attempts, tickets = [], _tickets()
+    tickets = _tickets()
+    named = len(tickets) > 1
+    count = min(_processes(*tickets[0]), len(tickets)) if named else 1
+    if count > 1:
+        from trainer.loops.together import load_libraries
+
+        load_libraries()
+    return in_processes([partial(_in_turns, tickets[first::count], named) for first in range(count)])
+
+
+def _processes(run: str, token: str) -> int:
+    """How many processes divide the runs among themselves. One if the models do not lie on this machine, or if the server does not say now what
+    they are: each run then asks again, with more patience.
+    """
+    try:
+        address = f"{os.environ['TOUCHSTONE_URL'].rstrip('/')}/api/v1/ingest/runs/{run}"
+        headers = {"Authorization": f"Bearer {token}"}
+        told = httpx.get(address, headers=headers, timeout=_TIMEOUT, trust_env=False).raise_for_status()
+        models = RunAssignment.model_validate_json(told.content).models
+    except (KeyError, ValueError, httpx.HTTPError):
+        return 1
+    return processes_for([Path(source.path) for source in models.values()])
+
+
+def _in_turns(tickets: list[tuple[str, str]], named: bool) -> int:
+    """Train these runs in this process. With `named`, each line of the log says of which run it is."""
+    attempts = []
     if tickets[1:]:
         one_heap()  # before there are threads
     for run, token in tickets:
         try:
-            attempts.append(Attempt(run, token, f"run {run}" if tickets[1:] else ""))
+            attempts.append(Attempt(run, token, f"run {run}" if named else ""))
         except (JobError, folder.FolderTaken, OSError) as error:
             print(error, file=sys.stderr)
     return _traced(attempts) if attempts else 3

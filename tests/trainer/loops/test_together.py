@@ -15,10 +15,12 @@ import pytest
 from tests.patience import SECONDS
 from trainer.config import RecipeConfig
 from trainer.files import digest_of
+from trainer.inference.common import in_common
+from trainer.inference.models import load_model
 from trainer.loops.registry import make_stage
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import StageJob
-from trainer.loops.together import run_together
+from trainer.loops.together import read_ahead, run_together
 from trainer.monitors import RunMonitor, Spool
 
 from ..running import job_of, run
@@ -191,7 +193,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_dir: Path, tmp_path: Path) -> None:
-    configs = [config.model_dump(mode="json") | {"steps": 400, "checkpoint": {"every": 5}} for config in sfts()[:2]]
+    configs = [config.model_dump(mode="json") | {"steps": 4000, "checkpoint": {"every": 5}} for config in sfts()[:2]]
     folder = tmp_path / "runs"
 
     def saved() -> list[set[str]]:
@@ -213,12 +215,42 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     os.kill(running.pid, signal.SIGTERM)
     assert running.wait(SECONDS) == 0
     reached = [last_state(folder / name) for name in "ab"]
-    assert [state for state, _ in reached] == ["stopped", "stopped"] and reached[0][1] < reached[1][1] < 400
+    assert [state for state, _ in reached] == ["stopped", "stopped"] and reached[0][1] < reached[1][1] < 4000
     for name, config, (_, step) in zip("ab", sfts()[:2], reached, strict=True):
         alone = tmp_path / "alone" / name
         run(type(config).model_validate(config.model_dump() | {"steps": step}), data["sft"], tiny_dir, alone)
         mine = {place: value for place, value in metrics_of(alone).items() if place[0] < step}
         assert mine == {place: value for place, value in metrics_of(folder / name).items() if place in mine}
+
+
+@pytest.mark.parametrize("recipe", KINDS)
+def test_a_run_in_one_of_several_processes_is_the_run_by_itself(
+    recipe: str, data: dict[str, Path], tiny_dir: Path, tmp_path: Path
+) -> None:
+    configs = KINDS[recipe]()
+    dumped = [config.model_dump(mode="json") for config in configs]
+    running = started(recipe, dumped, data[recipe], tiny_dir, tmp_path, "--processes", "2")
+    said, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 0, said
+    for name, config in zip("abc", configs, strict=True):
+        assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / name)
+        assert told(tmp_path / "runs" / name) == told(tmp_path / "alone" / name)
+
+
+def test_processes_share_the_base_that_was_read_before(data: dict[str, Path], tiny_dir: Path, tmp_path: Path) -> None:
+    config = sfts()[0]
+    read_ahead("sft", tiny_dir, "float32", data["sft"])
+    with in_common():
+        ahead = load_model(tiny_dir)
+        again = load_model(tiny_dir)
+    with in_common():
+        later = load_model(tiny_dir)
+    places = [next(model.parameters()).data_ptr() for model in (ahead, again, later)]
+    assert places[0] == places[1] != places[2]
+    # what cannot be read is left to the run, which says so
+    read_ahead("sft", tmp_path / "nowhere", "float32", data["sft"])
+    assert together([config], data["sft"], tmp_path / "nowhere", tmp_path / "out") == [False]
+    assert "no config.json here" in events_of(tmp_path / "out" / "0")[-1].data.reason  # type: ignore[union-attr]
 
 
 def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(

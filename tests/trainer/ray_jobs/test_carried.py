@@ -1,6 +1,9 @@
 """One job that trains several runs: each with its assignment, folder, events and end."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,10 +13,13 @@ import httpx
 import pytest
 
 from tests.trainer.loops.conftest import SMALL, metrics_of
+from trainer.config import resolve
 from trainer.contracts import CARRIES, Example, ModelSource
+from trainer.devices import CHOICE
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
+from ..running import run
 from .test_entry import Ingest
 
 
@@ -61,6 +67,7 @@ def runs(
         monkeypatch.setenv(f"TOUCHSTONE_{name}", value)
     monkeypatch.setenv(CARRIES, json.dumps({"8": "t", "9": "t"}))
     monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr(entry, "processes_for", lambda models: 1)  # the threads of these servers are not copied
     yield made
     front.close()
     for server in made.values():
@@ -80,6 +87,39 @@ def test_each_run_is_carried_out_as_by_itself(
         monkeypatch.setenv("TOUCHSTONE_RUN_ID", str(number))
         assert job([]) == 0
         assert metrics_of(tmp_path / "alone" / str(number)) == together[number] != {}
+
+
+def test_small_models_are_trained_by_several_processes_of_the_job(
+    runs: dict[int, Ingest], tmp_path: Path, tiny_dir: Path
+) -> None:
+    """With two cores for three runs. Each core has the same thread, so that numbers do not depend on the machine."""
+    program = "import os, sys; from trainer.__main__ import main; os.sched_getaffinity = lambda pid: {0, 1}; sys.exit(main(['job']))"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", CHOICE: "cpu"}
+    made = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert [[name for name, _ in server.states()] for server in runs.values()] == 3 * [["running", "finished"]]
+    assert all(f"run {number}" in made.stdout for number in runs)
+    times = {
+        number: [event.time for event in server.events.values() if event.data.kind == "metrics"]
+        for number, server in runs.items()
+    }
+    assert times[7][0] < times[8][-1] and times[8][0] < times[7][-1], "they trained at the same time"
+    together = {number: metrics_of(tmp_path / "runs" / str(number)) for number in runs}
+    for number, server in runs.items():
+        config = resolve(server.assignment["recipe"], server.assignment["config"])
+        alone = tmp_path / "alone" / str(number)
+        assert run(config, tmp_path / "runs" / "7" / "examples.jsonl", tiny_dir, alone)
+        assert metrics_of(alone) == together[number] != {}
+
+
+def test_who_cannot_say_now_what_the_models_are_trains_in_one_process(
+    runs: dict[int, Ingest], tiny_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "processes_for", lambda models: 2 if list(models) == [tiny_dir] else 0)
+    assert entry._processes("8", "t") == 2
+    assert entry._processes("8", "old") == 1
+    monkeypatch.delenv("TOUCHSTONE_URL")
+    assert entry._processes("8", "t") == 1
 
 
 def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training(
