@@ -18,7 +18,7 @@ class LentModel:
     model: PreTrainedModel
     holder: "LentSampler | None" = None
     checksum: str = ""
-    """That of its weights."""
+    """The checksum of its weights."""
 
 
 class LentSampler(LocalSampler):
