@@ -1,6 +1,7 @@
 """Program code that stands in two places: six lines of code or more, the same to the letter. Each pair of files is gone or has its reason here.
 
-Comments, blank lines, imports and lines without a word do not count, and neither does white space.
+Comments, blank lines, imports and lines without a word do not count, and neither does white space. In templates, lines that only
+close something, or open an element without attributes, do not count either.
 """
 
 import re
@@ -12,8 +13,9 @@ from pathlib import Path
 from .sources import ROOT
 
 LINES = 6
-FOLDERS = ("webapp", "workers", "trainer", "client", "scripts", "benchmarks")
+FOLDERS = ("webapp", "workers", "trainer", "client", "scripts", "benchmarks", "templates")
 LEFT_OUT = ("/migrations/", "/vendor/")
+BARE = r"(?:</?[\w-]+>|\{% (?:end\w+|else|empty) %\}|\W)*"
 
 SIGNATURE = "a class repeats the signature that its protocol or base class declares"
 POLICY = "each app says in one file whom it lets read and write; another app may decide otherwise"
@@ -59,14 +61,16 @@ def _code(path: Path) -> list[str]:
             if re.match(r"(from \S+ )?import ", line):
                 importing = line.endswith("(")
                 continue
-        if re.search(r"\w", line) and not line.startswith(("#", "//")):
+        if path.suffix == ".html" and re.fullmatch(BARE, line):
+            continue
+        if re.search(r"\w", line) and not line.startswith(("#", "//", "{#")):
             found.append(line)
     return found
 
 
 def _files() -> Iterator[Path]:
     for folder in FOLDERS:
-        for suffix in (".py", ".js", ".css"):
+        for suffix in (".py", ".js", ".css", ".html"):
             for path in sorted((ROOT / folder).rglob(f"*{suffix}")):
                 if not any(part in path.as_posix() for part in LEFT_OUT):
                     yield path
@@ -99,3 +103,8 @@ def test_a_run_of_six_lines_is_found_and_one_of_five_is_not() -> None:
     assert repeats({"a": lines, "b": ["other", *lines[:5], "end"]}) == {}
     assert repeats({"a": [*lines, "between", *lines]}) == {("a", "a"): lines[:6]}
     assert repeats({"a": ["same"] * 8}) == {}, "a run does not repeat itself where it overlaps itself"
+
+
+def test_lines_of_templates_that_only_close_something_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<tr>\n  <td>{{ a }}</td>\n</tr>\n{% endfor %}</tbody>\n{# why #}\n<tr data-a>\n")
+    assert _code(tmp_path / "a.html") == ["<td>{{ a }}</td>", "<tr data-a>"]

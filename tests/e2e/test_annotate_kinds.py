@@ -404,7 +404,7 @@ def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):
     expect(at.page.locator(".stress-table")).to_be_visible()
     assert Answer.objects.get().content["rubric"]["criteria"][0]["tags"] == ["storage", "food safety"]
     at.press("r")
-    expect(at.page.get_by_role("textbox", name="Tags, with commas between")).to_have_value("storage, food safety")
+    expect(at.page.get_by_role("textbox", name="Tags, separated by commas")).to_have_value("storage, food safety")
 
 
 def test_a_criterion_can_be_read_beside_an_open_panel(bench):

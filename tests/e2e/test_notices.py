@@ -72,7 +72,7 @@ def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast,
 def test_the_open_list_says_that_there_is_more(open_page, cast, run, fail):
     page = open_page(browser(cast.researcher))
     page.goto("/notices")
-    expect(page.get_by_role("heading", name="Nothing to tell yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No notices yet")).to_be_visible()
     fail(run)
     expect(page.locator("#notices-news")).to_be_visible()
     page.get_by_role("link", name="Show it").click()

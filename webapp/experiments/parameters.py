@@ -18,7 +18,7 @@ RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 Key = Annotated[str, Field(min_length=1, max_length=250)]
 # ninja cannot have a parameter called `keys`
-JoinedKeys = Annotated[str | None, Query(alias="keys", description="Metric keys, with commas between")]
+JoinedKeys = Annotated[str | None, Query(alias="keys", description="Metric keys, separated by commas")]
 EachKey = Annotated[
     list[Key],
     Query(

@@ -84,7 +84,7 @@ def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
     def read(value: str) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
         if not 1 <= len(found) <= most:
-            raise BadValue(f"1 to {most} {what}, with commas between")
+            raise BadValue(f"1 to {most} {what}, separated by commas")
         if long := next((name for name in found if len(name) > 200), None):
             raise BadValue(f"{long[:20]}… is too long: at most 200 characters")
         return found
@@ -96,7 +96,7 @@ def _ids(value: str) -> tuple[int, ...]:
     found = [whole(part.strip()) for part in value.split(",") if part.strip()]
     ids = [number for number in found if number is not None]
     if not 1 <= len(found) <= MOST_RUNS or len(ids) < len(found):
-        raise BadValue(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, with commas between: 12, 15")
+        raise BadValue(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, separated by commas: 12, 15")
     return tuple(dict.fromkeys(ids))
 
 
@@ -142,7 +142,7 @@ def _comparison(value: str) -> Mapping[str, Any]:
 BIG = 2**31 - 1
 SOURCES = ("runs", "query", "view", "comparison")
 OF_RUNS: Mapping[str, BlockKey] = {
-    "runs": BlockKey(_ids, "numbers of runs, as in their addresses, with commas between"),
+    "runs": BlockKey(_ids, "numbers of runs, as in their addresses, separated by commas"),
     "query": BlockKey(_text(1000), "a query as the table of runs takes it"),
     "view": BlockKey(_text(80), "the name of a saved view of that table"),
     "comparison": BlockKey(_comparison, "the address of the page Compare"),
@@ -161,7 +161,7 @@ KEYS: Mapping[str, Mapping[str, BlockKey]] = {
     },
     "runs": {
         **OF_RUNS,
-        "columns": BlockKey(_names(MOST_COLUMNS, "columns"), "columns of the table of runs, with commas between"),
+        "columns": BlockKey(_names(MOST_COLUMNS, "columns"), "columns of the table of runs, separated by commas"),
         "sort": BlockKey(_text(210), "a column, with - in front for downward"),
         "most": BlockKey(_whole(1, MOST_ROWS), f"rows, up to {MOST_ROWS}"),
     },

@@ -55,7 +55,7 @@ def test_alarms_say_what_they_are_about_and_share_a_line_with_their_like(cast):
 
 
 def test_an_empty_list_says_how_something_comes_here(cast):
-    assert "Nothing to tell yet" in browser(cast.reviewer).get("/notices").content.decode()
+    assert "No notices yet" in browser(cast.reviewer).get("/notices").content.decode()
 
 
 def test_what_came_of_the_runs_of_a_sweep_shares_a_line(sweep, cast):

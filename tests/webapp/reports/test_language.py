@@ -32,7 +32,7 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
     [
         ("metrc: a\nruns: 1", "Line 2: A block “chart” has no “metrc”. Did you mean metric?"),
         ("metric: a\nmetric: b\nruns: 1", "Line 3: “metric” is already in line 2."),
-        ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, with commas between: 12, 15."),
+        ("metric: a\nruns: twelve", "Line 3: “runs”: 1 to 1,000 numbers of runs, as in their addresses, separated by commas: 12, 15."),
         ("metric: a\nruns:", "Line 3: “runs” has no value."),
         ("metric\nruns: 1", "Line 2: “metric” is not a line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
         ("metric: a\nruns: 1\nscale: cubic", "Line 4: “scale”: must be linear or log."),

@@ -48,12 +48,12 @@ class AxisRow:
     def hint(self) -> str:
         """What the person may type."""
         if self.key is None:
-            return "Values with commas between, or a range: 1e-5 to 1e-3"
+            return "Values separated by commas, or a range: 1e-5 to 1e-3"
         if self.key.kind in ("int", "float"):
             bounds = f" ({self.key.bounds})" if self.key.bounds else ""
-            return f"Values with commas between, or a range such as 2 to 8{bounds}"
+            return f"Values separated by commas, or a range such as 2 to 8{bounds}"
         choices = ("true", "false") if self.key.kind == "bool" else self.key.choices
-        return f"Values with commas between{': ' if choices else ''}{', '.join(map(str, choices))}"
+        return f"Values separated by commas{': ' if choices else ''}{', '.join(map(str, choices))}"
 
     def raw(self) -> dict[str, Any]:
         """As `checking.Wish` takes it."""

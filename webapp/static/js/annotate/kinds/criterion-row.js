@@ -41,7 +41,7 @@ export class CriterionRow {
       el("button", { type: "button", title, data: { kind }, onclick: () => this.set((each) => (each.kind = kind)) }, kind === "hard" ? "Hard" : "Principle"),
     );
     this.importance = el("select.select", { ariaLabel: "Importance", onchange: () => this.set((each) => withImportance(each, this.importance.value)) }, ...IMPORTANCE.map((each) => el("option", { value: each }, each)));
-    this.tags = el("input.input.criterion-tags", { ariaLabel: "Tags, with commas between", placeholder: "tags, with commas", maxLength: 400, value: criterion.tags.join(", ") });
+    this.tags = el("input.input.criterion-tags", { ariaLabel: "Tags, separated by commas", placeholder: "tags, separated by commas", maxLength: 400, value: criterion.tags.join(", ") });
     this.checked = el("button.btn.ghost.small.criterion-checked", { type: "button", "aria-expanded": "false", onclick: () => this.toggleVerifier() }, icon("flask-conical"), el("span.truncate"));
     this.panel = el("div.criterion-panel", { hidden: true });
     this.element = this.arrange();
