@@ -17,6 +17,16 @@ def faults(page: Page) -> list[str]:
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
 
 
+def looked_at(page: Page) -> None:
+    """Asserts that the page has no fault in either theme, on a wide and on a narrow window, and leaves the wide one."""
+    for scheme in ("light", "dark"):
+        for width in (1280, 390):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 800})
+            assert faults(page) == []
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
 def unfold(page: Page, field: str) -> Locator:
     """The input with this id, in a section that is open: a click on its line opens one that is folded."""
     found = page.locator(f"#{field}")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import looked_at
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.after import rounds
 from webapp.experiments.models import ChainStep, Run
@@ -19,12 +19,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     page.get_by_role("button", name="Continue").press("Enter")
     page.get_by_label("Begin with the model that “run 1” trains").uncheck()
     page.locator("#f-name").fill("second")
-    for scheme in ("light", "dark"):
-        for width in (1280, 390):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
-    page.set_viewport_size({"width": 1280, "height": 800})
+    looked_at(page)
     page.get_by_role("button", name="Launch afterwards").click()
     page.wait_for_url(f"**/runs/{run.id}/chain")
     chain = page.locator("#chain")
@@ -34,11 +29,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     dialog.get_by_label("Name").fill("how good")
     dialog.get_by_role("button", name="Put it there").click()
     expect(chain).to_contain_text("Waits until “second” before it was launched and has finished")
-    for scheme in ("light", "dark"):
-        for width in (1280, 390):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
+    looked_at(page)
     Run.objects.filter(id=run.id).update(state="finished")
     rounds.take_up(run.id)
     expect(chain.get_by_role("link", name="second")).to_be_visible()  # without a reload

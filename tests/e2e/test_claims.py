@@ -9,7 +9,7 @@ from django.conf import settings
 from playwright.sync_api import expect
 
 from tests import patience
-from tests.e2e.look import faults
+from tests.e2e.look import looked_at
 from tests.webapp.experiments.claims.test_tasks import made, write_model  # noqa: F401 - a fixture
 from tests.webapp.experiments.claims.test_waiting_arms import data, finish  # noqa: F401 - fixtures
 from tests.webapp.experiments.conftest import model  # noqa: F401
@@ -21,15 +21,6 @@ from webapp.experiments.models import ClaimRun, ClaimStudy, Run
 from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.browser
-
-
-def looked_at(page) -> None:
-    for scheme in ("light", "dark"):
-        for width in (1280, 390):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
-    page.set_viewport_size({"width": 1280, "height": 800})
 
 
 def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_researcher, data, model, finish):  # noqa: F811

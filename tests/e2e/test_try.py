@@ -1,8 +1,6 @@
 """Models side by side in a real browser, with real weights of a tiny model behind them."""
 
 import shutil
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,11 @@ from tests.e2e import look
 from tests.e2e.live import open_page, server  # noqa: F401
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import KEY, chat_server  # noqa: F401  a fixture
+from tests.webapp.inference.serving.conftest import short_var  # noqa: F401  a fixture
 from webapp.annotation.models import Task
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
-from webapp.inference.serving import process
 from webapp.judging.judges.services import create_judge
 from webapp.playground import asking
 from webapp.playground.models import TriedScore
@@ -25,19 +23,13 @@ PROMPT = "鸟 and $x^2$\n\n`code`, مرحبا"
 
 
 @pytest.fixture
-def weights(settings):
-    """Two tiny models; the processes that held them end with the test."""
+def weights(short_var):  # noqa: F811
+    """Two tiny models."""
     from trainer.inference.models import make_tiny
 
-    settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))
     for seed, name in enumerate(("base", "tuned")):
-        make_tiny(settings.VAR / name, seed)
-    yield settings.VAR
-    for child in process._children:
-        child.stdin.close()
-        child.wait(30)
-    process._children.clear()
-    shutil.rmtree(settings.VAR)
+        make_tiny(short_var / name, seed)
+    return short_var
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import re
 
 import pytest
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.cast import ApiClient, browser
+from tests.webapp.routes import routes
 
 pytestmark = pytest.mark.django_db
 
@@ -30,16 +30,10 @@ OPEN = {
 PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 
-def addresses(patterns=None, prefix="") -> list[str]:
+def addresses() -> list[str]:
     """Every address of the URL map, with ids filled in that exist in no workspace of the asker."""
-    found = []
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        route = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            found += addresses(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern):
-            found.append(PARAMETER.sub(lambda match: "1" if match[1] in ("int", None) else "x", route))
-    return sorted(set(found))
+    filled = (PARAMETER.sub(lambda match: "1" if match[1] in ("int", None) else "x", route) for route in routes())
+    return sorted(set(filled))
 
 
 def test_the_map_is_not_empty():

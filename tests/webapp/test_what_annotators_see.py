@@ -5,10 +5,10 @@ import re
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
+from tests.webapp.routes import routes
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Assignment, Comment, Project, ProjectInvite, Task
 from webapp.annotation.people import services as people
@@ -48,17 +48,6 @@ OWN = {  # what the annotator says; nothing of it is a secret
     "best_worst": {"best": "A", "worst": "B"},
     "trace_steps": {"steps": [{"step": 1, "verdict": "correct"}]},
 }
-
-
-def addresses(patterns=None, prefix="") -> list[str]:
-    found = []
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        route = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            found += addresses(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern):
-            found.append(route)
-    return sorted(set(found))
 
 
 def working(cast, kind: str) -> Project:
@@ -125,7 +114,7 @@ def said(client, method: str, address: str) -> set[str]:
 def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
     project = working(cast, kind)
     page, script = browser(cast.annotator), ApiClient(cast.annotator).client
-    for route in addresses():
+    for route in routes():
         ours = any(word in route for word in ("project", "task", "assignment", "example"))
         if "sign-out" in route or not (ours or kind == "pairwise"):
             continue
@@ -143,7 +132,7 @@ def test_no_address_tells_a_reviewer_who_an_annotator_is(cast, kind):
     page, script = browser(cast.reviewer), ApiClient(cast.reviewer).client
     theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
     numbered = False
-    for route in addresses():
+    for route in routes():
         if not any(word in route for word in ("project", "task", "assignment", "example", "evaluation", "search")):
             continue
         address = "/" + PARAMETER.sub(lambda match: str(theirs.get(match[1], "{}")), route)
@@ -180,6 +169,6 @@ def test_researchers_see_on_one_page_who_is_who(cast):
 
 def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(cast):
     project, client = working(cast, "pairwise"), browser(cast.reviewer)
-    walked = [filled(cast, project, route) for route in addresses() if "project_id" in route or "task_id" in route]
+    walked = [filled(cast, project, route) for route in routes() if "project_id" in route or "task_id" in route]
     found = set().union(*(said(client, "get", address) for address in walked))
     assert found >= {"ID-ONE", "MODEL-", "CLASSIFIED", "a file"}, found

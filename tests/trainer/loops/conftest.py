@@ -1,6 +1,8 @@
 """Parts of a run on the tiny model."""
 
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,39 @@ def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:
         if event.data.kind == "metrics":
             found |= {(event.step, key): value for key, value in event.data.values.items()}
     return {place: value for place, value in found.items() if not place[1].startswith("perf/")}
+
+
+def states(run_dir: Path) -> list[tuple[str, str]]:
+    """The states that the run has reported, each with its reason."""
+    return [(event.data.state, event.data.reason) for event in events_of(run_dir) if event.data.kind == "state"]
+
+
+def stopped_when_paused(run_dir: Path) -> Any:
+    """A monitor for a run that is to begin: it asks the run to stop as soon as the run has paused. Close it."""
+    from trainer.monitors import RunMonitor, Spool
+
+    monitor = RunMonitor(Spool(run_dir / "events.jsonl"))
+
+    def stop() -> None:
+        while not any(state == "paused" for state, _ in states(run_dir)):
+            time.sleep(0.05)
+        monitor.request_stop()
+
+    threading.Thread(target=stop, daemon=True).start()
+    return monitor
+
+
+def kept_stage() -> tuple[list[Any], Callable[[Any], Any]]:
+    """A list, and a function for `run(make=...)` that makes the stage of a job and adds it to the list."""
+    from trainer.loops.registry import make_stage
+
+    stages: list[Any] = []
+
+    def make(job: Any) -> Any:
+        stages.append(make_stage(job))
+        return stages[-1]
+
+    return stages, make
 
 
 def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: int) -> tuple[Path, Path]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.webapp.weights.conftest import model  # noqa: F401  a fixture
 from trainer.contracts import Example, Message, Preference, Response
 from webapp.datasets.versions import services as datasets
 from webapp.evaluation.launch import services

@@ -38,11 +38,6 @@ def version(cast):
     return make_version(cast.owner)
 
 
-@pytest.fixture
-def model(cast):
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
-
-
 def begun(cast, version, *writers, **config) -> Evaluation:
     config = {"writers": list(writers), "split": "", "max_new_tokens": 16, **config}
     return services.create(cast.researcher, recipe="generate", config=config, dataset=version)

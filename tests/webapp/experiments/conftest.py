@@ -1,26 +1,40 @@
 """A small frozen dataset with rubrics, a registered model, and a training process that only talks."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
 from django.test import Client
 
+from tests.webapp.core.fake_ray import FakeRay
 from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch_services
-from webapp.experiments.lifecycle import commands, tokens
+from webapp.experiments.lifecycle import commands, jobs, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
+from webapp.localstack.places import write_facts
 
 
 @pytest.fixture(autouse=True)
 def places_enough(settings):
     """However many processors the machine of the tests has."""
     settings.MAX_RUNNING_RUNS = None
+
+
+@pytest.fixture
+def ray(settings, tmp_path, monkeypatch) -> Iterator[FakeRay]:
+    """A server that speaks Ray's API. The server of the pages counts as running."""
+    fake = FakeRay(token="secret")
+    (tmp_path / "token").write_text("secret")
+    write_facts(settings.VAR, "ray", address=fake.address, token_file=str(tmp_path / "token"))
+    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+    yield fake
+    fake.close()
 
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).isoformat()

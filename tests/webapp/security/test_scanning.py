@@ -15,6 +15,8 @@ from webapp.core import scanning
 from webapp.datasets.models import ImportJob
 from webapp.environment import Environment
 
+from .connections import accepted
+
 pytestmark = pytest.mark.django_db
 ROW = json.dumps({"prompt": "Hi", "chosen": "a", "rejected": "b"}) + "\n"
 BAD = "no virus, but a word that this scanner knows"
@@ -34,11 +36,7 @@ class Clamd:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self.line.accept()
-            except OSError:
-                return
+        for client in accepted(self.line):
             with client, client.makefile("rb") as stream:
                 self._look(client, stream)
 

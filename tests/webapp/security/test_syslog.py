@@ -16,6 +16,8 @@ from webapp.core.models import AuditSeal
 from webapp.environment import Environment
 from workers import audit as worker
 
+from .connections import accepted
+
 pytestmark = pytest.mark.django_db
 HEADER = re.compile(rb"<110>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \S+ touchstone - (\S+) - (\{.*\})", re.DOTALL)
 
@@ -34,11 +36,7 @@ class Receiver:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self.line.accept()
-            except OSError:
-                return
+        for client in accepted(self.line):
             with suppress(OSError), self._over(client) as stream:
                 if self.deaf:  # with what it was sent unread, closing tells the other side so
                     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")

@@ -27,15 +27,6 @@ from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def tiny_folder(tmp_path_factory):
-    from trainer.inference.models import make_tiny
-
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    make_tiny(folder)
-    return folder
-
-
 @pytest.fixture
 def tiny(cast, tiny_folder):
     return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))

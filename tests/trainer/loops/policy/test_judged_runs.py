@@ -1,8 +1,6 @@
 """Whole runs on rewards of a judge: what they tell, how they wait for one that is away, and how they go on after a kill."""
 
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,13 @@ from trainer.config import resolve as resolve_recipe
 from trainer.contracts import Criterion, Example, Rubric
 from trainer.judges.chat import Prices, Target
 from trainer.judges.spec import digest, resolve
-from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ...chat_beside import chat_server
 from ...killed import killed
 from ...running import run
-from ..conftest import events_of, metrics_of, small_config
+from ..conftest import events_of, metrics_of, small_config, states, stopped_when_paused
 from ..texts import demonstrations, written
 
 BRIEF: dict[str, Any] = {
@@ -58,10 +55,6 @@ def access(server: ChatServer, **spec: Any) -> Access:
     resolved = resolve({"kind": "criterion", "retries": 0, **spec})
     target = Target(server.url, "m", retries=0, prices=Prices(1, 1))  # type: ignore[arg-type]
     return Access({"Grader v1": JudgeAccess(resolved, digest(resolved, "1"), target)})
-
-
-def states(out: Path) -> list[tuple[str, str]]:
-    return [(e.data.state, e.data.reason) for e in events_of(out) if e.data.kind == "state"]
 
 
 def rollouts(out: Path) -> list[Any]:
@@ -119,15 +112,7 @@ def test_a_paused_run_can_be_stopped_and_resumed(
     monkeypatch.setattr(scoring, "FIRST_WAIT_S", 0.05)
     config, out = small_config(**BRIEF, rewards=[JUDGED]), tmp_path / "run"
     server.fault = "down"
-    monitor = RunMonitor(Spool(out / "events.jsonl"))
-
-    def stop_when_paused() -> None:
-        while not any(state == "paused" for state, _ in states(out)):
-            time.sleep(0.05)
-        monitor.request_stop()
-
-    stopper = threading.Thread(target=stop_when_paused, daemon=True)
-    stopper.start()
+    monitor = stopped_when_paused(out)
     assert start(config, out, monitor=monitor)
     monitor.close()
     assert states(out)[-1][0] == "stopped"

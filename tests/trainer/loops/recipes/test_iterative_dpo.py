@@ -2,8 +2,6 @@
 
 import json
 import re
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,13 @@ from trainer.contracts import Example
 from trainer.judges.chat import Prices, Target
 from trainer.judges.spec import digest
 from trainer.judges.spec import resolve as resolve_judge
-from trainer.monitors import RunMonitor, Spool
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ...chat_beside import chat_server
 from ...killed import killed
 from ...running import run
-from ..conftest import events_of, metrics_of
+from ..conftest import events_of, metrics_of, states, stopped_when_paused
 
 JUDGED = {"kind": "judge", "name": "judge", "judge": "Comparer v1", "protocol": "pairwise", "against": "sample"}
 TRUTH = {"kind": "format", "name": "truth", "form": "pattern", "pattern": "[^a-m]*", "shadow": True}
@@ -80,10 +77,6 @@ def learned(out: Path) -> dict[Any, float]:
 
 def weights(out: Path, step: int) -> dict[str, Any]:
     return checkpoints.load(out / "checkpoints" / f"step-{step:06d}").tensors["policy"]
-
-
-def states(out: Path) -> list[tuple[str, str]]:
-    return [(e.data.state, e.data.reason) for e in events_of(out) if e.data.kind == "state"]
 
 
 def test_rounds_sample_label_and_learn_on_one_page(
@@ -189,14 +182,7 @@ def test_a_stop_while_a_judge_is_away_loses_no_verdict(
     for number in range(3):
         server.faults.append("" if number < 2 else "down")
     server.fault = "down"
-    monitor = RunMonitor(Spool(out / "events.jsonl"))
-
-    def stop_when_paused() -> None:
-        while not any(state == "paused" for state, _ in states(out)):
-            time.sleep(0.05)
-        monitor.request_stop()
-
-    threading.Thread(target=stop_when_paused, daemon=True).start()
+    monitor = stopped_when_paused(out)
     assert run(config, examples_file, tiny_dir, out, monitor=monitor, access=access(server))
     monitor.close()
     assert states(out)[-1][0] == "stopped" and checkpoints.steps(out / "checkpoints") == [0]

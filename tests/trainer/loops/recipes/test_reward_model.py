@@ -17,7 +17,7 @@ from trainer.loops.pairs.preferences import Pair, prepare_pairs
 from trainer.loops.session.errors import RunFailed
 
 from ...running import run
-from ..conftest import events_of, metrics_of
+from ..conftest import events_of, kept_stage, metrics_of
 from ..texts import asked, configured, preferences, written
 
 
@@ -168,14 +168,7 @@ def test_stock_libraries_load_what_comes_out_and_give_equal_scores(
     from peft import PeftModel
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from trainer.loops.registry import make_stage
-
-    kept: list[Any] = []
-
-    def keeping(job: Any) -> Any:
-        kept.append(make_stage(job))
-        return kept[0]
-
+    kept, keeping = kept_stage()
     config = configured("reward_model", steps=4, optim={"lr": 5e-3}, model={"name": "tiny", **model})
     data = written(preferences(20, 8), tmp_path / "data.jsonl")
     assert run(config, data, tiny_dir, tmp_path / "run", make=keeping)

@@ -11,7 +11,7 @@ from trainer.loops.session.errors import RunFailed
 from trainer.loops.supervised.demonstrations import prepare_demonstrations
 
 from ...running import run
-from ..conftest import events_of, metrics_of
+from ..conftest import events_of, kept_stage, metrics_of
 from ..texts import asked, configured, demonstrations, written
 
 
@@ -183,15 +183,9 @@ def test_stock_libraries_load_what_comes_out_and_answer_as_the_trainer_does(
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from trainer.loops.registry import make_stage
     from trainer.loops.supervised.answering import greedy_answers
 
-    kept: list[Any] = []
-
-    def keeping(job: Any) -> Any:
-        kept.append(make_stage(job))
-        return kept[0]
-
+    kept, keeping = kept_stage()
     examples = demonstrations(20, 5)
     config = configured("sft", steps=8, optim={"lr": 5e-3}, model={"name": "tiny", **model})
     assert run(config, written(examples, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run", make=keeping)

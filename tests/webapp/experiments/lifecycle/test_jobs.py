@@ -8,26 +8,14 @@ from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
-from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import PolicyConfig
 from webapp.core import ray_jobs
 from webapp.core.logs import current_request_id
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Run
-from webapp.localstack.places import write_facts
 
 from ..conftest import Trainer
-
-
-@pytest.fixture
-def ray(settings, tmp_path, monkeypatch):
-    fake = FakeRay(token="secret")
-    (tmp_path / "token").write_text("secret")
-    write_facts(settings.VAR, "ray", address=fake.address, token_file=str(tmp_path / "token"))
-    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
-    yield fake
-    fake.close()
 
 
 def set_row(run, **fields):

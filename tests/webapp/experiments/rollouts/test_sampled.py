@@ -7,6 +7,7 @@ import pytest
 from trainer.__main__ import COMMANDS
 from trainer.contracts import CriterionResult, RolloutRecord, Verdict
 from webapp.evaluation.launch import services
+from webapp.evaluation.models import Evaluation
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.sources.registry import SOURCES
 from webapp.evaluation.work import running
@@ -67,17 +68,23 @@ def test_only_runs_with_evaluations_of_this_workspace_are_offered(cast, run):
     assert source.problem(cast.outsider.workspace.pk, "", run.pk) == "this workspace has no such run"
 
 
-def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher, settings):
-    answers = "import sys, json; print('{}', *(json.dumps({'id': json.loads(line)['id'], 'diversity': 0.375}) for line in sys.stdin), sep='\\n')"
-    settings.DIVERSITY_COMMAND = ["python3", "-c", answers]
+def compared(cast, run, *, wrong: tuple[int, ...]) -> Evaluation:
+    """The finished evaluation of two steps of a run, with two responses each; `wrong` ones of the first step do not meet the criterion."""
     for index in range(2):
-        add(run, 0, index, met=index == 0)
+        add(run, 0, index, met=index not in wrong)
         add(run, 4, index, met=True)
     config = {"responses": [{"run": run.pk, "step": 0}, {"run": run.pk, "step": 4}]}
     row = services.create(cast.researcher, recipe="policy", config=config)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "finished", row.problem
+    return row
+
+
+def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher, settings):
+    answers = "import sys, json; print('{}', *(json.dumps({'id': json.loads(line)['id'], 'diversity': 0.375}) for line in sys.stdin), sep='\\n')"
+    settings.DIVERSITY_COMMAND = ["python3", "-c", answers]
+    row = compared(cast, run, wrong=(1,))
     assert row.results["headline"]["cell"]["value"] == 1.0
     assert '"value": 0.375' in json.dumps(row.results)
     page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
@@ -111,14 +118,7 @@ def test_novelty_is_measured_beside_with_the_checkpoint_of_the_step(cast, run, s
 
 def test_what_two_checkpoints_said_stands_side_by_side(cast, run, as_researcher, settings):
     settings.DIVERSITY_COMMAND = ["false"]
-    for index in range(2):
-        add(run, 0, index, met=False)
-        add(run, 4, index, met=True)
-    config = {"responses": [{"run": run.pk, "step": 0}, {"run": run.pk, "step": 4}]}
-    row = services.create(cast.researcher, recipe="policy", config=config)
-    running.run(row.pk)
-    row.refresh_from_db()
-    assert row.state == "finished", row.problem
+    row = compared(cast, run, wrong=(0, 1))
     result = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
     assert f"/evaluations/{row.pk}/compare?example=e3" in result and "failed" in result
     page = as_researcher.get(f"/evaluations/{row.pk}/compare?example=e3").content.decode()

@@ -7,27 +7,20 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid
 from trainer.contracts import CARRIES
 from webapp.experiments.lifecycle import claimants, jobs, line_order, resources, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run, Sweep
 from webapp.experiments.sweeps import rounds, services
-from webapp.localstack.places import write_facts
 
 from ..conftest import Trainer
 
 
 @pytest.fixture
-def ray(settings, tmp_path, monkeypatch):
-    fake = FakeRay(token="secret")
-    (tmp_path / "token").write_text("secret")
-    write_facts(settings.VAR, "ray", address=fake.address, token_file=str(tmp_path / "token"))
-    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+def ray(ray, settings):
     settings.MAX_RUNNING_RUNS = 1
-    yield fake
-    fake.close()
+    return ray
 
 
 def of(row: Sweep) -> list[Run]:

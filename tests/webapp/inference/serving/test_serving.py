@@ -3,8 +3,6 @@
 import json
 import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 from django.core.cache import cache
@@ -14,27 +12,6 @@ from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process, stream
 
 pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")  # the test client does, no server
-
-
-@pytest.fixture(scope="module")
-def tiny_folder(tmp_path_factory):
-    from trainer.inference.models import make_tiny
-
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    make_tiny(folder)
-    return folder
-
-
-@pytest.fixture
-def short_var(settings):
-    """A folder whose sockets have short paths; what was started ends with the test."""
-    settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))
-    yield settings.VAR
-    for child in process._children:
-        child.stdin.close()
-        child.wait(30)
-    process._children.clear()
-    shutil.rmtree(settings.VAR)
 
 
 @pytest.fixture
