@@ -1,4 +1,4 @@
-"""A small HTTP server of a test's own, for what a program asks of others."""
+"""A small HTTP server for tests of programs that ask other servers."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Answering(BaseHTTPRequestHandler):
-    """A test adds `do_GET` or `do_POST`, which end in `write`."""
+    """A handler. A test adds `do_GET` or `do_POST`, which end with `write`."""
 
     def sent(self) -> bytes:
         """The body of the request."""
@@ -22,12 +22,12 @@ class Answering(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a test's output is not the place for it."""
+        """Logs nothing, because requests do not belong in the output of a test."""
 
 
 @contextmanager
 def serving(handler: type[Answering]) -> Iterator[ThreadingHTTPServer]:
-    """On a free port of this machine, in a thread. `address` says where."""
+    """Serves on a free port of this machine, in a thread. `address` is its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:

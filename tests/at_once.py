@@ -1,4 +1,4 @@
-"""What comes of calls that start in the same moment, each in a thread with a connection of its own."""
+"""Runs calls that start in the same moment, each in a thread with its own connection."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ THREADS = 40
 
 
 def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
-    """Runs the calls in threads that start together; their results, a Conflict where one was raised."""
+    """Runs the calls in threads that start together. Returns their results; a Conflict if a call raised one."""
     listed = list(calls)
     barrier = Barrier(min(threads, len(listed)))
     with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:
@@ -20,7 +20,7 @@ def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
 
 
 def outcome(call: Callable):
-    """In a thread: what comes of the call, a Conflict where one was raised; its connection is closed."""
+    """Runs a call in its thread, and closes the connection. Returns the result, or the Conflict that was raised."""
     try:
         return call()
     except Conflict as conflict:

@@ -23,7 +23,7 @@ Answered = Any  # what the client of tests gives: a response with .json(), which
 
 @dataclass(frozen=True)
 class Cast:
-    """Memberships; the person is `.user`. `outsider` owns another workspace and must see nothing of this one."""
+    """Memberships, whose people are `.user`. `outsider` owns another workspace and must see nothing of this one."""
 
     workspace: Workspace
     owner: Membership
@@ -45,7 +45,7 @@ ROLES = (Role.OWNER, Role.RESEARCHER, Role.REVIEWER, Role.ANNOTATOR, Role.OWNER)
 
 
 def make_cast() -> Cast:
-    """In five statements: thousands of tests begin with it, and the services that it stands for ask thirty (`made_by_services`)."""
+    """Makes the cast in five statements, because thousands of tests begin with it. The services would need thirty (`made_by_services`)."""
     if Workspace.objects.exists():
         return made_by_services()
     users = [User(email=email, name=name, proof=Proof.SERVER) for name, email in PEOPLE.items()]
@@ -86,7 +86,7 @@ def made_by_services() -> Cast:
 
 
 def browser(membership: Membership) -> Client:
-    """A browser in which this person is signed in and has chosen this workspace. In three statements, where signing in asks twenty
+    """A browser in which this person is signed in and has chosen this workspace. It takes three statements; signing in would take twenty
     (`signed_in_by_django`)."""
     user, now, store = membership.user, timezone.now(), SessionStore()
     key, address = get_random_string(32, VALID_KEY_CHARS), audit.origin.get().address[:45]

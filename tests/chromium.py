@@ -1,4 +1,4 @@
-"""Where this machine's Chromium is, and how it is started without a display."""
+"""The path of this machine's Chromium, and how to start it without a display."""
 
 import shutil
 

@@ -1,8 +1,8 @@
 """Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session; with
 WITHOUT_DATABASE there is none. What asks for one is marked `database`.
 
-Unit tests need no Redis: channels and the cache live in memory, and enqueued tasks run only where a test asks for
-it (fixture `eager`, inside `django_capture_on_commit_callbacks(execute=True)`).
+Unit tests need no Redis: channels and the cache are in memory, and enqueued tasks run only if a test asks for it (fixture `eager`, inside
+`django_capture_on_commit_callbacks(execute=True)`).
 """
 
 import gc
@@ -70,7 +70,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before `-m` selects: a test that asks for the database is marked as one, by whatever fixture or class it asks."""
+    """Marks tests that need the database, by their fixtures or class, before `-m` selects."""
     for item in items:
         asked = DATABASE_FIXTURES.intersection(getattr(item, "fixturenames", ()))
         a_case = issubclass(getattr(item, "cls", None) or object, TransactionTestCase)
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays until the end, so no collection of garbage need look at it again."""
+    """Objects that are loaded by now stay until the end, so the garbage collector need not check them again."""
     gc.collect()
     gc.freeze()
 
@@ -94,7 +94,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_modify_db_settings, request):
-    """pytest-django's, with a copy of the migrated schema."""
+    """The fixture of pytest-django, with a copy of the migrated schema."""
     if WITHOUT_DATABASE in os.environ:
         pytest.fail(f"{WITHOUT_DATABASE} is set, and this test needs a database", pytrace=False)
     with schema.template():
@@ -103,14 +103,14 @@ def django_db_setup(django_db_modify_db_settings, request):
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For each test that asks for no folder, where one could be: to make one for each takes longer than many a test."""
+    """For each test, a path at which it could have a folder. To make a folder for each would take longer than many tests."""
     folder = tmp_path_factory.mktemp("places", numbered=False)
     return (folder / str(number) for number in count())
 
 
 @pytest.fixture(autouse=True)
 def in_memory(request, settings, places):
-    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash or static files."""
+    """No test writes into the checkout's var/, uses Redis, or spends time on slow password hashes or static files."""
     asked = "tmp_path" in request.fixturenames
     settings.VAR = request.getfixturevalue("tmp_path") / "var" if asked else next(places)
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
@@ -149,13 +149,14 @@ def as_outsider(cast: Cast):
 
 @pytest.fixture
 def api(cast: Cast) -> ApiClient:
-    """The researcher's script."""
+    """A script of the researcher."""
     return ApiClient(cast.researcher)
 
 
 @pytest.fixture
 def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The feed of a run says how it is and ends, on the test's own connection: what calls every address must not listen for an hour."""
+    """The feed of a run sends its state and ends, on the test's own connection, because tests that call every address must not listen for
+    an hour."""
     from asgiref.sync import sync_to_async
 
     from webapp.experiments.live import stream
@@ -184,9 +185,9 @@ def lasting(fixture_name: str, config: pytest.Config) -> str:
 
 @pytest.fixture(scope=lasting)
 def chromium() -> Iterator[Any]:
-    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
-    Django would take for async code, and which async tests of other modules could not share. In `make test-browser`
-    all tests need it, and one serves them all: to start it takes as long as many a test."""
+    """A browser, only as long as a module needs it. Playwright keeps an event loop running in the thread of the tests, which Django would
+    take for async code and async tests of other modules could not share. In `make test-browser` all tests need it, and one serves them all,
+    because starting it takes as long as many tests."""
     from playwright.sync_api import expect, sync_playwright
 
     if CHROMIUM is None:

@@ -1,7 +1,7 @@
-"""Where the processor's time goes: `CPU=FILE pytest ...` writes the processor seconds of each test to FILE, one JSON line each.
+"""Measures the processor time of tests: `CPU=FILE pytest ...` writes the processor seconds of each test to FILE, one JSON line for each.
 
-Seconds on the clock say little on a machine that does other things too. Counted are this process and all that it
-started: the database, browsers, services, children that have ended. Without parallel workers: they share a database.
+Seconds on the clock say little on a machine that also does other things. This counts this process and all processes that it started: the
+database, browsers, services, and children that have ended. Do not use parallel workers, because they share a database.
 """
 
 import json
@@ -17,7 +17,8 @@ MARK = f"CPU_COUNTED_BY={os.getpid()}"  # what a daemon inherits, though its par
 
 
 class Counter:
-    """Processor seconds of a tree of processes, which only grow: a dead child's stay with the parent that waited for it."""
+    """The processor seconds of a tree of processes. They only grow, because those of a dead child stay with the parent that waited for
+    it."""
 
     def __init__(self) -> None:
         name, value = MARK.split("=")
@@ -26,7 +27,7 @@ class Counter:
         self.ours: dict[tuple[int, int], bool] = {}  # by process and start: does it belong to us?
 
     def seconds(self) -> float:
-        """All so far, but for what the counting itself took."""
+        """All seconds so far, without those of the counting itself."""
         began = time.process_time()
         total = self._total()
         self.own += time.process_time() - began
@@ -50,7 +51,7 @@ class Counter:
 
 
 def _stat(pid: int) -> tuple[int, int, int] | None:
-    """Parent, time of birth and ticks used, those of dead children included."""
+    """The parent, the start time and the used ticks of a process, including those of dead children."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
-"""How the database is emptied after a test that commits.
+"""Empties the database after a test that commits.
 
-Django truncates every table and then makes all permissions and content types again, which took longer than most of these
-tests. Few tables have rows after a test, and few rows: deleting those is fifty times as fast.
+Django truncates every table and then makes all permissions and content types again, which took longer than most of these tests. After a
+test, few tables have rows, and they have few: to delete these is fifty times as fast.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def filled() -> list[str]:
 
 
 def delete_rows() -> None:
-    """Empties all tables that are not. The role lets rows go in any order, past the triggers that protect them."""
+    """Empties all tables that have rows. The role allows to delete rows in any order, without the triggers that protect them."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for table in set(filled()) - KEPT:

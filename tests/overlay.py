@@ -1,4 +1,4 @@
-"""Clients of other programs for the tests, beside what is installed: their packages are others than ours, so they share no lock."""
+"""Clients of other programs for the tests, beside the installed packages. They need other versions than we do, so they share no lock."""
 
 import os
 import subprocess
@@ -27,8 +27,8 @@ _KEPT = Path(__file__).parents[1] / ".pytest_cache" / "clients"
 
 
 def folder(pins: tuple[str, ...]) -> Path:
-    """Where these packages lie, for PYTHONPATH: fetched from the package index once, half a minute. Skips the test where there is no
-    index."""
+    """The folder of these packages, for PYTHONPATH. They are fetched once from the package index, which takes half a minute. Skips the test
+    if there is no index."""
     kept = _KEPT / pins[0]
     if kept.is_dir():
         return kept

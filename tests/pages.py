@@ -1,8 +1,8 @@
-"""What a page shows."""
+"""The text that a page shows."""
 
 from typing import Any
 
 
 def shown(response: Any) -> str:
-    """The HTML of a response on one line: where a template breaks its lines means nothing."""
+    """The HTML of a response on one line, because the line breaks of a template mean nothing."""
     return " ".join(response.content.decode().split())

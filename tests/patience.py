@@ -1,3 +1,3 @@
-"""How long tests wait for what must come: only a test that fails waits so long, and a busy machine is no reason to fail."""
+"""How long tests wait for something that must come. Only a failing test waits so long, and a busy machine must not make a test fail."""
 
 SECONDS = 60.0

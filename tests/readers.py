@@ -1,8 +1,10 @@
-"""Processes that read files for imports (`webapp.datasets.ingest.processes`), forked from one that has loaded what they need.
+"""Processes that read files for imports (`webapp.datasets.ingest.processes`), forked from one that has loaded their modules.
 
-To start Python and load its modules takes half a second of a processor, and hundreds of tests import a packed file of a few rows.
-What runs in such a process, and how one speaks with it, is the product's own code; tests/webapp/datasets/ingest/test_processes.py
-has them started as the product starts them.
+To start Python and load the modules takes half a processor second, and hundreds of tests import a packed file of a few rows. The code that
+runs
+in such a process, and the protocol with it, are the product's own; tests/webapp/datasets/ingest/test_processes.py starts the processes as
+the
+product does.
 """
 
 import os
@@ -22,7 +24,7 @@ start_as_the_product = processes._process
 
 
 class Reading:
-    """What `processes` and its tests use of a `subprocess.Popen`."""
+    """The parts of a `subprocess.Popen` that `processes` and its tests use."""
 
     def __init__(self, status: int, to: int, source: int) -> None:
         self._status = status
@@ -61,7 +63,7 @@ class Reading:
 
 
 def start() -> Reading:
-    """In the place of `processes._process`."""
+    """Replaces `processes._process`."""
     (their_in, to), (source, their_out), (status, their_status) = os.pipe(), os.pipe(), os.pipe()
     theirs_all = [their_in, their_out, their_status]
     try:
@@ -75,7 +77,7 @@ def start() -> Reading:
 
 
 def _at_hand() -> socket.socket:
-    """Our end of the nursery's socket; it is started where there is none."""
+    """Our end of the nursery's socket. The nursery is started if there is none."""
     from webapp.core.children import environment  # here, for a reader loads no Django
 
     if not _nursery:
@@ -89,7 +91,7 @@ def _at_hand() -> socket.socket:
 
 
 def main() -> None:
-    """The nursery: a reader for each three ends of pipes that it is given, until nobody holds the other end of its socket."""
+    """The nursery: forks a reader for each three ends of pipes that it gets, until nobody has the other end of its socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a keeper ended
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -105,7 +107,7 @@ def main() -> None:
 
 
 def _keep(source: int, to: int, status: int) -> None:
-    """Starts the reader, and says who it is and how it ended."""
+    """Starts the reader, and reports its process id and how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reader = os.fork()
     if reader == 0:

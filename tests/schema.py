@@ -1,8 +1,10 @@
-"""An empty database without the minutes of processor time that migrations take: made once, kept as SQL, copied for each process.
+"""An empty database without the processor time of migrations: it is made once, kept as SQL, and copied for each process.
 
-To migrate took eleven seconds of each process that runs tests, most of it in Django's models of every state between two
-migrations. What came of it is kept in `.pytest_cache`, under a name that changes with the migrations and the packages. Django
-migrates the copy as well, and finds nothing to do.
+Migrating took eleven seconds in each process that runs tests, mostly for Django's models of every state between two migrations. The result
+is
+kept in `.pytest_cache`, under a name that changes with the migrations and the packages. Django migrates the copy as well, and finds nothing
+to
+do.
 """
 
 import os
@@ -27,7 +29,7 @@ PROGRAMS = (
 
 @contextmanager
 def template() -> Iterator[None]:
-    """Inside, tests' databases are made: one process at a time, from the template where there is one. The first makes it."""
+    """In this context, databases of tests are made, by one process at a time, from the template. The first process makes the template."""
     if PROGRAMS not in os.environ:
         yield
         return
@@ -62,7 +64,7 @@ def _exists(server: psycopg.Connection) -> bool:
 
 
 def _read(server: psycopg.Connection) -> bool:
-    """Makes the template from what is kept; False where nothing is."""
+    """Makes the template from the kept SQL; False if there is none."""
     if not (path := kept()).exists():
         return False
     server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))

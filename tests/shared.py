@@ -1,4 +1,4 @@
-"""Where the public data sets lie that tests compare with, on machines that have them."""
+"""The folder of the public data sets for tests, on machines that have them."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Which worker runs which test: those of a file together, for they share what is made once; those of a long file apart.
+"""Decides which worker runs which test. The tests of a file run together, because they share fixtures; those of a long file are spread.
 
-The longest files come first. Then those with most tests, as xdist has it. At the end a long file would leave the other workers idle.
+The longest files come first, because at the end a long file would leave the other workers idle. Then come the files with most tests, as in
+xdist.
 """
 
 from collections import OrderedDict
@@ -48,9 +49,10 @@ class Spreading(LoadFileScheduling):
         self.workqueue = Queue()
 
     def remove_node(self, node: Any) -> str | None:
-        """The test that was running as the worker died. What was not run yet goes to the others; neither what was, nor that test: it would end each of them.
+        """Returns the test that was running when the worker died. Tests that were not run yet go to the other workers, but not that test,
+        because it would end each of them.
 
-        xdist's own hands all units on, also those that have been run: a worker that got one waited for more, for ever.
+        xdist's own method passes on all units, even those that have been run, and a worker that got one of these waited for ever.
         """
         left = [
             (file, [test for test, done in unit.items() if not done])
@@ -63,7 +65,7 @@ class Spreading(LoadFileScheduling):
         return died
 
     def _reschedule(self, node: Any) -> None:
-        """A worker keeps its last test until it knows the next: one with a single test needs another unit, or its end."""
+        """A worker keeps its last test until it knows the next one, so a worker with a single test needs another unit, or the end."""
         super()._reschedule(node)
         while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             self._assign_work_unit(node)

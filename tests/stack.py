@@ -1,4 +1,4 @@
-"""The whole product, really running, for the tests that need it: `manage.py up` on a folder of its own."""
+"""The whole running product, for tests that need it: `manage.py up` on its own folder."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def _then(first: Callable[[], None], second: Callable[[], None] | None) -> Calla
 
 
 class Stack:
-    """Embedded services on free ports; nothing of the developer's own database, broker or cluster is touched."""
+    """Embedded services on free ports. The developer's own database, broker and cluster are not touched."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class Stack:
         var: Path | None = None,
         enter: Callable[[], None] | None = None,
     ) -> None:
-        """`env`: variables of its own; None takes one away. `var`: a folder that is there already. `enter` is called in the new
-        process before it becomes the supervisor."""
+        """`env`: its own variables; None removes one. `var`: an existing folder. `enter` is called in the new process before it becomes the
+        supervisor."""
         # short and open to all: sockets have a length limit, and as root the database runs as another user
         self.var = var or Path(tempfile.mkdtemp(prefix="ts-stack-"))
         self.var.chmod(0o755)
@@ -67,7 +67,7 @@ class Stack:
             )
 
     def wait_for(self, *lines: str, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Until every text stands in the output, such as `wait_for("web       running")`."""
+        """Waits until every text is in the output, such as `wait_for("web       running")`."""
         deadline = time.monotonic() + timeout_s
         while not all(line in self.output.read_text() for line in lines):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -85,7 +85,7 @@ class Stack:
         return facts(self.var, "web")["local"]
 
     def manage(self, *arguments: str) -> str:
-        """What `manage.py ...` prints, run beside the stack."""
+        """Runs `manage.py ...` beside the stack, and returns what it prints."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, capture_output=True, text=True
         )
@@ -104,7 +104,7 @@ class Stack:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-size:]}" for log in sorted(self.var.glob("log/*.log")))
 
     def stop(self, keep: bool = False) -> int:
-        """Asks it to end, as Ctrl-C does; the exit code. `keep` leaves the data for another start."""
+        """Asks it to end, as Ctrl-C does, and returns the exit code. `keep` leaves the data for another start."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:

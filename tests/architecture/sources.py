@@ -1,4 +1,4 @@
-"""What the tests of the house look for in a file of Python. Each file is parsed once in a process, and gone through once."""
+"""The parts of a Python file that the tests of this folder read. A process parses each file once, and walks through it once."""
 
 import ast
 from dataclasses import dataclass, field

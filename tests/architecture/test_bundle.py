@@ -1,4 +1,5 @@
-"""The bundle is whole, says what is in it, and does not install once anything in it is another. `make bundle-check` goes the whole way."""
+"""The bundle is complete, lists its contents, and does not install if a file in it has changed. `make bundle-check` makes a whole
+installation."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""docs/changes.md says which files a change touches: they are there, they have what it names, and the counts are right."""
+"""docs/changes.md says which files a change touches: the files exist, they have what it names, and the counts are right."""
 
 import re
 from dataclasses import dataclass

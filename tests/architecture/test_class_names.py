@@ -1,6 +1,6 @@
 """A class name is unique in the program unless a reader expects the twin.
 
-Whoever searches for `class Answer` should find one class. Where a framework looks for the name (`Meta`, `Command`) the twin is expected.
+A search for `class Answer` should find one class. If a framework looks for the name (`Meta`, `Command`), the twin is expected.
 `SHARED` is the number of names that several classes have today: lower it when you rename one, never raise it.
 """
 

@@ -1,4 +1,4 @@
-"""No file is installed whose digest is not the one that the lock was made with."""
+"""A file is installed only if its digest is the one with which the lock was made."""
 
 import json
 import subprocess

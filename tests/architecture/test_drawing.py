@@ -1,4 +1,4 @@
-"""What property tests draw depends on nothing but the test."""
+"""The values that property tests draw depend only on the test."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""`make test-fast` leaves out what asks for the database, and what trains."""
+"""`make test-fast` leaves out tests that need the database, and tests that train."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The pins against a list of known faults, which a small server keeps here as osv.dev does."""
+"""The pins are compared with a list of known faults, which a small server serves here like osv.dev."""
 
 import json
 

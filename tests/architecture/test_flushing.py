@@ -1,4 +1,4 @@
-"""A test that commits leaves nothing behind for the next one, though rows are deleted and tables are not truncated."""
+"""A test that commits leaves nothing behind for the next one, although rows are deleted and tables are not truncated."""
 
 import pytest
 from django.contrib.contenttypes.models import ContentType

@@ -1,4 +1,4 @@
-"""Every term of docs/glossary.md leads to a file or a page that is there."""
+"""Every term of docs/glossary.md leads to a file or a page that exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`make gpu` on machines that are not here: a program of the name nvidia-smi tells what each has."""
+"""`make gpu` on machines that we do not have: a program with the name nvidia-smi says what each has."""
 
 import re
 import shutil

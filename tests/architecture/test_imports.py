@@ -1,4 +1,4 @@
-"""Who may import whom, by contract and as the processes really load."""
+"""The imports that modules may have: by the contracts, and by what the processes really load."""
 
 import json
 import subprocess

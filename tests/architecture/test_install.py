@@ -1,4 +1,4 @@
-"""`make run` on a machine whose Python will not do: one sentence with the remedy, before anything is made."""
+"""`make run` on a machine with an unsuitable Python: it prints one sentence with the remedy before it makes anything."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""JSON Lines are read by `trainer.contracts.jsonlines`: `str.splitlines` cuts a text at U+2028, which a model or a fuzz may write."""
+"""JSON Lines are read by `trainer.contracts.jsonlines`: `str.splitlines` would cut a text at U+2028, which a model or a fuzz may write."""
 
 import re
 import subprocess

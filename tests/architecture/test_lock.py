@@ -1,4 +1,5 @@
-"""The lock installs whole on every Python and machine we support. Facts of the package index are committed: no network here."""
+"""The lock gives a complete environment on every Python and machine that we support. The facts of the package index are committed, so
+these tests need no network."""
 
 import ast
 import copy

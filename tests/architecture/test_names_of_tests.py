@@ -1,4 +1,4 @@
-"""What a test imports from the program is there: types are checked in the program, and a test that nobody ran is not."""
+"""The names that a test imports from the program exist. Types are checked only in the program, and a test may not have been run."""
 
 import ast
 import re

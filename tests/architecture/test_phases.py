@@ -1,4 +1,4 @@
-"""Parts of the tests beside each other: whatever fails is heard of, and chance is called chance."""
+"""Parts of the tests run at the same time: every failure is reported, and a failure by chance is called flaky."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Stored points have one writer and one module of reads: nobody else knows how they lie in the database."""
+"""Stored points have one writer and one module of reads. No other module knows how the database stores them."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Docstrings and texts are plain English (CONTRIBUTING.md, Habits): patterns over which a reader stumbles who learnt English at school do
-not return.
+"""Docstrings and texts are plain English (CONTRIBUTING.md, Habits): patterns that are hard for a reader who learnt English at school do not
+return.
 
 `READ` are the rooms whose docstrings were read aloud to the end: no pattern is left there. In the whole program `MOST` counts the
 docstrings that still have one, rounded up. `MOST_TEXTS` counts the same for what users read: strings of the program and lines of the

@@ -51,7 +51,7 @@ ARGUED = {
 
 
 def _code(path: Path) -> list[str]:
-    """Its lines that count."""
+    """The lines of a file that count."""
     found, importing = [], False
     for raw in path.read_text().split("\n"):
         line = " ".join(raw.split())

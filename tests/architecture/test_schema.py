@@ -1,4 +1,4 @@
-"""Tests start from a copy of a schema that was made before: it must be that of these migrations."""
+"""Tests start from a copy of a schema that was made before. It must be the schema of these migrations."""
 
 import pytest
 from django.conf import settings

@@ -1,4 +1,4 @@
-"""The size of functions, files and lines, and templates that the content security policy will let work."""
+"""The sizes of functions, files and lines; templates hold nothing that the content security policy blocks."""
 
 import re
 from pathlib import Path

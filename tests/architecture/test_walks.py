@@ -1,4 +1,4 @@
-"""docs/architecture.md walks through the code: its files and names are there, and no room is entered twice unsaid."""
+"""docs/architecture.md walks through the code: its files and names exist, and it says so if it enters a room again."""
 
 import re
 from itertools import groupby

@@ -13,7 +13,7 @@ def wire() -> InProcess:
 
 @pytest.fixture
 def remote(cast, wire) -> Server:
-    """The server as a researcher's program sees it; nobody waits between two tries."""
+    """The server for a researcher's program, without waits between two tries."""
     secret = create_token(cast.researcher, "client")[1]
     return Server("http://touchstone.test", secret, transport=wire, sleep=lambda seconds: None)
 

@@ -1,4 +1,4 @@
-"""The shipped demo data is what its README says, and its rubrics cannot be won by saying nothing."""
+"""The shipped demo data is what its README says, and an empty answer earns nothing by its rubrics."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A running stack and a browser to look at it with."""
+"""A running stack, and a browser to look at it."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from tests.stack import Stack
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What stops the stack comes when all others have had it."""
+    """Tests that stop the stack come after all others."""
     items.sort(key=lambda item: item.get_closest_marker("stops_the_stack") is not None)
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """Everything up, with the demo's owner but without the demo: each test brings its own data and model."""
+    """All services, with the demo's owner but without the demo. Each test brings its own data and model."""
     running = Stack("--no-demo")
     try:
         running.wait_until_up()
@@ -35,7 +35,7 @@ def window(chromium: Browser, stack: Stack) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
-    """A page signed in as the demo's owner. What the browser refuses or throws fails the test that saw it."""
+    """A page signed in as the demo's owner. If the browser refuses or throws something, the test fails."""
     page = window.new_page()
     wait_for_scripts(page)
     complaints: list[str] = []

@@ -1,4 +1,4 @@
-"""A file imported through the pages, as people do it."""
+"""Imports a file through the pages, as people do."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from webapp.datasets.models import ImportJob
 
 
 def import_file(page: Page, file: Path, recognised: str, name: str) -> None:
-    """Ends on the new dataset's page. `recognised`: the format that the preview names."""
+    """Imports the file, and ends on the new dataset's page. `recognised`: the format that the preview names."""
     page.goto("/datasets/import")
     page.set_input_files("#id_file", file)
     expect(page.locator("#preview h2")).to_have_text(recognised)

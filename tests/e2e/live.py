@@ -1,4 +1,4 @@
-"""A real web server in this process, and a training process that only talks: the browser tests that need no Ray."""
+"""A real web server in this process, and a training process that only sends messages, for browser tests that need no Ray."""
 
 import asyncio
 import importlib
@@ -69,7 +69,7 @@ def server(transactional_db, settings, monkeypatch):  # noqa: F811 - pytest-djan
 
 
 def _also_from_the_test(server: Server, send: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test that does a worker's part reaches open pages as a worker does.
+    """A test that does the work of a worker reaches open pages like a worker.
 
     Playwright keeps an event loop running in the thread of the tests, from which asgiref refuses to send.
     """
@@ -119,7 +119,7 @@ def open_page(chromium, server):
 
 
 class Process:
-    """Speaks for a training process over real HTTP, through the real ingest endpoint."""
+    """Plays a training process over real HTTP, through the real ingest endpoint."""
 
     def __init__(self, url: str, run: Run) -> None:
         self.run_id, self.attempt, self.seq = run.id, run.attempt, run.last_seq

@@ -1,8 +1,8 @@
-"""What a designer would see at once, asked of a page."""
+"""Faults of a page that a designer would see at once."""
 
 from playwright.sync_api import Locator, Page
 
-# What is hidden beyond a box that is lower than the letters is ink, of which no measure of the page tells.
+# A box that is lower than its letters hides parts of them, which no measure of the page shows.
 LOW_LINES = """() => [...document.querySelectorAll("body *")].filter((node) => {
   const style = getComputedStyle(node);
   return ["hidden", "clip"].includes(style.overflowY) && node.clientHeight > 1

@@ -1,4 +1,4 @@
-"""The rewards of one's own that docs/rewards.md describes, made of its very words."""
+"""A user's own rewards, made from the code in docs/rewards.md."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 def install_package(folder: Path) -> Path:
-    """Builds and installs the package of the page; the folder that it was installed into, which no environment shares."""
+    """Builds and installs the package of the page. Returns the folder of the installation, which no environment shares."""
     source, target = folder / "polite-rewards", folder / "site"
     source.mkdir()
     (source / "pyproject.toml").write_text(blocks("toml")[0])
@@ -36,7 +36,7 @@ def install_package(folder: Path) -> Path:
 
 @contextmanager
 def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[str, list[str]]]:
-    """Its address, and the lines of its log as they come."""
+    """The address of the service, and the lines of its log as they come."""
     file = folder / "service.py"
     file.write_text(blocks("python")[0])
     variables = {**os.environ, "REWARD_SECRET": secret, "PORT": str(port), "PYTHONUNBUFFERED": "1"}

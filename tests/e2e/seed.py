@@ -1,4 +1,4 @@
-"""A plausible run of 60 steps, as the ingest would have stored it: curves that rise, spread that narrows, rollouts."""
+"""A plausible run of 60 steps, as the ingest would have stored it: rising curves, a narrowing spread, rollouts."""
 
 import math
 import random

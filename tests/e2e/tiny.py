@@ -1,4 +1,4 @@
-"""A random model of two layers, and the two ways to it that tests of the whole product share."""
+"""A random model of two layers, and helpers that tests of the whole product share."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowe
 
 
 def make_model(stack: Stack) -> Path:
-    """The model's directory, beside the stack's other data; made once."""
+    """The model's directory beside the stack's other data. It is made once."""
     directory = stack.var / "models" / "tiny"
     if (directory / "config.json").is_file():
         return directory
@@ -36,7 +36,7 @@ def make_model(stack: Stack) -> Path:
 
 
 def import_examples(api: httpx.Client, stack: Stack, name: str, examples: Iterable[dict[str, Any]]) -> None:
-    """By the importer people use, through a worker; returns when the dataset can be trained on."""
+    """Imports examples like people do, through a worker. Returns when runs can train on the dataset."""
     lines = "".join(json.dumps(example) + "\n" for example in examples)
     response = api.post("datasets/import", data={"name": name}, files={"file": ("examples.jsonl", lines.encode())})
     assert response.status_code == 202, response.text
@@ -48,8 +48,8 @@ def import_examples(api: httpx.Client, stack: Stack, name: str, examples: Iterab
 def eventually(
     read: Callable[[], T], reached: Callable[[T], bool], stack: Stack, timeout_s: float = 60, every_s: float = 0.3
 ) -> T:
-    """What `read` gives once `reached` holds of it; after `timeout_s` an AssertionError with the services' logs. To look more often
-    takes processor time from what is waited for: whatever asks the server keeps it busy."""
+    """The result of `read`, once `reached` holds for it. Raises an AssertionError with the services' logs after `timeout_s`. To look more
+    often would take processor time from the work that the test waits for."""
     deadline = time.monotonic() + timeout_s
     while not reached(found := read()):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A project with tasks in it, and what its annotator does at the keyboard."""
+"""A project with tasks, and its annotator at the keyboard."""
 
 import time
 from collections.abc import Callable
@@ -71,12 +71,12 @@ def _example(dataset: Dataset, number: int, parts: dict[str, Any]) -> Example:
 
 
 def delivered(page: Page) -> None:
-    """Until nothing is on its way to the server: the next task is there before the answer to the last one is."""
+    """Waits until nothing is being sent: the next task is shown before the server has answered about the last one."""
     expect(page.locator("#work-main")).to_have_attribute("data-waiting", "0")
 
 
 def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Until the database says so: for what a page sends without showing that it has arrived."""
+    """Waits until the database has the change, because pages do not show when everything has arrived."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not so within {seconds} s"

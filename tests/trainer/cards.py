@@ -1,7 +1,7 @@
-"""Two cards that are none: tensors which say that they lie on `card:0` or `card:1`, and whose numbers the processor has.
+"""Two simulated GPUs: tensors say that they are on `card:0` or `card:1`, and the processor has their numbers.
 
-What mixes tensors of two places in one operation is refused, as a GPU refuses it. Only copying from one place to another moves
-numbers, and each such move is written down.
+An operation on tensors of two places is refused, as a GPU refuses it. Only copying moves numbers from one place to another, and each such
+move is recorded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ LOG: list[Move] = []
 
 
 def run(func: Any, args: Any, kwargs: Any) -> Any:
-    """By the processor, and as if by the card where the tensors lie."""
+    """Runs the operation on the processor, as if on the GPU of the tensors."""
     flat = tree_leaves((args, kwargs))
     tensors = [each for each in flat if isinstance(each, Tensor)]
     wanted = next((each for each in flat if isinstance(each, torch.device)), None)
@@ -91,7 +91,7 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def one_place(func: Any, tensors: Sequence[Tensor]) -> torch.device:
-    """Where all of them lie; single numbers of the processor may go with any card. Raises Mixed."""
+    """The place of all tensors. Single numbers of the processor may be used with any GPU. Raises Mixed."""
     cards = {each.at for each in tensors if isinstance(each, OnCard)}
     taken = INDEXED.get(str(func).rsplit(".", 1)[0], len(tensors))
     others = [each for each in tensors[:taken] if not isinstance(each, OnCard) and each.dim()]

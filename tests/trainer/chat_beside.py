@@ -1,4 +1,4 @@
-"""A chat server beside a test that waits: it answers from a thread of its own."""
+"""A chat server for a test that waits: it answers from its own thread."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Runs that SIGKILL ends: in a process of their own, of which nothing is unwound, closed or flushed."""
+"""Runs that SIGKILL ends, in their own process, so that nothing is unwound, closed or flushed."""
 
 import multiprocessing
 import os
@@ -22,8 +22,8 @@ def killed(
     prepare: Callable[[], None] | None = None,
     **options: Any,
 ) -> None:
-    """`run(*given, **options)` in a process that is killed as it calls `where`, a `module:Class.method`, for the `call`-th
-    time, or for the first time with `step`. `prepare` is called there before, in this process's environment."""
+    """Calls `run(*given, **options)` in a process that is killed when it calls `where`, a `module:Class.method`, for the `call`-th time, or
+    for the first time with `step`. `prepare` is called before, in that process."""
     context = multiprocessing.get_context("forkserver")  # it loads what runs need once, and each run is a fork of it
     context.set_forkserver_preload(["tests.trainer.preloaded"])
     around = dict(os.environ), list(sys.path)

@@ -1,4 +1,4 @@
-"""What a run on the tiny model loads before its first step; imported once by the process that forks runs to be killed."""
+"""Imports the modules that a run on the tiny model needs. The process that forks runs to be killed imports this once."""
 
 import peft
 import torch

@@ -1,4 +1,4 @@
-"""Runs as the command line starts them, with a monitor of the test's own."""
+"""Starts runs like the command line, with the test's own monitor."""
 
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,10 @@
 """Upgrades databases, then opens every page that their owner can reach.
 
-`python -m tests.upgrade.crawl` reads a line with the name of a database on the server of DATABASE_URL, and answers what came back as
-JSON in a line, an empty one where it failed; then the next. A process of its own for each, since Django looks at one database; they
-are forked from one that has loaded the product.
+`python -m tests.upgrade.crawl` reads a line with the name of a database on the server of DATABASE_URL, and answers with a line of JSON, or
+an
+empty one if it failed; then it reads the next name. Each database has its own process, because Django uses one database. The processes are
+forked from one
+that has loaded the product.
 """
 
 import gc

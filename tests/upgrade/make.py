@@ -1,7 +1,7 @@
-"""Fills a database by the code of an earlier commit and writes it as SQL: what `test_upgrade.py` upgrades.
+"""Fills a database with the code of an earlier commit and writes it as SQL, which `test_upgrade.py` upgrades.
 
 In a checkout of that commit: `python .../tests/upgrade/make.py FILE.sql`. It starts a database of its own, migrates it with
-that commit's migrations and calls that commit's services. Whoever releases a version adds one such file.
+that commit's migrations and calls that commit's services. Add one such file with each release.
 """
 
 import json

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def forked_readers() -> Iterator[None]:
-    """Imports read packed files in processes that are forked from one, instead of started each: see `tests.readers`."""
+    """Imports read packed files in forked processes, which start faster: see `tests.readers`."""
     from tests import readers
 
     with pytest.MonkeyPatch.context() as patch:
@@ -17,7 +17,7 @@ def forked_readers() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def authorities_read_once() -> Iterator[None]:
-    """Clients that nobody gave other authorities share those of this machine, which each would read again for 25 ms."""
+    """Clients without their own authorities share those of this machine. Reading them again would take 25 ms for each client."""
     from httpx._transports import default
 
     made, told = default.create_ssl_context, cache(default.create_ssl_context)

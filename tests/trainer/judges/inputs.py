@@ -1,4 +1,4 @@
-"""One input that every kind can judge, and an answer to each kind's first question."""
+"""An input that every kind can judge, and an answer to the first question of each kind."""
 
 import json
 

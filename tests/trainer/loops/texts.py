@@ -1,4 +1,4 @@
-"""Data for the recipes that learn from stored texts, each with a rule planted in it, and what their tests share."""
+"""Data for recipes that learn from stored texts, each with a planted rule, and helpers of their tests."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Models that are not here, as config.json would describe them."""
+"""Models that we do not have, as their config.json would describe them."""
 
 from typing import Any
 

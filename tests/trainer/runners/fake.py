@@ -1,4 +1,4 @@
-"""Workers inside the test: they sample for real, in an order that only a seed decides, and fail when they are told to."""
+"""Workers inside the test. They really sample, in an order that only a seed decides, and fail when the test wants."""
 
 import random
 import threading

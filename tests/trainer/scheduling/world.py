@@ -1,4 +1,4 @@
-"""A world of workers that finish, crash, pause and come back in an order that only a seed decides. It has no clock."""
+"""A simulation of workers that finish, crash, pause and come back, in an order that only a seed decides. It has no clock."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Projects with answers, made directly: what the reviewer's side needs, without the queue in between."""
+"""Projects with answers for tests of reviews. They are made directly, without the queue."""
 
 from itertools import count
 from typing import Any
@@ -77,7 +77,7 @@ _people = count(1)
 
 
 def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
-    """Anna and as many more; all of them take part."""
+    """Anna and this many more people, who all take part."""
     people = [cast.annotator]
     for _ in range(n - 1):
         user = User.objects.create_user(f"person{next(_people)}@example.org", name=f"Person {len(people) + 1}")

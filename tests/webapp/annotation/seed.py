@@ -1,4 +1,4 @@
-"""Projects to work in: a frozen version written straight into the tables, opened for the annotator of the cast."""
+"""Projects to work in: a frozen version is written directly into the tables, and opened for the annotator of the cast."""
 
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User

@@ -1,4 +1,4 @@
-"""A bucket on this machine that speaks S3, and fails as it is told to."""
+"""A bucket on this machine that speaks S3, and fails when a test wants."""
 
 import re
 from collections.abc import Callable, Iterator

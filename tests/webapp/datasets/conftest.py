@@ -34,7 +34,7 @@ def row(key="e1", **extra):
 
 @pytest.fixture
 def shared():
-    """Path of a real file, or a skip that says where it was looked for."""
+    """The path of a real file; skips the test if it is not there, and says where it was expected."""
 
     def find(name: str) -> Path:
         path = SHARED / "data" / name

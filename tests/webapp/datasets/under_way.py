@@ -1,4 +1,4 @@
-"""An import in the middle, its worker a process of its own that takes its time."""
+"""An import that is under way; its worker is a separate process, which is slow."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Responses whose scores a judge gave, and people who see some of them otherwise: what corrected scores are made of."""
+"""Responses with scores by a judge, and people who disagree about some of them, for corrected scores."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A small frozen dataset with rubrics, a registered model, and a training process that only talks."""
+"""A small frozen dataset with rubrics, a registered model, and a training process that only sends messages."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from webapp.localstack.places import write_facts
 
 @pytest.fixture(autouse=True)
 def places_enough(settings):
-    """However many processors the machine of the tests has."""
+    """The line has enough places, with any number of processors."""
     settings.MAX_RUNNING_RUNS = None
 
 
@@ -109,7 +109,7 @@ def run(launch) -> Run:
 
 @pytest.fixture
 def vllm_environment(settings, tmp_path, monkeypatch):
-    """Where `make vllm` would install, empty as yet; nor does this process have vLLM."""
+    """The folder into which `make vllm` would install, which is empty. This process has no vLLM either."""
     settings.VLLM_ENVIRONMENT = tmp_path / "vllm"
     settings.VLLM_ENVIRONMENT.mkdir()
     monkeypatch.setattr(commands, "find_spec", lambda name: None)
@@ -117,7 +117,7 @@ def vllm_environment(settings, tmp_path, monkeypatch):
 
 
 class Trainer:
-    """Speaks for a training process: numbers its events and posts them with its token."""
+    """Plays a training process: numbers its events and posts them with its token."""
 
     def __init__(self, run: Run) -> None:
         self.run_id, self.attempt, self.token, self.seq = run.id, run.attempt, tokens.run_token(run), run.last_seq

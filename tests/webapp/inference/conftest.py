@@ -1,4 +1,4 @@
-"""A chat server on this machine, which the operator has opened, and an endpoint that points to it."""
+"""A chat server on this machine, to which the operator allows connections, and an endpoint with its address."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ KEY = "sk-only-for-tests-0123456789"
 
 @pytest.fixture
 def chat_server(settings, monkeypatch):
-    """Runs in a thread of its own: the code under test has its own event loop."""
+    """A server in its own thread, because the code under test has its own event loop."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
     monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.001)
     server, started, loop = ChatServer(key=KEY), threading.Event(), asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""A program that speaks MLflow's REST protocol, without MLflow."""
+"""A program that uses MLflow's REST protocol without MLflow."""
 
 from django.test import Client
 

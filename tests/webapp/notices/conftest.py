@@ -16,6 +16,6 @@ def project(cast):
 
 
 def told(membership) -> list[str]:
-    """The events that this person was told of, the oldest first."""
+    """The events of this person's notices, the oldest first."""
     rows = Notice.objects.filter(user=membership.user).order_by("id")
     return list(rows.values_list("event", flat=True))

@@ -1,4 +1,4 @@
-"""What the tests have confined children do."""
+"""The functions that tests run in confined children."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The run and the project that these tests try the doors of."""
+"""The run and the project whose access these tests try."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What small servers of these tests share."""
+"""A part that small servers of these tests share."""
 
 import socket
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ from webapp.webhooks import services
 
 @pytest.fixture
 def receiver(settings):
-    """A receiver on this machine, which the operator has opened."""
+    """A receiver on this machine, to which the operator allows connections."""
     settings.WEBHOOK_NETWORKS = (ip_network("127.0.0.0/8"),)
     with receiving() as made:
         yield made

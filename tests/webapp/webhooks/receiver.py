@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that keeps what it is sent and answers as a test wants."""
+"""A real HTTP server on loopback that keeps the requests and answers as a test wants."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Receiver:
-    """`answers` are used one after the other, the last for ever: a status, or what to do with the handler."""
+    """`answers` are used one after the other, and the last one for all further requests: a status, or a function of the handler."""
 
     url: str = ""
     answers: list[int | Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=lambda: [200])

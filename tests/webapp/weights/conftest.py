@@ -1,4 +1,4 @@
-"""A model, a dataset version, and a process that only talks."""
+"""A model, a dataset version, and a process that only sends messages."""
 
 import pytest
 from django.test import Client
@@ -37,7 +37,7 @@ def ray(settings, tmp_path):
 
 
 class Process:
-    """Speaks for the process of a job."""
+    """Plays the process of a job."""
 
     def __init__(self, job: WeightsJob) -> None:
         self.job, self.attempt = job, job.attempt

@@ -1,4 +1,4 @@
-"""Processes of jobs, forked from one that has loaded torch and transformers, which takes four seconds of a processor."""
+"""Processes of jobs, forked from one that has loaded torch and transformers, because loading them takes four processor seconds."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Forked:
-    """What the tests use of a `subprocess.Popen`; `errors` is where its stderr goes."""
+    """The parts of a `subprocess.Popen` that the tests use. `errors` is the file of its stderr."""
 
     def __init__(self, environment: dict[str, str], errors: Path) -> None:
         context = multiprocessing.get_context("forkserver")

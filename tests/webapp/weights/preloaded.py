@@ -1,4 +1,4 @@
-"""What the process of a job loads before it works with the tiny model; imported once by the process that forks them."""
+"""Imports the modules that a job with the tiny model needs. The process that forks the jobs imports this once."""
 
 import gc
 

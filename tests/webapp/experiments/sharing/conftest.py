@@ -28,20 +28,20 @@ def allowed(cast):
 
 @pytest.fixture
 def two(launch) -> list[Run]:
-    """Of one config with the seeds 0 and 1."""
+    """Two runs of one config with the seeds 0 and 1."""
     runs = [launch(name=f"ours {seed}", config={"steps": 4, "seed": seed}) for seed in (0, 1)]
     return [scored(run, "eval/score", 0.25 + run.config["seed"]) for run in runs]
 
 
 @pytest.fixture
 def secret_run(launch) -> Run:
-    """Of the same workspace, and not shared."""
+    """A run of the same workspace that is not shared."""
     return scored(launch(name="kept back", config={"steps": 5}), "eval/kept_back", 0.777)
 
 
 @pytest.fixture
 def elsewhere(cast) -> Run:
-    """Of another workspace."""
+    """A run of another workspace."""
     owner = cast.outsider
     version = make_version(owner, "foreign", digest="e" * 64)
     RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m/o")
@@ -52,5 +52,5 @@ def elsewhere(cast) -> Run:
 
 @pytest.fixture
 def link(cast, allowed, two) -> tuple[ShareLink, str]:
-    """Made by the researcher; the row and its secret."""
+    """A link that the researcher made: the row and its secret."""
     return sharing.share(cast.researcher, two, "For the paper")

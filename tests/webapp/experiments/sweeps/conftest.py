@@ -1,4 +1,4 @@
-"""A run to sweep from, sweeps launched from it, and runs that come to a value."""
+"""A run to sweep from, sweeps that are launched from it, and runs with results."""
 
 import pytest
 

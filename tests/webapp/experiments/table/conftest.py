@@ -1,4 +1,4 @@
-"""A few runs that differ in everything the table asks for."""
+"""A few runs that differ in everything that the table reads."""
 
 import pytest
 

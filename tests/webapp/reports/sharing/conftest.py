@@ -41,7 +41,7 @@ def report(cast, seeds: list[Run]) -> ReportPage:  # noqa: F811
 
 @pytest.fixture
 def link(cast, allowed, report: ReportPage) -> tuple[ShareLink, str]:  # noqa: F811
-    """Made by the researcher; the row and its secret."""
+    """A link that the researcher made: the row and its secret."""
     return services.share(cast.researcher, report, "For the paper")
 
 
