@@ -1,4 +1,4 @@
-"""Processes compute alike, and a GPU is warned of where it would be refused."""
+"""Processes compute the same, and a warning comes if a GPU would be refused."""
 
 import json
 import os

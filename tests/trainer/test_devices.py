@@ -1,4 +1,4 @@
-"""A machine's card is known without torch, and no run leaves it idle without a word."""
+"""A machine's GPU is found without torch, and a run that leaves it idle says so."""
 
 from pathlib import Path
 from typing import Any

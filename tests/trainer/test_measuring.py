@@ -1,4 +1,4 @@
-"""Measures made in a process of their own: what goes in, what comes out, and why there is none."""
+"""Measures that a separate process makes: its input, its output, and the reason if there is no result."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A trained model leaves its run as a whole folder that says what it is, or not at all."""
+"""A trained model is written as a complete folder with a description, or not at all."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who of several runs in one process computes now."""
+"""Several runs in one process take turns to compute."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every operation of the API, as each role calls it: a new one is closed to whoever is not named for it here."""
+"""Every operation of the API, as each role calls it: a new one is closed to every role that is not named for it here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What Prometheus reads: numbers of all processes added up, what is now, and nothing in the place of what cannot be asked."""
+"""The metrics for Prometheus: sums over all processes, present values, and no value for what cannot be read."""
 
 import os
 import re

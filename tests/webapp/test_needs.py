@@ -1,4 +1,4 @@
-"""What the first page says needs somebody: each thing while it does, no longer, and at a cost that does not grow."""
+"""The list *Needs you* of the first page: each entry is shown only as long as it applies, and the cost does not grow."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The conventions of counting, with the traps that naive splitting falls into."""
+"""The conventions of counting, with cases in which naive splitting is wrong."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The people of the tests are those whom the product's own services would make."""
+"""The people of the tests are the same as those that the product's services would make."""
 
 from datetime import timedelta
 

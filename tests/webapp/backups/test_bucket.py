@@ -1,4 +1,4 @@
-"""Backups in object storage: what a folder does, by the same format; and what only a network can do to them."""
+"""Backups in object storage: the same as in a folder, in the same format, and the failures that only a network has."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Encrypted streams: what goes in comes out, and nothing that was touched does."""
+"""Encrypted streams: decryption gives the same data, and refuses data that was changed."""
 
 from io import BytesIO
 

@@ -1,4 +1,4 @@
-"""How many backups are kept, and that what is removed takes nothing along."""
+"""The number of backups that are kept; a removal takes nothing away from the others."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Backups one after the other: what they cost, what ends them, and what they leave when something goes wrong."""
+"""Several backups: their cost, how they end, and what remains after a failure."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What was backed up comes back: every row, every file, in another place; or a sentence says why not."""
+"""A backup is restored in another place with every row and every file, or a sentence says why not."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""A folder of backups: each content once, nothing half, nothing that is not what was written."""
+"""A folder of backups: each content is there once, complete, and exactly as it was written."""
 
 import errno
 import os

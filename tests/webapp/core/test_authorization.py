@@ -1,4 +1,4 @@
-"""The token of a request is read in one way, by whatever door it comes."""
+"""The token of a request is read in the same way on every route."""
 
 import pytest
 

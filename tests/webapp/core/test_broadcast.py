@@ -1,4 +1,4 @@
-"""What open pages are told goes out after commit, and what belongs together goes out at once."""
+"""Messages to open pages are sent after the commit, and messages of one change are sent together."""
 
 import pytest
 from django.db import transaction

@@ -1,4 +1,4 @@
-"""One pool of connections to Redis for the process, and nothing in it that runs when it is read."""
+"""A process has one pool of connections to Redis, and cached values cannot run code when they are read."""
 
 import pickle
 

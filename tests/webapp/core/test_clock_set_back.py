@@ -1,4 +1,4 @@
-"""Whoever waits for the clock does not wait longer because it was set back."""
+"""A wait does not become longer if the clock is set back."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What Ray says about its machines, kept for pages that must not wait for it."""
+"""Ray's description of its machines, cached for pages that must not wait for Ray."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The way of a request through the event loop, with real middleware and a real application in memory."""
+"""A request through the event loop, with real middleware and a real application in memory."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the server says of itself to probes: bounded in time, shy, and 503 only where no page could be answered."""
+"""The server's answers to probes: they come within a limited time, reveal little, and are 503 only if no page could be answered."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The database is what the code was written for, and somebody notices where it is not."""
+"""The database has the schema that the code expects, and a difference is reported."""
 
 import pytest
 from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""Static files are those of the process's start, whatever happens to the tree meanwhile."""
+"""Static files are those from the start of the process, even if the tree changes."""
 
 import os
 from pathlib import Path

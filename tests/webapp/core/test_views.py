@@ -1,4 +1,4 @@
-"""Pages that people see when something is in the way."""
+"""Pages that people see when something is wrong."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Datasets over the API, and the promise that what is exported comes back as the same thing."""
+"""Datasets over the API; an export that is imported again gives the same version."""
 
 import json
 import tempfile

@@ -1,4 +1,4 @@
-"""A dataset is deleted while somebody makes something of it: either the one or the other happens, and it is said which."""
+"""A dataset is deleted while somebody makes something from it: one of the two happens, and the message says which."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -38,8 +38,8 @@ def queued(cast, path, content, name="killed", **options) -> ImportJob:
 
 @contextmanager
 def worker_on(job: ImportJob, begun: bool = True) -> Iterator[subprocess.Popen]:
-    """Begins when some of the job's batches are stored, or with `begun=False` once the worker has the job. What is left of
-    the process in the end is killed.
+    """Begins when some of the job's batches are stored, or with `begun=False` when the worker has the job. At the end, the process is
+    killed if it still runs.
     """
     process = worker(SLOW_WORKER, job)
     try:

@@ -1,4 +1,4 @@
-"""What the table sorts and filters by follows what runs are made with and what they tell, whatever comes twice."""
+"""The values by which the table sorts and filters follow the configs and the events of runs, also if events come twice."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Rows of tables: values that JSON has no word for, and headers that cannot be read."""
+"""Rows of tables: values that JSON cannot represent, and headers that cannot be read."""
 
 import io
 from datetime import UTC, date, datetime

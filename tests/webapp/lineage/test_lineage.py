@@ -1,4 +1,4 @@
-"""From an answer to whatever it reached, and back from a run to the people it rests on."""
+"""From an answer to everything that was made with it, and from a run back to the people behind it."""
 
 from dataclasses import replace
 

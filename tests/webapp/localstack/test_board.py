@@ -1,4 +1,4 @@
-"""What a person sees of the services, with and without a terminal."""
+"""The display of the services, with and without a terminal."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""Whether `upgrade` has anything to do, told without starting it."""
+"""Whether `upgrade` has anything to do is known without starting it."""
 
 import os
 import shutil

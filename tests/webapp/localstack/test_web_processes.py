@@ -1,4 +1,4 @@
-"""The web server's processes on a machine that gives them no time."""
+"""The web server's processes on a machine that is too busy for them."""
 
 import os
 import platform

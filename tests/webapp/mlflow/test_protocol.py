@@ -1,4 +1,4 @@
-"""What programs may say, must not say, and say twice."""
+"""Requests that are allowed, refused, and repeated."""
 
 from datetime import timedelta
 

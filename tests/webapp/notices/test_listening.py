@@ -1,4 +1,4 @@
-"""Who is told of what: those who watch and may read, once for each change, and nobody else."""
+"""People who watch and may read get one notice for each change, and nobody else gets any."""
 
 import pytest
 from django.db import transaction

@@ -1,4 +1,4 @@
-"""Notices by mail: gathered, sent once, tried again, and never to who may not read them."""
+"""Notices by mail: they are gathered, sent once, tried again, and never sent to people who may not read them."""
 
 from datetime import timedelta
 from smtplib import SMTPRecipientsRefused, SMTPServerDisconnected

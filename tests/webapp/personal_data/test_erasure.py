@@ -1,4 +1,4 @@
-"""An account is erased: the person is gone from every table, and what they gave to science is as it was."""
+"""An account is erased: the person is gone from every table, and their answers are unchanged."""
 
 import json
 from dataclasses import replace

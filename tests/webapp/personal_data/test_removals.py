@@ -1,4 +1,4 @@
-"""Whoever was removed stays out, also under the account that they have after their former one was erased."""
+"""A removed person stays out, also with a new account after the former one was erased."""
 
 import pytest
 from allauth.socialaccount.models import SocialAccount

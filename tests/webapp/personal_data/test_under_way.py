@@ -1,4 +1,4 @@
-"""An account is erased while a worker is at something that its person has asked for: the work is done once, and names nobody."""
+"""An account is erased while a worker does something that its person requested: the work is done once, and names nobody."""
 
 import pytest
 from django.db import connection

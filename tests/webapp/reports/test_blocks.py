@@ -1,4 +1,4 @@
-"""Tables and rollouts in a report, its history, and the file that one takes along."""
+"""Tables and rollouts in a report, its history, and its file."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""Whose an address is: who types somebody else's address at an open link gets nothing that is bound to it, and blocks nobody."""
+"""The owner of an address: a person who enters somebody else's address at an open link gets nothing of its owner, and blocks nobody."""
 
 import re
 from io import StringIO

@@ -1,4 +1,4 @@
-"""docs/asvs.md has each requirement of levels 1 and 2 of ASVS 5.0.0 once, and names tests that there are."""
+"""docs/asvs.md has each requirement of levels 1 and 2 of ASVS 5.0.0 once, and names tests that exist."""
 
 import re
 from collections import Counter

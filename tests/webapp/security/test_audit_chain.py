@@ -1,4 +1,4 @@
-"""The audit log cannot be changed; what was changed around it shows; downloads stand in it; it is filtered and taken out."""
+"""The audit log cannot be changed, a change by other means is detected, it lists downloads, and it can be filtered and exported."""
 
 import json
 from io import StringIO

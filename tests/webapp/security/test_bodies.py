@@ -1,4 +1,4 @@
-"""Bodies that nobody asked for: refused before they are written down, by size, by pace and by the room that is left."""
+"""Unwanted bodies of requests are refused before they are stored, by size, by speed and by the free space."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What every answer tells browsers not to do with it, and how cookies are bound."""
+"""The headers with which every answer restricts browsers, and the attributes of cookies."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What changes how somebody signs in asks first who it is, and leaves nobody else inside."""
+"""A change of how a person signs in first asks for confirmation, and ends all other sessions."""
 
 import pytest
 from allauth.mfa.models import Authenticator

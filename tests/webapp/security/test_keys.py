@@ -1,4 +1,4 @@
-"""Tokens end, do not multiply, and stay out of the log; so do links."""
+"""Tokens and links expire, cannot make further ones, and do not appear in the log."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Who registers a model learns nothing about the server's disk, and opens no weights that lie elsewhere."""
+"""A person who registers a model learns nothing about the server's disk, and opens no weights outside the allowed folders."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What reads files from outside does so in a child with limits; what comes out of an archive is bounded."""
+"""Files from outside are read in a child with limits, and the contents of an archive are limited."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Every page, as each role and as strangers, with rows behind its address: a new page is closed to whoever is not named here."""
+"""Every page, as each role and as strangers, with rows behind its address: a new page is closed to everybody who is not named here."""
 
 import re
 from http.cookies import SimpleCookie

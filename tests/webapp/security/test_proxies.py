@@ -1,4 +1,4 @@
-"""Behind a proxy everybody has an address of their own; without one named, headers are hearsay."""
+"""Behind a named proxy, everybody has their own address. Without a named proxy, its headers are ignored."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""No removal is one click: it asks first, or stands beside what takes it back.
+"""A removal needs more than one click: it asks first, or can be undone on the same page.
 
 All forms of all templates are gone through. A form that this list does not know fails, until somebody says what it does.
 """

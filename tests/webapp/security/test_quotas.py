@@ -1,4 +1,4 @@
-"""What a workspace may use: kept when everybody comes at once, refused at the field, waited for in the line of runs."""
+"""The limits of a workspace: they hold under simultaneous requests, imports are refused at the field, and runs wait in the line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A person sees where they are signed in and ends it, and no session lives for ever."""
+"""People see and end their sessions, and every session expires."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What lies around the application: files, images, networks, sockets, and the tokens of runs."""
+"""The surroundings of the application: files, images, networks, sockets, and the tokens of runs."""
 
 import ast
 import os

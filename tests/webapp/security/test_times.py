@@ -1,4 +1,4 @@
-"""No time tells who stands under a pseudonym: what a reviewer gets of an annotator's work has days, and no moments."""
+"""Times do not reveal the person behind a pseudonym: reviewers see the days of an annotator's work, not the times."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A line of the log says who asked and which request, and is one line whatever stands in an address."""
+"""A line of the log names the person and the request, and stays one line for every address."""
 
 import json
 import logging

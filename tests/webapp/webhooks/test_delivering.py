@@ -1,4 +1,4 @@
-"""From an event to the receiver, whatever is in the way."""
+"""From an event to the receiver, with every failure on the way."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where a webhook may point."""
+"""The addresses that a webhook may have."""
 
 import socket
 from ipaddress import ip_network

@@ -1,4 +1,4 @@
-"""Work that needs weights: asked for once, handed to Ray once, its results stored once, its end known whatever happens."""
+"""Work that needs weights is requested once, handed to Ray once, and stored once, and its end is known in every case."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

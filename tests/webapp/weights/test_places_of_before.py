@@ -1,4 +1,5 @@
-"""Jobs and evaluations that a database of before the line holds: what waited waits on, what was never begun waits for nothing."""
+"""Jobs and evaluations in a database from before the line existed: waiting ones continue to wait, and those that never began wait for
+nothing."""
 
 from datetime import timedelta
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How far answers are apart, what all say and what most say: by hand, and for any answers."""
+"""The distance of answers, consensus and majority: by hand, and for any answers."""
 
 import pytest
 from hypothesis import given

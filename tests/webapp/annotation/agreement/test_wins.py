@@ -1,4 +1,4 @@
-"""Which model people prefer, held against what is counted by hand."""
+"""The model that people prefer, compared with counts by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Work over whole projects goes on when its worker died, without anybody opening a page, and is done once."""
+"""Work over whole projects continues after its worker died, even if nobody opens a page, and is done once."""
 
 import subprocess
 from datetime import timedelta

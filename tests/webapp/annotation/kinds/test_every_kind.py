@@ -1,4 +1,4 @@
-"""What holds of every kind of task: a new one is tried here as soon as it has two answers below."""
+"""Rules for every kind of task. A new kind is tried here as soon as it has two answers below."""
 
 import re
 import subprocess

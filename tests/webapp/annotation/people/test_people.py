@@ -1,4 +1,4 @@
-"""What the figures about people are made of, and the page that shows them."""
+"""The figures about people, and the page that shows them."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Projects from a script: what the pages do, over the API."""
+"""Projects over the API: scripts can do what the pages do."""
 
 import pytest
 

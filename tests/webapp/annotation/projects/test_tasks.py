@@ -1,4 +1,4 @@
-"""Which tasks a version gives, in which order, and what survives being cut off."""
+"""The tasks of a version, their order, and what remains after an interruption."""
 
 import pytest
 

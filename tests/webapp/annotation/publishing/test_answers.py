@@ -1,4 +1,4 @@
-"""Answers out: as pages, as files, as a version of the dataset."""
+"""Answers on pages, in files, and as a version of the dataset."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What is published depends on the base, the answers and the settings alone, and no label vanishes uncounted."""
+"""A publication depends only on the base, the answers and the settings, and every label that is left out is counted."""
 
 from collections import Counter
 

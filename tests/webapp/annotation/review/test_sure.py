@@ -1,4 +1,4 @@
-"""What goes for good is asked about first, and a no changes nothing."""
+"""A deletion that cannot be undone first asks, and changes nothing if the answer is no."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Gold tasks from what is known already."""
+"""Gold tasks from labels that are known already."""
 
 import pytest
 from django.db import connection

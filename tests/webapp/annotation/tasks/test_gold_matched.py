@@ -1,4 +1,4 @@
-"""Gold tasks of rubrics and rationales: held against the known answer by meaning, in a job, never on the request."""
+"""Gold tasks of rubrics and rationales: a job compares them with the known answer by meaning, and never the request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The seat queue under everything people can do, in any order: what must hold, holds after each step."""
+"""The seat queue under all actions of people in any order: its invariants hold after each step."""
 
 from contextlib import suppress
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A look at many texts at once leaves nothing out that looking at each would find."""
+"""A search of many texts at once finds everything that a search of each text would find."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Curation: it looks without changing, shows what would go, and makes the next version of what stays."""
+"""Curation searches without changing anything, shows what would be removed, and makes the next version of what stays."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Selections: what would go is found and shown, what lacks the number stays, the rest becomes a version."""
+"""Selections show which examples would be removed; examples without the number stay, and a version is made of what remains."""
 
 from base64 import b64encode
 

@@ -1,4 +1,4 @@
-"""Exports: what trainers read, what comes back, and what is said about the rest."""
+"""Exports: the files for trainers, the import of exported files, and reports of what is left out."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Files of other evaluation tools: what they say becomes examples, and what examples cannot say is counted by name."""
+"""Files of other evaluation tools become examples, and parts that examples cannot hold are counted by name."""
 
 import io
 import json

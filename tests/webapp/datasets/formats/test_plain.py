@@ -1,4 +1,4 @@
-"""The short way to a plain pair gives what the validator gives, or nothing."""
+"""The fast reader of plain pairs gives the same as the validator, or nothing."""
 
 import pytest
 from hypothesis import given

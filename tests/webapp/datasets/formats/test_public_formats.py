@@ -1,4 +1,4 @@
-"""Formats whose files are not at hand here: rows of our own in the shape their documentation gives."""
+"""Formats whose files we do not have: our own rows in the form of their documentation."""
 
 import json
 

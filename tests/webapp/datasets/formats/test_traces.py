@@ -1,4 +1,4 @@
-"""Traces of agents: the same one out of every format, and what none of them can say is counted."""
+"""Traces of agents: every format gives the same trace, and parts that an example cannot hold are counted."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The index of words finds what looking through every text finds, however the examples came to be."""
+"""The index of words finds the same examples as a search of every text, for examples from any source."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""An import that is cancelled leaves nothing behind, whoever is at work on it and whenever it is asked."""
+"""A cancelled import leaves nothing behind, at any moment and under any worker."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""A key that came before is found, whatever its hash, and named with the place where it stood first."""
+"""A key that came before is found, also if hashes collide, and named with its first place."""
 
 import numpy as np
 import pytest

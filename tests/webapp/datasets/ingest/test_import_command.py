@@ -1,4 +1,4 @@
-"""`manage.py import_dataset`: one JSON object whatever happens, and the exit status that goes with it."""
+"""`manage.py import_dataset` prints one JSON object in every case, and has the right exit status."""
 
 import json
 from io import StringIO

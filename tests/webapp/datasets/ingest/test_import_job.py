@@ -1,4 +1,4 @@
-"""What happens to a file from the moment it is given: the stories users live through."""
+"""The way of a file through an import, as users see it."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""A large file is read by processes of their own: the same batches in the same order, and no waiting for the dead."""
+"""Separate processes read a large file: they give the same batches in the same order, and nobody waits for a dead process."""
 
 import gzip
 import json

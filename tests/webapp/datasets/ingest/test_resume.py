@@ -1,4 +1,4 @@
-"""An import whose worker died goes on behind the last batch that it committed, and ends as if nothing had happened."""
+"""An import whose worker died continues after the last committed batch, and ends with the same result."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One prompt stands on one side of the split: in a file, in all versions of a dataset, however the rows come in."""
+"""A prompt is on one side of the split: in a file, in all versions of a dataset, and in any order of the rows."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,5 @@
-"""Prompts held out that are nearly the same as one that is trained on: searched for by a worker, kept, shown everywhere."""
+"""Held-out prompts that are nearly the same as a training prompt: a worker searches for them, and the result is stored and shown
+everywhere."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Versions: what they hold, what they share, and that nothing about an example changes behind anybody's back."""
+"""Versions: their contents, what they share, and that an example never changes."""
 
 import copy
 import json

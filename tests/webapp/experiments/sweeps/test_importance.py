@@ -1,4 +1,4 @@
-"""What of a sweep matters, and how its lines lie."""
+"""The importance of a sweep's keys, and the places of its lines."""
 
 import pytest
 

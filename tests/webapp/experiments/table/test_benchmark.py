@@ -1,4 +1,4 @@
-"""`python -m benchmarks.runs_table` asks for pages that are there, on the schema of today."""
+"""`python -m benchmarks.runs_table` requests pages that exist, on the current schema."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a query finds, what it says where it finds no sense, and that nobody reaches into another workspace by it."""
+"""The runs that a query finds, the message for a wrong query, and that no query reaches another workspace."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A query is read to the letter, and what cannot be read is named at its place."""
+"""A query is read exactly, and the place of an unreadable part is named."""
 
 import pytest
 from hypothesis import given

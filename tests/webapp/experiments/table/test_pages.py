@@ -1,4 +1,4 @@
-"""Sorting and paging: every run once, whatever the order, whatever is missing, whatever happens between two pages."""
+"""Sorting and paging give every run once, in every order, with missing values, and with changes between two pages."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Saving endpoints: what is refused where, and where a key may go."""
+"""Saving endpoints: refusals at their fields, and the addresses to which a key may be sent."""
 
 import json
 import socket

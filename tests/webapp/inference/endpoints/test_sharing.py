@@ -1,4 +1,4 @@
-"""Limits that hold for all runs on an endpoint, whatever process they are in."""
+"""Limits that hold for all runs on an endpoint, in any process."""
 
 import threading
 from datetime import timedelta

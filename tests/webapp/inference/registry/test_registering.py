@@ -1,4 +1,4 @@
-"""Models from elsewhere: what a directory holds is seen in it, reward models and adapters included."""
+"""Models from elsewhere: the contents of a directory are recognised, including reward models and adapters."""
 
 import json
 import struct

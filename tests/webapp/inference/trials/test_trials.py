@@ -1,4 +1,4 @@
-"""Models of other architectures are tried when they are registered, and their page says what came of it."""
+"""Models of other architectures are tried when they are registered, and their page shows the result."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Judges with local weights: the worker asks a process of its own and stores what it says, or why it says nothing."""
+"""Judges with local weights: the worker asks a separate process and stores its answers, or the reason why there are none."""
 
 import sys
 from decimal import Decimal

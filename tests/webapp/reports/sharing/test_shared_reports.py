@@ -1,4 +1,4 @@
-"""What a link to a report opens for whoever has it: the version that was shared with its runs, and nothing else of the workspace."""
+"""A link to a report opens the shared version with its runs, and nothing else of the workspace."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Who shares a report, on pages and over the API, and what they are told before and after."""
+"""Sharing a report on pages and over the API: who may, and what the pages say before and after."""
 
 from html import unescape
 from urllib.parse import urlsplit
