@@ -1,4 +1,4 @@
-"""The tools of `make chaos` by themselves: what they would miss, no storm would show."""
+"""The tools of `make chaos` by themselves, because a failure that they miss would not show in a storm."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""A measurement of many starts goes on where it was ended."""
+"""A measurement of many starts continues where it was stopped."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`make gpu-check` without a card: each part goes through its code on the CPU, and each kind of mistake is told."""
+"""`make gpu-check` without a GPU: each part runs its code on the CPU, and each kind of mistake is reported."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The instrument: what is planted begins where it says, and the whole of it keeps to its budget."""
+"""The instrument: planted flaws begin where it says, and all signals together keep to the budget."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The instrument on trained policies: when a policy has given in, what the planted judge pays for, and what is read off a run."""
+"""The instrument on trained policies: when a policy games the reward, what the planted judge rewards, and what is read from a run."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What the accuracy of the judges in the box is measured on."""
+"""The data on which the accuracy of the shipped judges is measured."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the measurement of judges has its server say must be what judges understand."""
+"""The server in the measurement of judges gives answers that judges can read."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The measurement of live pages, with trackers that only count: what is sent, what is compared with what, and what is away."""
+"""The measurement of live pages, with trackers that only count: what is sent, what is compared, and what is missing."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""All measurements in one table and one object, whatever becomes of a single one."""
+"""All measurements in one table and one object, even if a single one fails."""
 
 import json
 import sys

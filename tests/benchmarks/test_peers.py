@@ -1,4 +1,4 @@
-"""Peers of annotation: what is said where one is away, and how its people work, without installing anything."""
+"""Other annotation tools: the message if one is missing, and how its people work, without installing anything."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The command in one process with the server: what people type, and what they read."""
+"""The command in one process with the server: the commands that people type, and the output."""
 
 import json
 import stat

@@ -1,6 +1,6 @@
-"""Every example of docs/api.md, in its order and as it stands there, against a real server: curl, Python and the command.
+"""Every example of docs/api.md, in its order and unchanged, against a real server: curl, Python and the command.
 
-Only two things are another here: the server's address, and the folder of the model. Numbers of runs and imports come out as on
+Only two things differ: the server's address, and the folder of the model. Numbers of runs and imports come out as on
 the page because the sequences of an empty database are set so.
 """
 

@@ -1,4 +1,4 @@
-"""A program that logs to W&B logs here by one changed line, also where the server is away or the program dies."""
+"""A program that logs to W&B logs here with one changed line, even if the server is away or the program dies."""
 
 import json
 

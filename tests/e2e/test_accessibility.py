@@ -1,4 +1,4 @@
-"""Every page with axe-core, light and dark, how it fits, and the ways that need no mouse."""
+"""Every page with axe-core, light and dark, its fit, and its use without a mouse."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A page that follows something keeps no session open; somebody at the page does."""
+"""A page that follows something does not keep a session open; a person at the page does."""
 
 import time
 from datetime import timedelta

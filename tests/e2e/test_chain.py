@@ -1,4 +1,5 @@
-"""A chain in a browser: put a run behind a run and an evaluation behind that, by keyboard; it is drawn, and taken back."""
+"""A chain in a browser: by keyboard, a run is put after a run, and an evaluation after that; the chain is drawn, and steps are
+cancelled."""
 
 import pytest
 from playwright.sync_api import expect

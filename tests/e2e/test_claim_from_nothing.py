@@ -1,4 +1,4 @@
-"""A claim on the real stack, where no data and no model are: one request, and a verdict stands at the end."""
+"""A claim on the real stack without data and without a model: one request leads to a verdict."""
 
 import pytest
 

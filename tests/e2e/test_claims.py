@@ -1,5 +1,5 @@
-"""Claims in a browser: one click starts every arm, with a task that is made first where nothing is here; the table fills by itself, and the verdict
-stands above."""
+"""Claims in a browser: one click starts every arm, after the task is made if there is none; the table fills by itself, and the verdict is
+above it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A run whose process is killed goes on by itself and arrives where an uninterrupted one does."""
+"""A run whose process is killed continues by itself and has the same result as an uninterrupted one."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Notices as a person meets them: they come by themselves, lead to what they are about, and are read."""
+"""Notices in a browser: they come by themselves, lead to their subjects, and are marked as read."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reconciler's page as an administrator meets it: in both themes, on a desk and on a phone, with and without a word from Ray."""
+"""The reconciler's page in a browser: in both themes, on a wide screen and on a phone, with and without an answer from Ray."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The README's picture: taken where there is a run to show, and a word on what to do where there is none."""
+"""The README's picture is taken if there is a run to show; otherwise the command says what to do."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the browser tests stand on: an action on a page waits until the page can answer it."""
+"""The browser tests rely on this: an action on a page waits until the page can react."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""`manage.py up` as people meet it: one address, one link, services that come back, a clean end."""
+"""`manage.py up`: one address, one link, services that are restarted, a clean end."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A day at the workbench: by keyboard alone, with a network that comes and goes, in two tabs, and with second thoughts."""
+"""The workbench: by keyboard alone, with interruptions of the network, in two tabs, and with changed answers."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The workbench for everybody's eyes and hands: other kinds, models' views, axe, a phone."""
+"""The workbench for everybody: other kinds, models' suggestions, axe, a phone."""
 
 import re
 

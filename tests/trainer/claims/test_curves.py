@@ -1,4 +1,4 @@
-"""Measures that are read off curves, by hand."""
+"""Measures that are read from curves, by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The kinds of phases: each recipe's has the fields that something of its could follow, and no others."""
+"""The kinds of phases: that of each recipe has only fields that have an effect in the recipe."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which runs can train together, and what keeps others from it."""
+"""Runs that can train together, and the reasons why others cannot."""
 
 from typing import Any
 

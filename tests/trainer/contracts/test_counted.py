@@ -1,4 +1,4 @@
-"""Numbers with what they count."""
+"""Numbers with the name of what they count."""
 
 import pytest
 

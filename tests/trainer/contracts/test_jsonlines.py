@@ -1,4 +1,4 @@
-"""Lines of JSON: characters that end a line elsewhere end none here."""
+"""Lines of JSON: only a newline ends a line, although other characters do elsewhere."""
 
 import json
 

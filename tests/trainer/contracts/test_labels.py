@@ -1,4 +1,4 @@
-"""Names that examples have: the most frequent are kept, and what is not kept is not denied."""
+"""Names that examples have: the most frequent are kept, and others are not said to be absent."""
 
 from trainer.contracts import labels
 from trainer.contracts.labels import Labels

@@ -1,4 +1,4 @@
-"""What of an example recipes count, by hand."""
+"""The counts of an example that recipes need, by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each signal sees in a text, and what it leaves alone."""
+"""What each signal finds in a text, and what it ignores."""
 
 import math
 

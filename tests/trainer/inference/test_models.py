@@ -1,4 +1,4 @@
-"""What a model directory must have, and how one comes to be."""
+"""The contents of a model directory, and how one is made."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A sampler in whole numbers: what it computes, what a push brings it, and what a run says of the difference."""
+"""A sampler with whole numbers: what it computes, what it gets by a push, and what a run says about the difference."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reward model scores as stock transformers does, whatever stands beside it in a pass."""
+"""A reward model scores like stock transformers, with any other texts in the same pass."""
 
 import asyncio
 import shutil

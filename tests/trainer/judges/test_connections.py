@@ -1,4 +1,4 @@
-"""The connections against servers that speak HTTP in their own ways."""
+"""The connections against servers with different forms of HTTP."""
 
 import asyncio
 import ssl

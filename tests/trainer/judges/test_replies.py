@@ -1,4 +1,4 @@
-"""Answers as various servers word them."""
+"""Answers in the forms of different servers."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Yes against no: shared computation gives what each prompt gives alone."""
+"""Yes against no: shared computation gives the same as each prompt by itself."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs of one base model in one process, in turns: each comes to the very numbers that it comes to by itself."""
+"""Runs of one base model in one process, in turns: each has exactly the same numbers as by itself."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a pass is said to keep, against the tensors that autograd really saves."""
+"""The forecast of what a pass keeps, compared with the tensors that autograd really saves."""
 
 from typing import Any
 

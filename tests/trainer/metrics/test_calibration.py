@@ -1,4 +1,4 @@
-"""Calibration: a diagram by hand, and what a perfect and a hopeless forecaster get."""
+"""Calibration: a diagram by hand, and the results of a perfect and of a useless forecaster."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Confusions by hand, at their ends, and against scikit-learn's definition spelled out."""
+"""Confusion matrices by hand, in extreme cases, and against scikit-learn's definition."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Audits of rubrics: what never varies, what says the same, what contradicts, what moves the score."""
+"""Audits of rubrics: criteria that never vary, repeat each other, contradict each other, or change the score."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Records are made behind the back of who tells them: in order, bounded, and on the disk before a checkpoint is."""
+"""A separate thread makes the records: in order, limited in number, and on the disk before the checkpoint."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where definitions meet: bounds, empty responses, missing rewards, overflow, padding, groups, micro-batches."""
+"""Special cases: bounds, empty responses, missing rewards, overflow, padding, groups, micro-batches."""
 
 import math
 from typing import Any

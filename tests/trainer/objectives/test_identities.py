@@ -1,4 +1,4 @@
-"""Where two objectives must be the same thing, they are: special cases tie the family together."""
+"""Special cases in which two objectives must be equal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The file of `--judges`: what it may say, and how each mistake in it is told."""
+"""The file of `--judges`: its contents, and the message for each mistake."""
 
 import json
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The matcher by embeddings: what it takes for the same, and where its border lies."""
+"""The matcher by embeddings: which texts it calls the same, and its threshold."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who wrote which tokens: worked by hand, and written down so that what earlier programs left is read as well."""
+"""The authors of tokens, by hand, and their storage; files of earlier programs are read as well."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Hints about a rubric's structure: what is pointed at, and what is left in peace."""
+"""Hints about a rubric's structure: what gets a hint, and what does not."""
 
 import pytest
 from hypothesis import given, settings

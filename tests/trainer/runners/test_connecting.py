@@ -1,4 +1,4 @@
-"""Ray gives a node of its own 30 s to start; on a busy machine that is no reason for a run to fail."""
+"""Ray allows 30 s for its own node to start. A run must not fail because a busy machine needs longer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every schedule keeps whatever happens, and what the schedules differ in."""
+"""The invariants of every schedule, and the differences of schedules."""
 
 from collections import Counter
 

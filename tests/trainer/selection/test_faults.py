@@ -1,4 +1,4 @@
-"""Rare faults of responses: what has them and, as important, what has not."""
+"""Rare faults of responses: texts that have them and, equally important, texts that do not."""
 
 import pytest
 

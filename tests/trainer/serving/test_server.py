@@ -1,4 +1,4 @@
-"""A model behind a socket: its tokens one by one, several askers in turn, and clear words where it cannot answer."""
+"""A model behind a socket: its tokens one by one, several clients in turn, and a clear message if it cannot answer."""
 
 import json
 import socket

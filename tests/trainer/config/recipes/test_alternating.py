@@ -1,4 +1,4 @@
-"""Recipe `alternating`: what of the optimiser each role has for itself, and where what is wrong about it is told."""
+"""Recipe `alternating`: the optimiser settings that each role has for itself, and the fields at which their problems are reported."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Bounds of rewards: they hold whatever the parts are worth, and are known where a person could work them out."""
+"""Bounds of rewards: they hold for all values of the parts, and are known if a person could compute them."""
 
 import math
 

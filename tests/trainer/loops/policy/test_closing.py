@@ -1,4 +1,4 @@
-"""What a run measures once its last step is done."""
+"""The measurements of a run after its last step."""
 
 from pathlib import Path
 from typing import Any

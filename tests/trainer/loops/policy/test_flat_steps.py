@@ -1,4 +1,4 @@
-"""Steps that teach nothing are told: in the log and as an alarm, once for each row of them, with why."""
+"""Steps without anything to learn are reported in the log and as an alarm, once for each series, with the reason."""
 
 import json
 from collections.abc import Callable

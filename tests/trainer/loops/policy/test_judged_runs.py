@@ -1,4 +1,4 @@
-"""Whole runs on rewards of a judge: what they tell, how they wait for one that is away, and how they go on after a kill."""
+"""Whole runs with rewards of a judge: their metrics, their wait for a judge that is away, and how they continue after a kill."""
 
 import json
 from collections.abc import Callable, Iterator

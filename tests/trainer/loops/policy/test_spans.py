@@ -1,4 +1,4 @@
-"""Trajectories in which an environment writes between the policy's turns: what is learnt is the policy's, and only that.
+"""Trajectories in which an environment writes between the policy's turns: only the policy's tokens are learnt.
 
 The environment of these tests is a script. Everything else is the real thing: sampler, rewards, engine check, update.
 """

@@ -1,4 +1,4 @@
-"""However a run ends, what it told before is written first; where that fails, the run says what is missing."""
+"""For every end of a run, its earlier records are written first. If that fails, the run says what is missing."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Checkpoints are written while training goes on, one after the other, and what goes wrong with one is not lost."""
+"""Checkpoints are written one after the other while training continues, and the error of one is not lost."""
 
 import errno
 import threading
