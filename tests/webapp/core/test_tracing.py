@@ -17,8 +17,13 @@ from django.test import Client, RequestFactory
 from benchmarks.chatserver import ChatServer
 from tests.answering import Answering, address, serving
 from tests.webapp.core.test_logs import line
-from tests.webapp.experiments.conftest import launch, model, run, version  # noqa: F401 - fixtures
-from tests.webapp.experiments.lifecycle.test_jobs import ray  # noqa: F401 - a fixture
+from tests.webapp.experiments.conftest import (  # noqa: F401 - fixtures
+    launch,
+    model,
+    ray,  # noqa: F401 - a fixture
+    run,
+    version,
+)
 from trainer import tracing
 from trainer.judges.client import ChatClient, ChatRequest, EndpointProblem, Target
 from trainer.judges.sampling import Sampling

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.cast import ApiClient, browser
-from tests.webapp.test_what_annotators_see import PARAMETER, addresses, filled, read, working
+from tests.webapp.routes import routes
+from tests.webapp.test_what_annotators_see import PARAMETER, filled, read, working
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
 from webapp.annotation.review import services as review
@@ -33,7 +34,7 @@ def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_w
     page, script = browser(cast.reviewer), ApiClient(cast.reviewer).client
     theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
     days = 0
-    for route in addresses():
+    for route in routes():
         if route and not any(word in route for word in SEEN):
             continue
         address = "/" + PARAMETER.sub(lambda match: str(theirs.get(match[1], "{}")), route)

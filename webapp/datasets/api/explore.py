@@ -37,7 +37,9 @@ class ExampleFilters(Schema):
     preferences: bool | None = None
     label: str = Field("", description=_one_of("label") + ": which response of the judged pair is better")
     kind: str = Field("", description=_one_of("kind") + ": kinds of criteria that the rubric has")
-    slice: str = Field("", description=_one_of("slice") + ": the surface in which one side of the judged pair is richer")
+    slice: str = Field(
+        "", description=_one_of("slice") + ": the surface in which one side of the judged pair is richer"
+    )
     hard: str = Field("", description=_one_of("hard") + ": pairs that are hard by RubricBench's curation rules")
     prompt_length: str = Field("", description=RANGE + ", in characters")
     length: str = Field("", description=RANGE + ": characters of the responses, mean")

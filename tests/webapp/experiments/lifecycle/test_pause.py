@@ -12,7 +12,7 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import ACTIVE, ALIVE, OVER, Run
 from webapp.experiments.runs import history
 
-from .test_jobs import ago, fresh, live, ray, set_row, watch_for  # noqa: F401 - fixtures among them
+from .test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401 - fixtures among them
 
 MINUTES = 60
 

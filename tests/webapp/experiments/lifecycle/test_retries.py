@@ -14,7 +14,7 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine
 from webapp.experiments.runs import history
 
-from .test_jobs import ago, fresh, live, ray, set_row  # noqa: F401 - fixtures among them
+from .test_jobs import ago, fresh, live, set_row  # noqa: F401 - fixtures among them
 
 MINUTE = timedelta(minutes=1)
 

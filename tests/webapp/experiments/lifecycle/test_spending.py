@@ -16,7 +16,7 @@ from webapp.experiments.rewards.budgets import KEEP
 from webapp.experiments.runs import history
 
 from ..rewards.test_questions import grader  # noqa: F401  a fixture
-from .test_jobs import fresh, live, ray, set_row  # noqa: F401 - fixtures among them
+from .test_jobs import fresh, live, set_row  # noqa: F401 - fixtures among them
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from webapp.experiments.lifecycle import jobs, stopping
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import LogLine, MetricPoint, Run
 
-from .test_jobs import ago, fresh, live, ray, set_row, watch_for  # noqa: F401 - fixtures among them
+from .test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401 - fixtures among them
 
 MINUTES = 60
 

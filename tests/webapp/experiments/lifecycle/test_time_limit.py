@@ -14,7 +14,7 @@ from webapp.experiments.lifecycle import jobs, states, time_limit
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.serializers import under_way
 
-from .test_jobs import ago, fresh, live, ray, set_row  # noqa: F401 - fixtures among them
+from .test_jobs import ago, fresh, live, set_row  # noqa: F401 - fixtures among them
 
 HOUR = timedelta(hours=1)
 

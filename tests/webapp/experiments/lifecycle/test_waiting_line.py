@@ -11,8 +11,8 @@ from webapp.experiments.lifecycle import jobs, states, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Experiment, Run
 
+from ..conftest import ray as ray_server  # noqa: F401 - a fixture
 from .test_jobs import fresh
-from .test_jobs import ray as ray_server  # noqa: F401 - a fixture
 
 
 @pytest.fixture(autouse=True)

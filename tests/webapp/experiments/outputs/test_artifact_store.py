@@ -39,7 +39,7 @@ from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 
 from ..conftest import Trainer
-from ..lifecycle.test_jobs import fresh, ray, set_row  # noqa: F401 - a fixture
+from ..lifecycle.test_jobs import fresh, set_row  # noqa: F401 - a fixture
 from .test_outputs import output
 
 SECRET = "a secret that no node is told"

@@ -12,7 +12,8 @@ from django.conf import settings as django_settings
 
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.running import run as train
-from tests.webapp.inference.serving.test_serving import events, short_var  # noqa: F401
+from tests.webapp.inference.serving.conftest import short_var  # noqa: F401  a fixture
+from tests.webapp.inference.serving.test_serving import events
 from trainer.config import resolve
 from webapp.experiments.models import Artifact
 from webapp.inference.models import RegisteredModel
