@@ -111,7 +111,7 @@ def test_the_table_of_all_metrics_has_those_that_nobody_looked_at(open_page, as_
 
 
 def look(page, name: str) -> None:
-    """Pictures to be judged by a person, where somebody asks for them."""
+    """Takes pictures for a person to look at, if TOUCHSTONE_LOOK names a folder."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

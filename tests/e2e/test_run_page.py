@@ -242,7 +242,7 @@ def test_a_response_in_several_turns_tells_who_wrote_what(open_page, as_research
 
 
 def look(page, name: str) -> None:
-    """Pictures to be judged by a person, where somebody asks for them."""
+    """Takes pictures for a person to look at, if TOUCHSTONE_LOOK names a folder."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
