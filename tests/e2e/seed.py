@@ -94,6 +94,13 @@ def _points(run, step, steps, time, rng):
         "perf/rollout_tokens_per_s": 212 + noise(9),
         "perf/train_tokens_per_s": 640 + noise(22),
         "perf/step_s": 8.8 + noise(0.4),
+        "perf/rollout_s": 5.1 + noise(0.3),
+        "perf/reward_s": 0.6 + abs(noise(0.3)),
+        "perf/learner_s": 3.0 + noise(0.2),
+        "perf/cores": 1.7 + noise(0.1),
+        "perf/memory_gib": 2.1 + t / 10,
+        "perf/machine_busy": 0.9 + noise(0.02),
+        "perf/machine_memory": 0.4 + t / 50,
     }
     for i, (_, points, name) in enumerate(CRITERIA):
         values[f"criterion/{name}"] = min(
@@ -101,6 +108,7 @@ def _points(run, step, steps, time, rng):
         )
     if step % 10 == 0 or step == 1:
         values |= {"eval/rubric_score": 0.312 + 0.26 * rise + noise(0.012), "eval/length": 52 - 15 * rise}
+        values |= {"perf/evaluation_s": 6.0 + noise(0.5), "perf/saving_s": 0.4 + abs(noise(0.1))}
     histograms = {"policy/ratio_raw": counts, "policy/ratio_masked": masked}
     for key, value in values.items():
         histogram = {"edges": EDGES, "counts": histograms[key]} if key in histograms else None

@@ -74,7 +74,7 @@ class AsyncCollector:
         self._pusher.push(step)  # to the sampler of evaluations in this process
 
     def collect(self, step: int, tell: Tell) -> Collected:
-        note = tell.watch("sampling")
+        note = tell.watch("sampling", "rollout")
         asked = time.monotonic()
         waited = _Waited(tell)
 

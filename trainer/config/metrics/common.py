@@ -36,6 +36,42 @@ GROUPS = (
 )
 """The groups in the order of the page."""
 
+_WORK = (
+    "What the time of a step, with the evaluation and the checkpoint after it, was spent on. Sampling, waiting for rewards, and training (all that "
+    "measures or updates weights) follow each other, unless workers sample beside the learner: there, sampling is how long the learner waited for them."
+)
+_CORES = (
+    "Run: processors that the run's process kept busy. If it is near 1 on a machine with more, one thread is what the run waits for. Workers of a "
+    "cluster are other processes."
+)
+SPANS = (
+    Metric("perf/rollout_s", "sampling", _WORK, "speed", chart="Time by work", unit="s", optional=True),
+    Metric("perf/reward_s", "rewards", "", "speed", chart="Time by work", unit="s", optional=True),
+    Metric("perf/learner_s", "training", "", "speed", chart="Time by work", unit="s", optional=True),
+    Metric("perf/evaluation_s", "evaluation", "", "speed", chart="Time by work", unit="s", optional=True),
+    Metric("perf/saving_s", "checkpoint", "", "speed", chart="Time by work", unit="s", optional=True),
+    Metric("perf/other_s", "other", "", "speed", chart="Time by work", unit="s", optional=True),
+)
+"""Work of a step (`trainer.loops.session.spans`), in the order of the page."""
+
+MACHINE = (
+    Metric("perf/cores", "run", _CORES, "speed", chart="Processors busy", unit="processors", optional=True),
+    Metric(
+        "perf/memory_gib", "run", "Memory of the run's process.", "speed", chart="Memory", unit="GiB", optional=True
+    ),
+    Metric("perf/gpu_memory_gib", "GPU, most so far", "", "speed", chart="Memory", unit="GiB", optional=True),
+    Metric(
+        "perf/machine_busy",
+        "processors",
+        "The whole machine on which the run's process is: the share of its processors that was busy, and of its memory that is used.",
+        "speed",
+        chart="Machine in use",
+        share=True,
+        optional=True,
+    ),
+    Metric("perf/machine_memory", "memory", "", "speed", chart="Machine in use", share=True, optional=True),
+)
+
 COMMON = (
     Metric("optim/lr", "Learning rate", "As scheduled.", "optim"),
     Metric(
@@ -46,6 +82,8 @@ COMMON = (
         unit="s",
         better="lower",
     ),
+    *SPANS,
+    *MACHINE,
 )
 
 

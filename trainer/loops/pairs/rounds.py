@@ -92,7 +92,7 @@ class Rounds:
         """Greedy answers to held-out prompts after step `step`."""
         self._push(step)
         watch = ScoringWatch(tell, len(self._parts.prompts.heldout))
-        found = evaluate(self._parts, self._single, f"eval/{step}", tell.watch("evaluating"), watch)
+        found = evaluate(self._parts, self._single, f"eval/{step}", tell.watch("evaluating", "evaluation"), watch)
         values: dict[str, float] = {
             key: found.values[key] for key in ("eval/length", "eval/rubric_score") if key in found.values
         }
@@ -133,7 +133,7 @@ class Rounds:
     def _sampled(self, number: int, step: int, tell: Tell) -> tuple[list[Trajectory], dict[str, float]]:
         self._push(step - 1)
         parts, plans = self._parts, self.planner.plan(number + 1)
-        progress = tell.watch(f"sampling, {self.name(number)}")
+        progress = tell.watch(f"sampling, {self.name(number)}", "rollout")
         watch = ScoringWatch(tell, len(plans), f"scoring, {self.name(number)}")
         groups = Groups(plans, parts.tasks, self._single, f"train/{number + 1}")
         found = sample_and_score(parts.sampler, plans, parts.rollout, groups, self._single, progress, watch)

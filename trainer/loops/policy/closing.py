@@ -59,7 +59,9 @@ def _respond(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) ->
     own = {"samples": asked.samples, "temperature": config.rollout.temperature}
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=own)})
     watch = ScoringWatch(tell, len(parts.prompts.heldout) * asked.samples)
-    return evaluate(replace(parts, config=config), scorer, "claims", tell.watch("evaluating"), watch).trajectories
+    return evaluate(
+        replace(parts, config=config), scorer, "claims", tell.watch("evaluating", "evaluation"), watch
+    ).trajectories
 
 
 @torch.no_grad()

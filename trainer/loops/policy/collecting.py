@@ -160,7 +160,7 @@ class SyncCollector:
         """The groups that this step completes; earlier steps have sampled some of their responses."""
         parts, asked = self._parts, spread.due(step)
         plans = [plan for _, _, plan in asked]
-        results = sample_plans(parts.sampler, plans, parts.rollout, tell.watch("sampling"))
+        results = sample_plans(parts.sampler, plans, parts.rollout, tell.watch("sampling", "rollout"))
         found, sampled_at = spread.sampled(step, asked, results), time.monotonic()
         baselines = None
         if self._scorer.needs_greedy:
@@ -206,7 +206,9 @@ class SyncCollector:
 
     def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
         watch = ScoringWatch(tell, len(plans))
-        found = responses_of(self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling"), watch)
+        found = responses_of(
+            self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling", "rollout"), watch
+        )
         self._waited_s += found.waiting_s
         return found.trajectories
 

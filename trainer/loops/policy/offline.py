@@ -150,7 +150,7 @@ class _RoundProgress:
 
     def __init__(self, tell: Tell, total: int, collector: OfflineCollector, step: int) -> None:
         self._tell, self._total, self._collector, self._step = tell, total, collector, step
-        self._note: Progress = tell.watch(self.phase("sampling"))
+        self._note: Progress = tell.watch(self.phase("sampling"), "rollout")
         self.done = 0
 
     def phase(self, name: str) -> str:

@@ -100,7 +100,7 @@ class Phases(PhaseWatch):
         evaluation = config.evaluation.model_copy(update={"temperature": temperature})
         parts = replace(self._parts, config=config.model_copy(update={"evaluation": evaluation}))
         watch = ScoringWatch(tell, len(parts.prompts.heldout) * evaluation.samples)
-        where, progress = f"phase/{step}/{temperature:g}", tell.watch(f"trying temperature {temperature:g}")
+        where, progress = f"phase/{step}/{temperature:g}", tell.watch(f"trying temperature {temperature:g}", "rollout")
         with self._collector.newest_weights():
             values = evaluate(parts, self._scorer, where, progress, watch).values
         return values.get("eval/rubric_score", values.get("eval/reward"))

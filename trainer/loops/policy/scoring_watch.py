@@ -8,7 +8,7 @@ class ScoringWatch:
 
     def __init__(self, tell: Tell, total: int, phase: str = "scoring") -> None:
         self._tell, self._total = tell, total
-        self._note = tell.watch(phase)
+        self._note = tell.watch(phase, "reward")
 
     def check(self) -> None:
         self._note(0, self._total)

@@ -58,7 +58,9 @@ class Verification:
             for place, (trajectory, _) in enumerate(chosen)
             for plan in self._plans(step, first + place, trajectory, phase.judgements)
         ]
-        results = sample_plans(self._parts.sampler, plans, self._parts.rollout, tell.watch("judging its own responses"))
+        results = sample_plans(
+            self._parts.sampler, plans, self._parts.rollout, tell.watch("judging its own responses", "rollout")
+        )
         said = [read_score(result.text) for result in results]
         scores = [score for _, score in chosen for _ in range(phase.judgements)]
         values = [worth(each, score, phase.tied) for each, score in zip(said, scores, strict=True)]

@@ -35,6 +35,7 @@ from ..roles.two_roles import TwoRoles
 from ..roles.voting import voted
 from ..roles.warming import Lessons, Warming, lessons
 from ..session.errors import RunFailed
+from ..session.spans import Work
 from ..session.stage import ModelOutput, Progress, StageJob, State, Tell
 from .policy import PolicyStage
 from .sft import end_tokens
@@ -72,11 +73,11 @@ class RoleTell:
     def log(self, message: str, level: Any = "info") -> None:
         self._tell.log(f"{self._role}: {message}", level)
 
-    def watch(self, phase: str) -> Progress:
-        return self._tell.watch(f"{self._role}: {phase}")
+    def watch(self, phase: str, work: Work) -> Progress:
+        return self._tell.watch(f"{self._role}: {phase}", work)
 
-    def progress(self, phase: str) -> Progress:
-        return self._tell.progress(f"{self._role}: {phase}")
+    def progress(self, phase: str, work: Work) -> Progress:
+        return self._tell.progress(f"{self._role}: {phase}", work)
 
     def _own(self, found: dict[str, Any]) -> dict[str, Any]:
         return {f"{self._role}/{key}" if key.startswith(SPLIT) else key: value for key, value in found.items()}
@@ -133,7 +134,8 @@ class AlternatingStage:
         """Measures of the writer's greedy rubrics for held-out pairs, and of the greedy judge's verdicts by them in both orders."""
         parts, self._judge.version = self._parts["writer"], number
         count = len(parts.prompts.heldout)
-        watch, progress = ScoringWatch(tell, count, "judging held-out pairs"), tell.watch("writing held-out rubrics")
+        watch = ScoringWatch(tell, count, "judging held-out pairs")
+        progress = tell.watch("writing held-out rubrics", "evaluation")
         with self._roles.speaking("writer", number):
             found = evaluate(parts, self._evaluator, f"eval/{number}", progress, watch)
         tell.rollouts(partial(rollout_records, found.trajectories, parts.token_texts, "eval"))
@@ -256,7 +258,7 @@ class AlternatingStage:
             for prompt in prompts
         ]
         with self._roles.speaking("writer", step - 1):
-            written = self._sampler.sample(requests, tell.watch("writing the turn's rubrics"))
+            written = self._sampler.sample(requests, tell.watch("writing the turn's rubrics", "rollout"))
         return {
             prompt.example.key: self._kept(prompt, result.text, result.finish_reason == "length")
             for prompt, result in zip(prompts, written, strict=True)

@@ -105,7 +105,7 @@ class ChainStage:
         parts = self._parts
         self._pusher.push(number)
         watch = ScoringWatch(tell, len(parts.prompts.heldout) * parts.config.evaluation.samples)
-        found = evaluate(parts, self._scorer, f"eval/{number}", tell.watch("evaluating"), watch)
+        found = evaluate(parts, self._scorer, f"eval/{number}", tell.watch("evaluating", "evaluation"), watch)
         tell.rollouts(partial(rollout_records, found.trajectories, parts.token_texts, "eval"))
         if self._current is None or not isinstance(distils := self._current.part, DistillStage):
             return found.values

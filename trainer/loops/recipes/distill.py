@@ -79,7 +79,7 @@ class DistillStage(PolicyStage):
         parts = self.parts
         with self.collector.newest_weights():
             watch = ScoringWatch(tell, len(parts.prompts.heldout) * parts.config.evaluation.samples)
-            found = evaluate(parts, self.scorer, f"eval/{number}", tell.watch("evaluating"), watch)
+            found = evaluate(parts, self.scorer, f"eval/{number}", tell.watch("evaluating", "evaluation"), watch)
         parts.sampler.rest()
         gaps = self.gaps(found.trajectories, tell)
         tell.rollouts(partial(self._held_out_records, found.trajectories, gaps))
@@ -126,7 +126,7 @@ class DistillStage(PolicyStage):
         """The mean gap over the tokens of each answer that has tokens, by the answer's identity. The temperature is the config's, so
         that held-out gaps stay comparable if phases change it.
         """
-        parts, progress = self.parts, tell.watch("measuring the gap")
+        parts, progress = self.parts, tell.watch("measuring the gap", "evaluation")
         assert isinstance(parts.teacher, Teachers)  # noqa: S101 - for the types: `make` has loaded them
         trajectories = [t for t in answers if t.length]
         rows = [Marked.of(t) for t in trajectories]

@@ -168,7 +168,7 @@ class DpoStage(FittedStage):
             [side.tokens for place in found.places for side in pairs[place].sides]
             for found in self._fitter.packs(pairs)
         ]
-        self._reference.ready(self._started, packs, tell.watch("measuring the reference"))
+        self._reference.ready(self._started, packs, tell.watch("measuring the reference", "learner"))
 
 
 def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:

@@ -53,7 +53,7 @@ class ImitationStage:
         plans = Planner(self._config, parts.prompts.train, parts.tokenizer).plan(1)
         watch = ScoringWatch(tell, len(plans), "scoring answers to imitate")
         groups = Groups(plans, parts.tasks, self._scorer, f"imitate/{tell.step}")
-        progress = tell.watch("sampling answers to imitate")
+        progress = tell.watch("sampling answers to imitate", "rollout")
         found = sample_and_score(parts.sampler, plans, self._config.rollout, groups, self._scorer, progress, watch)
         answers = found.trajectories
         kept, steps = sift(

@@ -189,7 +189,7 @@ class IterativeDpoStage:
         ]
         start = self._config.reference == "start"
         with untrained(self._learner, self._parts.base) if start and step > 1 else nullcontext():
-            return ReferenceLogps(log_probs(self._learner, packs, tell.watch(phase), untrained=start))
+            return ReferenceLogps(log_probs(self._learner, packs, tell.watch(phase, "learner"), untrained=start))
 
     def _made(self, number: int, pairs: list[AnsweredPair], reference: ReferenceLogps) -> Round:
         fitter: Fitter[AnsweredPair] | None = None

@@ -106,7 +106,7 @@ class PolicyStage:
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
         with self.collector.newest_weights():
             count = len(self.parts.prompts.heldout) * self.parts.config.evaluation.samples
-            watch, progress = ScoringWatch(tell, count), tell.watch("evaluating")
+            watch, progress = ScoringWatch(tell, count), tell.watch("evaluating", "evaluation")
             result = evaluate(self.parts, self.scorer, f"eval/{number}", progress, watch)
             last = self._closing(number, tell)
         tell.rollouts(partial(rollout_records, result.trajectories, self.parts.token_texts, "eval"))
@@ -249,7 +249,7 @@ class PolicyStage:
         self.parts.learner.set_lr(lr)
         self.updater.temperature = self.parts.rollout.temperature
         try:
-            progress = tell.progress(self.collector.phase(step, "updating"))
+            progress = tell.progress(self.collector.phase(step, "updating"), "learner")
             report = self.updater.run(trajectories, advantages_B, progress, tell.check, self._learned(trajectories))
         except NotFinite as error:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error

@@ -118,7 +118,7 @@ class RewardModelStage(FittedStage):
         if self._config.evaluation.embeddings:
             from ..pairs.embedding_baseline import embedding_accuracy
 
-            reached = embedding_accuracy(self._sets.train, self._sets.heldout, tell.watch("embedding"))
+            reached = embedding_accuracy(self._sets.train, self._sets.heldout, tell.watch("embedding", "evaluation"))
             if reached is not None:
                 found["baseline/embedding"] = reached
         return found

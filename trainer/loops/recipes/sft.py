@@ -169,7 +169,7 @@ class SftStage:
             self._parts.tokenizer,
             [item.messages[:-1] for item in wanted],
             asked.max_new_tokens,
-            tell.watch("answering"),
+            tell.watch("answering", "evaluation"),
         )
         items = [
             Item(f"eval/{number}/{n}", w.example, w.example.rubric, a.text, len(a.tokens), asked.max_new_tokens)

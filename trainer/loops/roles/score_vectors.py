@@ -38,10 +38,10 @@ def measured(
     The weights and moments of both roles stay as they are. May raise StopRequested.
     """
     sizes = trials.config.variances
-    rubrics = trials.rubrics(prompts, sizes.rubrics, tell.watch("writing rubrics to measure variances"))
+    rubrics = trials.rubrics(prompts, sizes.rubrics, tell.watch("writing rubrics to measure variances", "evaluation"))
     asked = [[one for rubric in own if (one := trials.asked(rubric))] for own in rubrics]
     flat = [one for own in asked for one in own]
-    watch = tell.watch("judging by them to measure variances")
+    watch = tell.watch("judging by them to measure variances", "evaluation")
     said = iter(trials.judgements(flat, sizes.judgements, watch))
     found = []
     for own in asked:

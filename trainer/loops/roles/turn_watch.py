@@ -98,10 +98,10 @@ def tried(trials: Trials, role: Role, prompts: Sequence[Prompt], tell: Tell) -> 
     """
     if not prompts:
         return {}
-    rubrics = trials.rubrics(prompts, 1, tell.progress("writing rubrics for held-out pairs"))
+    rubrics = trials.rubrics(prompts, 1, tell.progress("writing rubrics for held-out pairs", "evaluation"))
     asked = [(prompt, trials.asked(own[0]) if own else None) for prompt, own in zip(prompts, rubrics, strict=True)]
     questions = [one for _, one in asked if one is not None]
-    progress = tell.progress("judging held-out pairs")
+    progress = tell.progress("judging held-out pairs", "evaluation")
     said = trials.judgements(questions, 1, progress, greedy=role == "writer")
     right = iter([trials.right(one, result) for one, (result,) in zip(questions, said, strict=True)])
     found: dict[str, list[float]] = defaultdict(list)

@@ -17,9 +17,9 @@ def voted(trials: Trials, prompts: Sequence[Prompt], k: int, tell: Tell) -> dict
     The same rubrics decide both orders. A rubric that cannot be read, a question that is too long and a judgement without a
     decision are not votes.
     """
-    rubrics = trials.rubrics(prompts, k, tell.watch("writing rubrics to vote by"))
+    rubrics = trials.rubrics(prompts, k, tell.watch("writing rubrics to vote by", "evaluation"))
     asked = [one for own in rubrics for rubric in own for swapped in ORDERS if (one := trials.asked(rubric, swapped))]
-    said = trials.judgements(asked, 1, tell.watch("voting on held-out pairs"))
+    said = trials.judgements(asked, 1, tell.watch("voting on held-out pairs", "evaluation"))
     votes: dict[tuple[str, bool], list[bool]] = {}
     for one, (result,) in zip(asked, said, strict=True):
         right = trials.right(one, result)

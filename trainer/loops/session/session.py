@@ -11,8 +11,10 @@ from trainer.monitors import Records
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested, Unrewarded
 from .fingerprint import changes, differences, fingerprint
+from .machine import Machine
 from .model_outputs import write_model_output
 from .saving import FOLDER, Saver
+from .spans import Spans, Work
 from .stage import ModelOutput, Progress, Stage, StageJob, State
 
 _OWNERS = ("policy", "optimizer")
@@ -26,6 +28,7 @@ class StepTell:
 
     def __init__(self, session: "Session", step: int) -> None:
         self._session, self._monitor, self.step = session, session.job.monitor, step
+        self.spans = Spans()
 
     def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
         self._monitor.metrics(self.step, values, histograms)
@@ -42,8 +45,8 @@ class StepTell:
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._monitor.log(message, self.step, level)
 
-    def watch(self, phase: str) -> Progress:
-        note = self.progress(phase)
+    def watch(self, phase: str, work: Work) -> Progress:
+        note = self.progress(phase, work)
 
         def progress(done: int, total: int) -> None:
             self.check()
@@ -51,8 +54,9 @@ class StepTell:
 
         return progress
 
-    def progress(self, phase: str) -> Progress:
+    def progress(self, phase: str, work: Work) -> Progress:
         def progress(done: int, total: int) -> None:
+            self.spans.reported(work)
             self._monitor.progress(self.step, phase, done, total, self._session.eta_s())
 
         return progress
@@ -80,6 +84,7 @@ class Session:
         self._config = job.config
         self._clock = Clock(job.config, stage.evaluates)
         self._evaluated_step = -1
+        self._machine = Machine()
         self._fingerprint = fingerprint(job)
         self._place: CheckpointPlace = Folder(job.run_dir / FOLDER)
         self._saver = Saver(self._place, job.config.checkpoint.keep, job.monitor)
@@ -131,13 +136,17 @@ class Session:
         number, started = self.step + 1, time.monotonic()
         tell = StepTell(self, number)
         self.stage.step(number, tell)
+        tell.spans.over("other")
         self.step = number
         self._clock.step_took(time.monotonic() - started)
         tell.metrics({"perf/step_s": time.monotonic() - started})
-        self._evaluate_if_due()
+        if self._evaluate_if_due():
+            tell.spans.over("evaluation")
         self._saver.look()
         if number % self._config.checkpoint.every == 0 or number == self._config.steps:
             self.save(wait=number == self._config.steps)
+            tell.spans.over("saving")
+        tell.metrics(tell.spans.metrics() | self._machine.metrics())
         turns.step_over()
 
     def save(self, wait: bool = False) -> None:
@@ -179,10 +188,11 @@ class Session:
         if checkpoint.step > self._config.steps:
             raise ValueError(f"the checkpoint is after step {checkpoint.step}, the config ends at {self._config.steps}")
 
-    def _evaluate_if_due(self) -> None:
+    def _evaluate_if_due(self) -> bool:
         every, step = self._config.evaluation.every, self.step
         due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
-        if due and step > self._evaluated_step and self.stage.evaluates:
+        due = due and step > self._evaluated_step and self.stage.evaluates
+        if due:
             started = time.monotonic()
             tell = StepTell(self, step)
             values = self.stage.evaluate(step, tell)
@@ -190,6 +200,7 @@ class Session:
             tell.metrics(values)
             self._summarise(values)
             self._evaluated_step = step
+        return due
 
     def _summarise(self, values: dict[str, float]) -> None:
         key = self.job.recipe.headline

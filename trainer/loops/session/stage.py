@@ -15,6 +15,8 @@ from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
 
+from .spans import Work
+
 Progress = Callable[[int, int], None]
 
 
@@ -56,11 +58,13 @@ class Tell(Protocol):
 
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None: ...
 
-    def watch(self, phase: str) -> Progress:
-        """Progress of a phase that can be given up half way: it raises StopRequested or AttemptAbandoned."""
+    def watch(self, phase: str, work: Work) -> Progress:
+        """Progress of a phase that can be given up half way: it raises StopRequested or AttemptAbandoned. `work` says what its time is
+        spent on.
+        """
         ...
 
-    def progress(self, phase: str) -> Progress:
+    def progress(self, phase: str, work: Work) -> Progress:
         """Progress of a phase that must go through to its end."""
         ...
 

@@ -153,7 +153,7 @@ class Fitter(Generic[Item]):
 
     def measured(self, items: Sequence[Item], tell: Tell, phase: str = "evaluating") -> Iterator[list[int]]:
         """Places of the items to measure, pack by pack. Raises StopRequested in between."""
-        progress, done = tell.watch(phase), 0
+        progress, done = tell.watch(phase, "evaluation"), 0
         for found in self.packs(items):
             yield found.places
             done += len(found.places)
@@ -167,7 +167,7 @@ class Fitter(Generic[Item]):
         tell: Tell,
         phase: str,
     ) -> Fitted:
-        started, progress = time.monotonic(), tell.watch(phase)
+        started, progress = time.monotonic(), tell.watch(phase, "learner")
         fitted = Fitted(learning_rate(self._config, number) * self._schedule.lr_times * self._lr_times)
         packs = self.packs(batch)
         self._trained.set_lr(fitted.lr)

@@ -5,6 +5,7 @@ import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Phases } from "./chartphases.js";
+import { Health } from "./health.js";
 import { Histograms } from "./histogram.js";
 import { Later } from "./latercurves.js";
 import { Store, align } from "./series.js";
@@ -29,6 +30,8 @@ const histograms = new Map(); // title -> Histograms
 const looked = (key) => marks.includes(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
 const later = new Later(api, store, looked, empty);
 const find = finder(place);
+const timed = declared.metrics.some(({ key }) => key === "perf/rollout_s"); // by the recipe, not by another program
+const health = new Health(document.getElementById("health"), api, store, timed && !isOver());
 let order = []; // ids of the groups, as the page shows them
 
 function section(group) {
@@ -141,7 +144,7 @@ async function load() {
     later.expect(found.more);
     store.load(found.curves);
     later.ask();
-    await Promise.all([...histograms.values()].map((each) => each.load()));
+    await Promise.all([health.load(), ...[...histograms.values()].map((each) => each.load())]);
   } catch (error) {
     toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
   }
@@ -162,6 +165,7 @@ controls(board);
 // Messages that come while the history loads are kept too: points are stored by step, so the order does not matter.
 onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
+  health.apply(message.step, message.values ?? {});
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
 onMessage("run", () => phases.list());

@@ -26,7 +26,7 @@ class Heard:
     def __init__(self) -> None:
         self.step, self.phases, self.values = 1, dict[str, int](), dict[str, float]()
 
-    def watch(self, phase: str) -> Any:
+    def watch(self, phase: str, work: str) -> Any:
         def progress(done: int, total: int) -> None:
             self.phases[phase] = self.phases.get(phase, 0) + 1
 

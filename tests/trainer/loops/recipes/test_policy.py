@@ -28,6 +28,7 @@ EVERY_STEP = {
     "rollout/flat_groups", "scaffold/ratio", "policy/entropy", "policy/kl", "policy/kl_old", "policy/ratio_raw",
     "policy/ratio_masked", "policy/clip_share", "policy/loss", "policy/grad_norm", "perf/rollout_tokens_per_s",
     "perf/train_tokens_per_s", "perf/pack_waste", "perf/shared_share", "perf/step_s", "optim/lr", "criterion/must_contain",
+    "perf/rollout_s", "perf/reward_s", "perf/learner_s", "perf/cores", "perf/memory_gib", "perf/machine_busy", "perf/machine_memory",
 }  # fmt: skip
 
 
@@ -52,6 +53,18 @@ def test_a_run_reports_every_metric_of_every_step(examples_file: Path, tiny_dir:
     assert all(len(r.tokens) == len(r.logprobs) == len(r.ratios) == len(r.mask) for r in trained)
     assert {name for name, _ in states(out)} == {"running", "finished"}
     assert events[-1].data.kind == "state" and "eval/rubric_score" in events[-1].data.summary
+
+
+def test_a_step_says_what_its_time_was_spent_on(examples_file: Path, tiny_dir: Path, out: Path) -> None:
+    run(small_config(steps=2), examples_file, tiny_dir, out)
+    values: dict[str, float] = {}
+    for event in events_of(out):
+        if event.data.kind == "metrics" and event.step == 2:
+            values |= event.data.values
+    parts = [values[f"perf/{work}_s"] for work in ("rollout", "reward", "learner")]
+    assert min(parts) > 0 and values["perf/step_s"] / 2 < sum(parts) <= values["perf/step_s"]
+    assert values["perf/evaluation_s"] > 0 and values["perf/saving_s"] > 0  # after the last step
+    assert values["perf/cores"] > 0 and values["perf/memory_gib"] > 0.05 and 0 < values["perf/machine_memory"] < 1
 
 
 def test_rollout_metrics_leave_before_the_update(examples_file: Path, tiny_dir: Path, out: Path) -> None:

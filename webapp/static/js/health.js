@@ -1,0 +1,121 @@
+// Above the charts: what each of the last steps spent its time on, and the newest numbers of speed, memory and processors.
+import { make, number } from "./format.js";
+import { json } from "./http.js";
+
+const SHOWN = 120; // steps
+const NS = "http://www.w3.org/2000/svg";
+const WORK = [
+  ["perf/rollout_s", "Sampling"],
+  ["perf/reward_s", "Rewards"],
+  ["perf/learner_s", "Training"],
+  ["perf/evaluation_s", "Evaluation"],
+  ["perf/saving_s", "Checkpoint"],
+  ["perf/other_s", "Other"],
+];
+const FACTS = [
+  ["perf/step_s", "Time per step", (value) => `${number(value)} s`],
+  ["perf/rollout_tokens_per_s", "Sampled", (value) => `${number(value)} tokens/s`],
+  ["perf/train_tokens_per_s", "Trained", (value) => `${number(value)} tokens/s`],
+  ["async/staleness", "Age of the weights", (value) => `${number(value)} steps`],
+  ["async/utilisation", "Workers busy", (value) => number(value, true)],
+  ["perf/cores", "Processors busy", (value) => number(value)],
+  ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
+  ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
+];
+
+/** `steps`: Map from the step to its seconds by key. The last `SHOWN` of them, oldest first, each with its share by kind of work. */
+export function shares(steps) {
+  const last = [...steps.keys()].sort((a, b) => a - b).slice(-SHOWN);
+  return last.map((step) => {
+    const seconds = WORK.map(([key]) => steps.get(step)[key] ?? 0);
+    const whole = seconds.reduce((sum, each) => sum + each, 0);
+    return { step, whole, seconds, shares: seconds.map((each) => (whole ? each / whole : 0)) };
+  });
+}
+
+export class Health {
+  /** `store`: the curves of the page, which tell the newest values. `expected`: whether a step is still to come, so that room is kept. */
+  constructor(place, api, store, expected) {
+    Object.assign(this, { place, api, store, steps: new Map(), due: false });
+    this.facts = make("dl", "health-facts");
+    this.strip = document.createElementNS(NS, "svg");
+    this.strip.setAttribute("class", "health-strip");
+    this.strip.setAttribute("preserveAspectRatio", "none");
+    this.strip.setAttribute("role", "img");
+    this.legend = make("ul", "health-legend small");
+    this.blank = make("p", "small muted", "After the first step: what the time is spent on, and what the run uses of its machine.");
+    this.place.replaceChildren(this.blank, this.facts, this.strip, this.legend);
+    this.place.hidden = !expected;
+  }
+
+  /** Reads the last steps whole: the curves of a long run leave steps out. */
+  async load() {
+    const last = this.store.get("perf/step_s")?.steps.at(-1);
+    if (last === undefined) return;
+    const held = WORK.filter(([key]) => this.store.get(key));
+    await Promise.all(
+      held.map(async ([key]) => {
+        const { points } = await json(`${this.api}/metrics?${new URLSearchParams({ key, after_step: Math.max(last - SHOWN, 0) })}`);
+        for (const { step, value } of points) this.put(step, { [key]: value });
+      }),
+    );
+    this.draw();
+  }
+
+  /** One message of one step. */
+  apply(step, values) {
+    const known = WORK.some(([key]) => key in values);
+    if (known) this.put(step, values);
+    if (!known && !FACTS.some(([key]) => key in values)) return;
+    if (this.due) return;
+    this.due = true;
+    requestAnimationFrame(() => {
+      this.due = false;
+      this.draw();
+    });
+  }
+
+  put(step, values) {
+    this.steps.set(step, { ...this.steps.get(step), ...Object.fromEntries(WORK.flatMap(([key]) => (Number.isFinite(values[key]) ? [[key, values[key]]] : []))) });
+    if (this.steps.size > 2 * SHOWN) for (const old of [...this.steps.keys()].sort((a, b) => a - b).slice(0, SHOWN)) this.steps.delete(old);
+  }
+
+  draw() {
+    const facts = FACTS.map(([key, name, words]) => [name, this.store.get(key)?.values.at(-1), words]).filter(([, value]) => Number.isFinite(value));
+    this.facts.replaceChildren(...facts.map(([name, value, words]) => make("div", "", make("dt", "", name), make("dd", "num", words(value)))));
+    const columns = shares(this.steps);
+    if (!facts.length && !columns.length) return;
+    this.place.hidden = false;
+    this.blank.hidden = true;
+    if (columns.length) this.paint(columns);
+  }
+
+  paint(columns) {
+    this.strip.setAttribute("viewBox", `0 0 ${columns.length} 1`);
+    this.strip.replaceChildren(...columns.map((column, x) => bar(column, x)));
+    const whole = columns.reduce((sum, each) => sum + each.whole, 0);
+    const parts = WORK.map(([, name], i) => [name, i, columns.reduce((sum, each) => sum + each.seconds[i], 0) / whole]).filter(([, , share]) => share > 0);
+    this.legend.replaceChildren(
+      make("li", "muted", columns.length === 1 ? `Step ${number(columns[0].step)}` : `Steps ${number(columns[0].step)} to ${number(columns.at(-1).step)}`),
+      ...parts.map(([name, i, share]) => make("li", "", make("span", `health-swatch is-${i + 1}`), `${name} `, make("span", "num muted", number(share, true)))),
+    );
+    this.strip.setAttribute("aria-label", `Share of the time of the last ${columns.length} steps: ${parts.map(([name, , share]) => `${name} ${number(share, true)}`).join(", ")}`);
+  }
+}
+
+/** A column of one step: its kinds of work upon each other. */
+function bar({ step, whole, seconds, shares: parts }, x) {
+  const group = document.createElementNS(NS, "g");
+  const title = document.createElementNS(NS, "title");
+  title.textContent = `Step ${number(step)}, ${number(whole)} s: ${WORK.map(([, name], i) => (seconds[i] ? `${name} ${number(seconds[i])} s` : "")).filter(Boolean).join(", ")}`;
+  group.append(title);
+  let above = 0;
+  parts.forEach((share, i) => {
+    if (!share) return;
+    const rect = document.createElementNS(NS, "rect");
+    for (const [name, value] of Object.entries({ class: `is-${i + 1}`, x, y: above, width: 1, height: share })) rect.setAttribute(name, value);
+    group.append(rect);
+    above += share;
+  });
+  return group;
+}
