@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _measure(rows: int, rounds: int, stored: int) -> None:
-    client, run = _run()
+    client, run = reader_and_run()
     _filled(run.pk, rows)
     asked = ApiTimes(client, run.pk, rounds)
     print(describe())
@@ -95,7 +95,7 @@ def _cursor(order: str, *values: Any) -> str:
     return urlsafe_b64encode(json.dumps([order, *values]).encode()).decode()
 
 
-def _run() -> tuple[Any, Any]:
+def reader_and_run() -> tuple[Any, Any]:
     """A browser of the owner of a run, and the run."""
     from django.test import Client
 

@@ -8,16 +8,12 @@ to a server on another continent. Also from the request for the page to the firs
 
 import argparse
 import json
-import os
 import statistics
-import tempfile
-from pathlib import Path
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.ingest import services
-from benchmarks.machine import away, describe
-from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
+from benchmarks.in_chromium import served
+from benchmarks.machine import describe
 
 FAR_MS = 150
 PARAGRAPH = "A list holds what was said in its order, and so a reader who comes late can still follow. " * 6
@@ -30,18 +26,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workbench", description=__doc__)
     parser.add_argument("--tasks", type=int, default=60)
     options = parser.parse_args()
-    if CHROMIUM is None:
-        away(HOW_TO_GET_IT)
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright runs an event loop in this thread
-    with (
-        tempfile.TemporaryDirectory(prefix="ts-bench-") as folder,
-        services(Path(folder)) as address,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with served() as (address, browser):
         near, opened = judge(browser, address, options.tasks, 0)
         far, opened_far = judge(browser, address, options.tasks, FAR_MS)
-        browser.close()
     print(describe())
     print(f"{'from the key press to the next task':44}{'median ms':>10}{'p95 ms':>10}{'page open ms':>14}")
     for name, took, open_ms in (("on this machine", near, opened), (f"{FAR_MS} ms away", far, opened_far)):

@@ -26,6 +26,8 @@ from .events import (
     RunState,
     StateData,
     TokenStretch,
+    TurnPart,
+    TurnsData,
 )
 from .example import Example, Message, Preference, Reason, Response
 from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
@@ -88,6 +90,8 @@ __all__ = [
     "RolloutRecord",
     "TokenStretch",
     "TraceStep",
+    "TurnPart",
+    "TurnsData",
     "RolloutTurn",
     "RolloutsData",
     "Rubric",

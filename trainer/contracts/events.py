@@ -11,6 +11,7 @@ from pydantic import AliasChoices, AwareDatetime, Field, JsonValue, StringConstr
 from .base import Record
 from .model_folder import FileName, ModelFacts, ModelSource
 from .storing import StoredFiles
+from .trace import StepKind
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -85,11 +86,28 @@ class TokenStretch(Record):
 
 
 class RolloutTurn(Record):
-    """The part of a response that one author wrote in one go, and its number of tokens."""
+    """The part of a response that one author wrote in one go, and its number of tokens.
+
+    `kind`, `tool`, `call` and `failed` are those of a `TraceStep`: a result names its call by `call`. `seconds` is how long the turn took,
+    and `reward` what it earned by itself; None if nobody recorded it.
+    """
 
     author: Literal["policy", "env"]
     text: str
     tokens: Count
+    kind: StepKind = "text"
+    tool: str = Field("", max_length=200)
+    call: str = Field("", max_length=200)
+    failed: bool = False
+    seconds: float | None = Field(None, ge=0)
+    reward: float | None = None
+
+
+class TurnPart(RolloutTurn):
+    """A turn of an episode by its number, from 0, or a part of its text. All parts of a turn have the same facts."""
+
+    number: Count
+    part: Count = 0
 
 
 class RolloutRecord(Record):
@@ -126,11 +144,23 @@ class RolloutRecord(Record):
     """Which weights sampled which tokens. Records from before trajectories had spans of their own call it `spans`."""
     turns: tuple[RolloutTurn, ...] = ()
     """All text after the prompt, in order, if an environment wrote some of it; `response` is then the policy's last turn."""
+    turns_apart: Count = 0
+    """How many turns came before the record as `TurnsData`, because it was too large for one post; `turns` is then empty."""
 
 
 class RolloutsData(Record):
     kind: Literal["rollouts"] = "rollouts"
     rollouts: tuple[RolloutRecord, ...]
+
+
+class TurnsData(Record):
+    """Turns of one episode, in order, some at a time; its record follows them. If turn 0 comes again, it replaces the whole episode."""
+
+    kind: Literal["turns"] = "turns"
+    phase: Literal["train", "eval"] = "train"
+    group: Count
+    index: Count
+    turns: tuple[TurnPart, ...] = Field(min_length=1)
 
 
 class LogData(Record):
@@ -224,7 +254,15 @@ class AlarmData(Record):
 
 
 EventData = Annotated[
-    MetricsData | RolloutsData | LogData | ProgressData | DevicesData | StateData | ArtifactData | AlarmData,
+    MetricsData
+    | RolloutsData
+    | TurnsData
+    | LogData
+    | ProgressData
+    | DevicesData
+    | StateData
+    | ArtifactData
+    | AlarmData,
     Field(discriminator="kind"),
 ]
 

@@ -19,6 +19,7 @@ from trainer.contracts import (
 from trainer.contracts.events import TERMINAL_STATES, EventData
 from trainer.storing import ObjectStore, StorageAway
 
+from . import large_records
 from .behind import Behind
 from .console import Console
 from .sink import Command, HttpSink
@@ -28,6 +29,7 @@ Records = Sequence[RolloutRecord] | Callable[[], Sequence[RolloutRecord]]
 """Records, or a function that makes them."""
 _PROGRESS_EVERY_S = 1.0
 _ROLLOUT_EVENT_BYTES = 1_000_000
+_LARGEST_RECORD_BYTES = 2_000_000  # half of what a post may carry
 
 Written = TypeVar("Written")
 
@@ -81,10 +83,15 @@ class RunMonitor:
         part: list[RolloutRecord] = []
         size = 0
         for record in records:
-            length = len(record.model_dump_json())
+            length = large_records.size(record)
             if part and size + length > _ROLLOUT_EVENT_BYTES:
                 self._emit(RolloutsData(rollouts=tuple(part)), step)
                 part, size = [], 0
+            if length > _LARGEST_RECORD_BYTES:
+                turns, record = large_records.split(record, _LARGEST_RECORD_BYTES)
+                for event in turns:
+                    self._emit(event, step)
+                length = large_records.size(record)
             part.append(record)
             size += length
         if part:

@@ -7,7 +7,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Artifact, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
+from .models import Artifact, ClaimStudy, Rollout, Run, RunAlarm, RunJudge, Sweep
 from .queries import runs, studies, sweeps
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -36,6 +36,15 @@ def runs_read(membership: Membership, ids: Sequence[int]) -> list[Run]:
     if len(found) < len(set(ids)):
         raise Http404("no such run")
     return [found[run_id] for run_id in ids]
+
+
+def rollout_read(membership: Membership, run_id: int, rollout_id: int) -> Rollout:
+    run = run_read(membership, run_id)
+    found = Rollout.objects.filter(run=run, id=rollout_id).first()
+    if found is None:
+        raise Http404("no such rollout")
+    found.run = run
+    return found
 
 
 def artifact_read(membership: Membership, run_id: int, artifact_id: int) -> Artifact:

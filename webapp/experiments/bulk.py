@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connection
 
-from trainer.contracts import ArtifactData, RolloutRecord
+from trainer.contracts import ArtifactData, RolloutRecord, TurnsData
 
 
 @dataclass
@@ -25,6 +25,12 @@ class StepMetrics:
 class RolloutRow:
     step: int
     record: RolloutRecord
+
+
+@dataclass(frozen=True)
+class TurnsRow:
+    step: int
+    data: TurnsData
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,38 @@ ON CONFLICT (run_id, path) DO UPDATE SET
     step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model,
     files = EXCLUDED.files
 """
+
+
+OLD_TURNS = """
+DELETE FROM experiments_episodeturn
+WHERE run_id = %s AND step = %s AND phase = %s AND "group" = %s AND "index" = %s
+"""
+
+TURNS = """
+INSERT INTO experiments_episodeturn
+    (run_id, step, phase, "group", index, number, part, author, kind, tool, call, failed, tokens, seconds, reward,
+     size, excerpt, text)
+SELECT %s, %s, %s, %s, %s, number, part, author, kind, tool, call, failed, tokens, seconds, reward,
+    length(text), left(text, 200), text
+FROM jsonb_to_recordset(%s::jsonb) AS new(
+    number int, part int, author text, kind text, tool text, call text, failed bool, tokens int, seconds float8, reward float8, text text
+)
+ON CONFLICT (run_id, step, phase, "group", index, number, part) DO UPDATE SET
+    author = EXCLUDED.author, kind = EXCLUDED.kind, tool = EXCLUDED.tool, call = EXCLUDED.call, failed = EXCLUDED.failed,
+    tokens = EXCLUDED.tokens, seconds = EXCLUDED.seconds, reward = EXCLUDED.reward, size = EXCLUDED.size,
+    excerpt = EXCLUDED.excerpt, text = EXCLUDED.text
+"""
+
+
+def upsert_turns(run_id: int, rows: Iterable[TurnsRow]) -> None:
+    """Writes turns of episodes in their order. Turn 0 begins an episode: what its place had before is gone, also turns that it has no more."""
+    for row in rows:
+        data = row.data
+        place = [run_id, row.step, data.phase, data.group, data.index]
+        with connection.cursor() as cursor:
+            if data.turns[0].number == data.turns[0].part == 0:
+                cursor.execute(OLD_TURNS, place)
+            cursor.execute(TURNS, [*place, f"[{','.join(turn.model_dump_json() for turn in data.turns)}]"])
 
 
 def upsert_rollouts(run_id: int, rows: Iterable[RolloutRow]) -> None:

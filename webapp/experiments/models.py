@@ -332,6 +332,43 @@ class Rollout(models.Model):
         return f"{self.phase} {self.step}/{self.group}/{self.index}"
 
 
+class EpisodeTurn(models.Model):
+    """A turn of an episode that was too large for its record, or a part of the turn's text (`trainer.contracts.TurnPart`).
+
+    The turns of a rollout are those of its place with a number below its `turns_apart`. `excerpt` and `size` stand beside the text, so that
+    a list of turns reads no texts, which lie elsewhere on the disk.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episode_turns", db_index=False)
+    step = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8)
+    group = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()
+    number = models.PositiveIntegerField()
+    part = models.PositiveIntegerField()
+    author = models.CharField(max_length=8)
+    kind = models.CharField(max_length=12)
+    tool = models.CharField(max_length=200, blank=True)
+    call = models.CharField(max_length=200, blank=True)
+    failed = models.BooleanField(default=False)
+    tokens = models.PositiveIntegerField()
+    seconds = models.FloatField(null=True)
+    reward = models.FloatField(null=True)
+    size = models.PositiveIntegerField()  # characters of `text`
+    excerpt = models.CharField(max_length=200, blank=True)
+    text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "step", "phase", "group", "index", "number", "part"], name="one_part_per_turn"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.number} of {self.phase} {self.step}/{self.group}/{self.index}"
+
+
 class GradedResponse(models.Model):
     """A judged response that was drawn for people to grade as well, or that an alarm sent them, by its place in the run: a response that is
     sent twice is drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""

@@ -24,6 +24,7 @@ from trainer.contracts import (
     RolloutsData,
     RunEvent,
     StateData,
+    TurnsData,
 )
 from webapp.core import broadcast
 from webapp.core.tasks import enqueue
@@ -54,6 +55,7 @@ class GatheredEvents:
 
     steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
+    turns: list[bulk.TurnsRow] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
     alarms: dict[tuple[str, str], RunAlarm] = field(default_factory=dict)
@@ -110,6 +112,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     for event in fresh:
         _gather(run, event, gathered, fields)
     writing.steps(run.id, gathered.steps.values())
+    bulk.upsert_turns(run.id, gathered.turns)
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     graded.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
@@ -146,6 +149,8 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
             place = (event.step, record.phase, record.group, record.index)
             gathered.rollouts[place] = bulk.RolloutRow(event.step, record)
             gathered.counts[event.step, record.phase] += 1
+    elif isinstance(data, TurnsData):
+        gathered.turns.append(bulk.TurnsRow(event.step, data))
     elif isinstance(data, LogData):
         line = LogLine(
             run=run, event=event.seq, time=event.time, step=event.step, level=data.level, message=data.message

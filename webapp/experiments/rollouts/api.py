@@ -2,17 +2,19 @@
 
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Query, Status
 
 from trainer.contracts.rollout_examples import WantedResponses
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.paging import Limit
 
 from .. import access
 from ..parameters import RunId, Step, router, run_of
-from . import datasets, sending, sent, serializers
+from . import datasets, episodes, sending, sent, serializers
 from . import queries as rollouts
+from .episode_schemas import HitList, TurnList, TurnTextOut
 from .schemas import (
     FacetsOut,
     RolloutDatasetIn,
@@ -109,3 +111,45 @@ def sent_rollouts(
     """The newest 500 examples. Answers stand without their authors. An example without tasks waits for its project."""
     found = sent.sent(run_of(request, run_id), phase, step)
     return {"items": [serializers.sent_example(each) for each in found], "next": None}
+
+
+@router.get(
+    "/runs/{run_id}/rollouts/{rollout_id}/turns",
+    response=TurnList,
+    summary="The turns of an episode, without their texts",
+)
+def episode_turns(
+    request: HttpRequest,
+    run_id: RunId,
+    rollout_id: RunId,
+    cursor: Annotated[str | None, Query(pattern=r"^\d{1,9}$", description="The number of the first turn")] = None,
+    limit: Limit = 100,
+) -> dict[str, Any]:
+    """The answer has no texts, so it comes as soon for an episode of any size. A response in one go has no turns."""
+    rollout = access.rollout_read(require(request), run_id, rollout_id)
+    return serializers.turns(episodes.page(rollout, int(cursor or 0), limit))
+
+
+@router.get(
+    "/runs/{run_id}/rollouts/{rollout_id}/turns/{number}", response=TurnTextOut, summary="The text of a turn, in parts"
+)
+def episode_turn(
+    request: HttpRequest, run_id: RunId, rollout_id: RunId, number: Step, part: Step = 0
+) -> dict[str, Any]:
+    found = episodes.text(access.rollout_read(require(request), run_id, rollout_id), number, part)
+    if found is None:
+        raise Http404("no such part of a turn")
+    return vars(found)
+
+
+@router.get(
+    "/runs/{run_id}/rollouts/{rollout_id}/search",
+    response=HitList,
+    summary="In which turns of an episode a text stands",
+)
+def episode_search(
+    request: HttpRequest, run_id: RunId, rollout_id: RunId, q: Annotated[str, Query(min_length=1, max_length=200)]
+) -> dict[str, Any]:
+    """The first 200 turns that have it in their text, in any case, or in the name of their tool."""
+    hits, more = episodes.search(access.rollout_read(require(request), run_id, rollout_id), q)
+    return {"items": [vars(each) for each in hits], "more": more}

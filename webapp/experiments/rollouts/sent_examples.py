@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from trainer.contracts import Criterion, Example, Message, Response, RolloutRecord, Rubric, TraceStep
+from trainer.contracts import Criterion, Example, Message, Response, RolloutRecord, RolloutTurn, Rubric, TraceStep
 from trainer.contracts.trace import as_text
 from webapp.annotation import kinds
 
@@ -46,6 +46,8 @@ def example(run: Run, kind: str, rows: Sequence[Rollout], known: Example | None)
     """The example of these rollouts of one group. `known` is the example of the data that has their prompt. Raises CannotAsk."""
     rows = sorted(rows, key=lambda row: row.index)
     records = [_record(row) for row in rows]
+    if any(record.turns_apart for record in records):
+        raise CannotAsk("it is an episode that is too large to be judged as a whole")
     responses = [_response(run, record) for record in records]
     if len({each.text for each in responses}) < len(responses):
         raise CannotAsk("its responses have the same text")
@@ -93,10 +95,16 @@ def _response(run: Run, record: RolloutRecord) -> Response:
 
 
 def trace(record: RolloutRecord) -> tuple[TraceStep, ...]:
-    """The turns of an episode as steps: the policy is the agent, and the environment speaks as the user."""
-    return tuple(
-        TraceStep(role="assistant" if turn.author == "policy" else "user", text=turn.text) for turn in record.turns
-    )
+    """The turns of an episode as steps: the policy is the agent, and the environment speaks as the user or as a tool."""
+    return tuple(step(turn) for turn in record.turns)
+
+
+def step(turn: RolloutTurn) -> TraceStep:
+    role: Literal["assistant", "tool", "user"] = "tool" if turn.kind == "result" else "user"
+    if turn.author == "policy":
+        role = "assistant"
+    told = turn.model_dump(include={"kind", "text", "tool", "call", "failed"})
+    return TraceStep(role=role, **told)
 
 
 def _rubric(record: RolloutRecord, known: Example | None) -> Rubric:

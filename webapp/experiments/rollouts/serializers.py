@@ -9,6 +9,7 @@ from webapp.datasets.models import DatasetVersion
 
 from ..models import Rollout
 from .datasets import Preview
+from .episodes import TurnOutline, TurnPage
 from .sending import Prepared, SentToProject
 from .sent import AskedTask, SentExample
 
@@ -71,3 +72,12 @@ def _asked(found: AskedTask) -> dict[str, Any]:
         "answers": list(found.answers),
         "agreed": found.agreed,
     }
+
+
+def turns(found: TurnPage) -> dict[str, Any]:
+    following = None if found.next is None else str(found.next)
+    return {"items": [_turn(each) for each in found.items], "next": following, "total": found.total}
+
+
+def _turn(found: TurnOutline) -> dict[str, Any]:
+    return {**vars(found), "title": found.title}

@@ -2,7 +2,7 @@
 // rollouts stay. Step, phase, filters, order and tint are in the address.
 import { icon } from "./icons.js";
 import { json } from "./http.js";
-import { make, score } from "./format.js";
+import { make, number, score } from "./format.js";
 import { register } from "./keys.js";
 import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
@@ -202,6 +202,8 @@ function responseCard(row) {
   part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));
   else part("criteria").remove(); // because its line would separate nothing
+  const turns = row.turns_apart || row.turns?.length;
+  if (turns) part("finish").before(Object.assign(make("a", "small", `Open the episode: ${number(turns)} turn${turns === 1 ? "" : "s"}`), { href: `${location.pathname}/${row.id}/episode` }));
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
   if (listed) part("parts").replaceWith(listed);

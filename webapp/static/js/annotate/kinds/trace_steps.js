@@ -1,5 +1,6 @@
 // Steps of an agent's trace: a verdict on each step of the agent, up to the first wrong one, which is the first error.
 import { icon } from "../../icons.js";
+import { laid } from "../../laid.js";
 import { el } from "../dom.js";
 import { TextPanel } from "../text.js";
 import { excerpt, keyed, makeCurrent, RowForm, scrollKeys } from "./parts.js";
@@ -11,7 +12,6 @@ const VERDICTS = {
 };
 const LONG = 12; // lines of a step that are shown before the person asks for all of it
 const LONG_LETTERS = 1200;
-const ONE_LINE = 80; // characters of arguments that stay in one line
 
 export default function mount(root, given) {
   return new TraceSteps(root, given);
@@ -200,17 +200,6 @@ class TraceSteps extends RowForm {
 
   destroy() {
     for (const panel of this.panels) panel.destroy();
-  }
-}
-
-/** Arguments, one on each line if they are long JSON. */
-function laid(text) {
-  if (text.length <= ONE_LINE || !/^\s*\{/.test(text)) return text;
-  try {
-    const lines = Object.entries(JSON.parse(text)).map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
-    return `{\n${lines.join(",\n")}\n}`;
-  } catch {
-    return text;
   }
 }
 
