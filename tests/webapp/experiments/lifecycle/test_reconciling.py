@@ -155,12 +155,12 @@ def test_when_ray_was_heard_and_since_when_it_is_silent_is_kept(ray):  # noqa: F
 def test_the_page_says_in_words_that_nothing_differed_and_that_nothing_was_heard(as_owner):
     page = as_owner.get(PAGE).content.decode()
     assert "Nothing has differed" in page and "Nobody has heard from Ray" in page
-    assert "The comparison stands still" in page and "runs and jobs that need weights" in page
+    assert "The comparison has stopped" in page and "runs and jobs that need weights" in page
     reconciling.heard()
     for kind in reconciling.KINDS:
         reconciling.compared(kind, 12, 2)
     page = as_owner.get(PAGE).content.decode()
-    assert "stands still" not in page and "Nobody has heard" not in page and "asked about 2" in page
+    assert "has stopped" not in page and "Nobody has heard" not in page and "asked about 2" in page
 
 
 @pytest.mark.django_db
