@@ -43,6 +43,7 @@ PAGES = (
     "/runs/{run}",
     "/runs/{run}/rollouts",
     "/runs/{run}/rollouts/dataset",
+    "/runs/{run}/prompt?key=demo-000",
     "/runs/{run}/log",
     "/runs/{run}/config",
     "/runs/{run}/lineage",

@@ -327,6 +327,14 @@ class Rollout(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_rollout_per_place")
         ]
+        # one prompt through training; with the reward, so that its steps are read from the index alone
+        indexes = [
+            models.Index(
+                fields=["run", "example_key", "step", "phase", "group", "index"],
+                include=["reward"],
+                name="rollouts_of_a_prompt",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.phase} {self.step}/{self.group}/{self.index}"

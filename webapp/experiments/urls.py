@@ -11,6 +11,7 @@ from .people import views as people
 from .recipes import views as recipes
 from .rewards import views as rewards
 from .rollouts import episode_views as episodes
+from .rollouts import prompt_views as prompts
 from .rollouts import sending_views as sending
 from .rollouts import views as rollouts
 from .runs import views as runs
@@ -71,6 +72,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rollouts/dataset", rollouts.run_rollouts_dataset, name="run_rollouts_dataset"),
     path("runs/<int:run_id>/rollouts/annotate", sending.run_rollouts_annotate, name="run_rollouts_annotate"),
     path("runs/<int:run_id>/rollouts/<int:rollout_id>/episode", episodes.rollout_episode, name="rollout_episode"),
+    path("runs/<int:run_id>/prompt", prompts.run_prompt, name="run_prompt"),
     path("runs/<int:run_id>/rename", lifecycle.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", lifecycle.run_delete, name="run_delete"),
     path("runs/<int:run_id>/alarms", alarms.run_alarms, name="run_alarms"),

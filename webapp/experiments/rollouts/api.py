@@ -12,11 +12,12 @@ from webapp.core.paging import Limit
 
 from .. import access
 from ..parameters import RunId, Step, router, run_of
-from . import datasets, episodes, sending, sent, serializers
+from . import datasets, episodes, prompts, sending, sent, serializers
 from . import queries as rollouts
 from .episode_schemas import HitList, TurnList, TurnTextOut
 from .schemas import (
     FacetsOut,
+    PromptSteps,
     RolloutDatasetIn,
     RolloutDatasetOut,
     RolloutFilters,
@@ -51,6 +52,22 @@ def rollout_facets(
 ) -> dict[str, Any]:
     """With `counted=false` the `count` of each step is null, and the answer comes soon however many rollouts there are."""
     return rollouts.facets(run_of(request, run_id), step, counted)
+
+
+@router.get("/runs/{run_id}/rollouts/prompt", response=PromptSteps, summary="One prompt through training")
+def prompt_steps(
+    request: HttpRequest,
+    run_id: RunId,
+    example_key: Annotated[str, Query(max_length=200)],
+    phase: Literal["train", "eval"] = "train",
+    lengths: bool = True,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=prompts.MOST)] = 50,
+) -> dict[str, Any]:
+    """Each step at which it was sampled, the newest first, with the rewards of its responses. The responses themselves are in
+    `GET /runs/{run_id}/rollouts` with the same `example_key`. Lengths are read from the responses: with them a page has at most
+    100 steps; without them, `lengths=false`, at most 2,000."""
+    return prompts.steps(run_of(request, run_id), example_key, phase, lengths=lengths, cursor=cursor, limit=limit)
 
 
 @router.post(

@@ -3,6 +3,7 @@
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -45,11 +46,12 @@ class RolloutQuery:
     `part` names a part of the reward, whose value is from `low` to `high`, or missing with `lacking`. `between` names
     two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part to sort by, if it is not
     `part`. `excluded`: whether the
-    response was left out of training.
+    response was left out of training. `example_key`: only of this prompt; an index has them.
     """
 
     step: int | None = None
     phase: str | None = None
+    example_key: str | None = None
     criterion: str | None = None
     verdict: Verdict | None = None
     excluded: bool | None = None
@@ -99,10 +101,11 @@ def rollouts(
     rows, oldest = _searched(run, wanted, order)
     rows = _annotated(rows, wanted, order).filter(_condition(wanted))
     if cursor:
-        rows = rows.filter(_after(columns, _decode(cursor, order, columns)))
+        rows = rows.filter(_after(columns, decode(cursor, order, columns)))
     found: list[Rollout] = list(rows.order_by(*columns)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
-    return FoundRollouts(found, _encode(order, columns, found[-1]) if more else None, oldest)
+    following = [getattr(found[-1], column.removeprefix("-")) for column in columns] if more else []
+    return FoundRollouts(found, encode(order, following) if more else None, oldest)
 
 
 def _check(wanted: RolloutQuery, order: str) -> None:
@@ -114,14 +117,15 @@ def _check(wanted: RolloutQuery, order: str) -> None:
 
 def _searched(run: Run, wanted: RolloutQuery, order: str) -> tuple[QuerySet[Rollout], int | None]:
     """The rollouts of the step and phase, and where the search stops if the run has more than the limit."""
-    rows = Rollout.objects.filter(run=run)
-    if wanted.phase:
-        rows = rows.filter(phase=wanted.phase)
+    whole = Rollout.objects.filter(run=run)
+    if wanted.example_key is not None:
+        whole = whole.filter(example_key=wanted.example_key)
+    rows = whole.filter(phase=wanted.phase) if wanted.phase else whole
     if wanted.step is not None:
         return rows.filter(step=wanted.step), None
     if wanted.plain and order in ("newest", "place"):
         return rows, None
-    newest = Rollout.objects.filter(run=run).order_by("-step").values_list("step", flat=True)
+    newest = whole.order_by("-step").values_list("step", flat=True)
     beyond = newest[MAX_SEARCHED : MAX_SEARCHED + 1].first()
     if beyond is None:
         return rows, None
@@ -211,12 +215,13 @@ def _after(columns: tuple[str, ...], values: list[Any]) -> Q:
     return Q(**{f"{first}__{'lte' if columns[0].startswith('-') else 'gte'}": values[0]}) & condition
 
 
-def _encode(order: str, columns: tuple[str, ...], row: Rollout) -> str:
-    values = [getattr(row, column.removeprefix("-")) for column in columns]
+def encode(order: str, values: Sequence[Any]) -> str:
+    """A cursor of a list in this order, behind the row with these values."""
     return urlsafe_b64encode(json.dumps([order, *values]).encode()).decode()
 
 
-def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
+def decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
+    """The values of these columns. Raises Invalid at `cursor` if it belongs to another list or order."""
     values: list[Any]
     try:
         made_for, *values = json.loads(urlsafe_b64decode(cursor.encode()))

@@ -103,6 +103,7 @@ class RolloutDatasetOut(Schema):
 class RolloutFilters(Schema):
     step: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     phase: Literal["train", "eval"] | None = None
+    example_key: str | None = Field(None, max_length=200, description="Only responses to the prompt with this key")
     criterion: str | None = Field(None, description="Id or whole text of a criterion that was scored")
     verdict: Verdict | None = Field(None, description="How it was judged; without `criterion`, of any criterion")
     excluded: bool | None = Field(None, description="Whether the response was left out of training")
@@ -131,6 +132,29 @@ class RolloutList(Schema):
     oldest_step: int | None = Field(
         None, description="The step where the search stopped; null: the whole run was searched"
     )
+
+
+class PromptStep(Schema):
+    """The responses to the prompt in one step. A number is null if no response has what it is a mean of."""
+
+    step: int
+    responses: int
+    rewarded: int = Field(description="Responses that have a reward; the next four are of these")
+    mean: float | None
+    spread: float | None = Field(description="Standard deviation of the sample; null below two rewards")
+    low: float | None
+    high: float | None
+    tokens: float | None = Field(None, description="Mean length, of the responses whose tokens were recorded")
+    characters: float | None = Field(None, description="Mean length of the response, in several turns of its last one")
+
+
+class PromptSteps(Schema):
+    example_key: str
+    phase: str
+    phases: list[str] = Field(description="In which phases the prompt was sampled")
+    prompt: str | None = Field(description="Its text in the newest step; null if it was never sampled in this phase")
+    items: list[PromptStep]
+    next: str | None
 
 
 class FacetStep(Schema):

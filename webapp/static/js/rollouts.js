@@ -6,7 +6,7 @@ import { make, number, score } from "./format.js";
 import { register } from "./keys.js";
 import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
-import { api, onBack, onMessage } from "./run.js";
+import { api, onBack, onMessage, runId } from "./run.js";
 import { refresh as refreshSent, sendLink, sendList, sentPlace } from "./rolloutsent.js";
 import { VIEWERS } from "./samples.js";
 import { LEGENDS, OTHERS, spoken, tinted } from "./tint.js";
@@ -161,6 +161,7 @@ function groupCard(group) {
   card.setAttribute("aria-label", title);
   part("title").textContent = title;
   part("key").textContent = first.example_key;
+  if (sampled) part("key").after(throughTraining(first));
   const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
   if (rewards.length > 1 && !VIEWERS.pair.fits(group)) {
     const flat = spread(group) === 0;
@@ -180,6 +181,13 @@ function groupCard(group) {
   const special = VIEWERS[viewer];
   part("responses").append(...(special?.fits(group) ? special.draw(group, blank, state.tint) : group.map(responseCard)));
   return card;
+}
+
+/** The way to the page of the same prompt at every step. */
+function throughTraining({ example_key: key, phase, step }) {
+  const link = make("a", "tiny through-training", "Through training");
+  link.href = `/runs/${runId}/prompt?${new URLSearchParams({ key, phase, step })}`;
+  return link;
 }
 
 function responseCard(row) {
@@ -277,6 +285,10 @@ by("rollout-news").addEventListener("click", () => {
 });
 register("j", "Next prompt", () => jump(1));
 register("k", "Previous prompt", () => jump(-1));
+register("t", "The prompt through training", () => {
+  const chosen = [...document.querySelectorAll(".group")].find((card) => card.dataset.group === state.group) ?? document.querySelector(".group");
+  chosen?.querySelector(".through-training")?.click();
+});
 register(".", "Next step", () => walk(1));
 register(",", "Previous step", () => walk(-1));
 
