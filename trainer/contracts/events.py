@@ -140,6 +140,10 @@ class RolloutRecord(Record):
     logprobs: tuple[float | None, ...] = ()
     ratios: tuple[float | None, ...] = ()
     mask: tuple[float, ...] = ()
+    entropies: tuple[float | None, ...] = ()
+    """In nats, of the distribution of the policy that was trained at each token; None where the environment wrote."""
+    advantages: tuple[float | None, ...] = ()
+    """Of each token, if the objective gives tokens of their own; else each token has that of the response."""
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
     """Which weights sampled which tokens. Records from before trajectories had spans of their own call it `spans`."""
     turns: tuple[RolloutTurn, ...] = ()

@@ -203,7 +203,7 @@ def rollout_records(
     shown: Callable[[int], bool] = lambda group: True,
 ) -> list[RolloutRecord]:
     """One record per response, also if a batch repeats it. In training, groups that are `shown` have columns with a value for each token;
-    responses that were trained on also have ratios and mask.
+    responses that were trained on also have ratios, mask and entropies, and advantages of tokens if the objective makes them.
     """
     records = []
     seen: set[int] = set()
@@ -256,6 +256,9 @@ def _columns(trajectory: Trajectory, texts: TokenTexts, b: int, report: UpdateRe
     if report is not None and b in report.ratio:
         found["ratios"] = _placed(trajectory, report.ratio[b].double().numpy(), None)
         found["mask"] = _placed(trajectory, report.weight[b].double().numpy(), 0.0)
+        found["entropies"] = _placed(trajectory, report.entropy[b].double().numpy(), None)
+        if b in report.token_advantages:
+            found["advantages"] = _placed(trajectory, report.token_advantages[b].double().numpy(), None)
     return found
 
 

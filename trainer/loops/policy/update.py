@@ -52,6 +52,8 @@ class UpdateReport:
     kl: dict[int, Tensor] = field(default_factory=dict)
     advantages: dict[int, float] = field(default_factory=dict)
     """Means over a response's tokens, if the objective makes its own advantages (distillation)."""
+    token_advantages: dict[int, Tensor] = field(default_factory=dict)
+    """The values of which these are the means."""
     scaled: set[int] | None = None
     """Responses with less weight because they are well learned; None if the config has no such weights."""
     extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class UpdateReport:
     def take_in(self, other: "UpdateReport") -> None:
         """Add what another process did of the same updates; norms are those of the whole gradient in both."""
         self.losses = [mine + theirs for mine, theirs in zip(self.losses, other.losses, strict=True)]
-        for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages"):
+        for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages", "token_advantages"):
             getattr(self, name).update(getattr(other, name))
         for name, parts in other.extra.items():
             self.extra.setdefault(name, []).extend(parts)
@@ -368,7 +370,8 @@ class _Step:
             report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
             report.tokens += len(self._rows[b].read)
             if result.advantages is not None:
-                report.advantages[b] = float(result.advantages[row, :length].mean())
+                report.token_advantages[b] = result.advantages[row, :length]
+                report.advantages[b] = float(report.token_advantages[b].mean())
         self._note_extra(report, {name: float(value) for name, value in result.diagnostics.items()})
 
     def _note_extra(self, report: UpdateReport, found: dict[str, float]) -> None:

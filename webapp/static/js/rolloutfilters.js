@@ -1,5 +1,7 @@
 // The filters and the order of rollouts. The fields of `state` are the parameters of the address, and most of them are parameters of the
 // API as well.
+import { isKind } from "./tint.js";
+
 const by = (id) => document.getElementById(id);
 const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
 const WRONG = { part: "right", high: "0" }; // for pairs: the model prefers the other answer
@@ -22,6 +24,7 @@ export function readAddress() {
   const query = new URLSearchParams(location.search);
   for (const key of Object.keys(DEFAULTS)) state[key] = query.get(key) ?? DEFAULTS[key];
   if (!["train", "eval"].includes(state.phase)) state.phase = DEFAULTS.phase;
+  if (state.tint && !isKind(state.tint)) state.tint = DEFAULTS.tint;
   const [first, second] = (query.get("between") ?? "").split(",");
   if (second) Object.assign(state, { first, second });
   state.all = query.get("step") === "all";
@@ -80,9 +83,22 @@ export function offer({ criteria, parts }) {
   fill(by("criterion"), "Any criterion", texts, state.criterion);
   const range = ({ low, high, missing }) => [low === null ? "" : `${Number(low.toPrecision(3))} to ${Number(high.toPrecision(3))}`, missing ? `${missing} without` : ""].filter(Boolean).join(", ");
   fill(by("part"), "Any part", parts.map((part) => new Option(`${part.name}  (${range(part)})`, part.name)), state.part);
+  offerTints(parts);
   for (const id of ["first", "second"]) fill(by(id), "a part", parts.map((part) => new Option(part.name, part.name)), state[id]);
   by("part-filters").hidden = !sampled || (!parts.length && !state.part && !pair());
   by("disagreement").hidden = parts.length < 2 && !pair();
+}
+
+/** A part can be tinted by as soon as a response on the page has it, or the address asks for it. */
+function offerTints(parts) {
+  const names = parts.map(({ name }) => name);
+  const asked = state.tint.startsWith("part:") ? state.tint.slice(5) : "";
+  if (asked && !names.includes(asked)) names.push(asked);
+  by("tint").querySelector("optgroup")?.remove();
+  if (!names.length) return;
+  const group = Object.assign(document.createElement("optgroup"), { label: "Part of the reward" });
+  group.append(...names.map((name) => new Option(name, `part:${name}`)));
+  by("tint").append(group);
 }
 
 function fill(select, none, options, chosen) {

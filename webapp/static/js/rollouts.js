@@ -9,8 +9,9 @@ import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage, runId } from "./run.js";
 import { refresh as refreshSent, sendLink, sendList, sentPlace } from "./rolloutsent.js";
 import { VIEWERS } from "./samples.js";
-import { LEGENDS, OTHERS, spoken, tinted } from "./tint.js";
+import { OTHERS, scale, spoken, tinted } from "./tint.js";
 import { toast } from "./toast.js";
+import { walkable } from "./tokenwalk.js";
 
 const PAGE = 100;
 const by = (id) => document.getElementById(id);
@@ -19,6 +20,7 @@ let rows = [];
 let cursor = null;
 let oldest = null; // where a search over all steps stopped
 let told = null; // the facets
+let tint = null; // the scale, if tokens are tinted
 let request = 0;
 const unseen = new Set();
 const viewer = by("rollouts").dataset.viewer;
@@ -91,12 +93,15 @@ function controls() {
   legend();
 }
 
+/** The scale of the tint, and where its values are lacking. */
 function legend() {
   const place = by("tint-legend");
   place.hidden = !state.tint;
   if (!state.tint) return;
-  const items = LEGENDS[state.tint].map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${state.tint} b${bin}`), words));
-  if (rows.some((row) => row.turns?.length)) items.push(make("span", "legend-item", make("span", "tint-swatch by-env"), OTHERS));
+  const { css, legend: bins, notes } = (tint = scale(state.tint, rows));
+  const items = bins.map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${css} b${bin}`), words));
+  if (bins.length && rows.some((row) => row.turns?.length)) items.push(make("span", "legend-item", make("span", "tint-swatch by-env"), OTHERS));
+  if (notes.length) items.push(make("span", "legend-note", notes.join("; ")));
   place.replaceChildren(...items);
 }
 
@@ -179,7 +184,7 @@ function groupCard(group) {
     part("scaffold").textContent = most.scaffold;
   } else part("scaffold-fold").remove();
   const special = VIEWERS[viewer];
-  part("responses").append(...(special?.fits(group) ? special.draw(group, blank, state.tint) : group.map(responseCard)));
+  part("responses").append(...(special?.fits(group) ? special.draw(group, blank, state.tint ? tint : null) : group.map(responseCard)));
   return card;
 }
 
@@ -204,8 +209,9 @@ function responseCard(row) {
     part("excluded").hidden = false;
     part("excluded").append(icon("ban"), ` Left out of training: ${row.excluded}`);
   }
-  part("text").append(state.tint ? tinted(row, state.tint) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
+  part("text").append(state.tint ? tinted(row, tint) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response && !row.turns?.length);
+  if (state.tint) part("text").after(walkable(part("text"), `Response ${row.index + 1}`));
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
   part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));

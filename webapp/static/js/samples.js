@@ -3,10 +3,11 @@
 import { make, score } from "./format.js";
 import { icon } from "./icons.js";
 import { tinted } from "./tint.js";
+import { walkable } from "./tokenwalk.js";
 
 const there = (value) => value !== null && value !== undefined;
 
-/** viewer -> {fits(group), draw(group, blank, tint), tint}. */
+/** viewer -> {fits(group), draw(group, blank, tint), tint}. The second `tint` is the kind to begin with, the first its scale or null. */
 export const VIEWERS = {
   pair: { fits: (group) => group.length === 2 && there(group[0].components?.margin), draw: pair, tint: "" },
   text: { fits: (group) => group.length === 1, draw: text, tint: "loss" },
@@ -45,6 +46,7 @@ function text([row], blank, tint) {
   part("loss").textContent = there(loss) ? `loss ${score(loss)} per learnt token` : "";
   part("facts").textContent = facts(row);
   part("text").append(tint ? tinted(row, tint) : row.response || "(empty)");
+  if (tint) part("text").after(walkable(part("text"), "Text"));
   return [element];
 }
 

@@ -243,7 +243,8 @@ def test_two_turns_with_an_environment_between_them_are_sampled_scored_and_train
         policys = [span.author == "policy" for span in t.spans[1:] for _ in span.tokens]
         assert policys.count(False) > 4 and policys[-1] is False and row.finish_reason == "env"
         assert len(row.tokens) == len(policys)
-        assert [value is not None for value in row.logprobs] == [value is not None for value in row.ratios] == policys
+        for column in (row.logprobs, row.ratios, row.entropies):
+            assert [value is not None for value in column] == policys
         assert all(mine or weight == 0.0 for mine, weight in zip(policys, row.mask, strict=True))
         assert row.stretches[1].start == t.places[len(t.spans[1].tokens)]
         assert [turn.author for turn in row.turns] == ["policy", "env", "policy", "env"]
@@ -258,6 +259,21 @@ def test_records_of_plain_responses_are_whole() -> None:
 
     (row,) = rollout_records([made(0, 0, said((5, 6), -0.123456))], TokenTexts(Letters()), "train")
     assert (row.tokens, row.logprobs, row.ratios, row.mask) == (("A", "B"), (-0.1235, -0.1235), (), ())
+
+
+def test_records_have_entropies_and_the_advantages_that_an_objective_gives_to_tokens() -> None:
+    class Letters:
+        def decode(self, tokens: Any, **_: Any) -> str:
+            return "".join(chr(97 + token) for token in tokens)
+
+    trajectories = [made(0, place, said((5, 6)), Span("env", (20,)), said((7,))) for place in range(3)]
+    ones, entropy = torch.ones(3), torch.tensor([0.25, 0.0, 1.23456])
+    report = UpdateReport(ratio={0: ones, 1: ones}, weight={0: ones, 1: ones}, entropy={0: entropy, 1: entropy})
+    report.token_advantages[1] = torch.tensor([-1.0, 0.0, 2.0])
+    plain, taught, left_out = rollout_records(trajectories, TokenTexts(Letters()), "train", report=report)
+    assert plain.entropies == taught.entropies == (0.25, 0.0, None, 1.2346)
+    assert plain.advantages == () and taught.advantages == (-1.0, 0.0, None, 2.0)
+    assert left_out.entropies == left_out.advantages == (), "it was not trained on: nothing is made up"
 
 
 def test_columns_are_kept_of_the_groups_that_are_shown() -> None:
