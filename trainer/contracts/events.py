@@ -141,9 +141,9 @@ class RolloutRecord(Record):
     ratios: tuple[float | None, ...] = ()
     mask: tuple[float, ...] = ()
     entropies: tuple[float | None, ...] = ()
-    """In nats, of the distribution of the policy that was trained at each token; None where the environment wrote."""
+    """Entropy of the trained policy's distribution at each token, in nats; None for a token of the environment."""
     advantages: tuple[float | None, ...] = ()
-    """Of each token, if the objective gives tokens of their own; else each token has that of the response."""
+    """The advantage of each token, if the objective makes them; if this is empty, all tokens have that of the response."""
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
     """Which weights sampled which tokens. Records from before trajectories had spans of their own call it `spans`."""
     turns: tuple[RolloutTurn, ...] = ()
