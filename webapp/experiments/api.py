@@ -13,6 +13,7 @@ for _room in (
     "live",
     "metrics",
     "rollouts",
+    "notes",
     "lifecycle",
     "launch",
     "after",

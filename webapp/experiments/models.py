@@ -14,6 +14,7 @@ from webapp.inference.models import RegisteredModel
 from .after.models import ChainStep
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
+from .notes.models import TokenNote
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
@@ -21,6 +22,7 @@ from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, Run
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
+__all__ += ["TokenNote"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""

@@ -6,6 +6,7 @@ from .alarms import views as alarms
 from .claims import views as claims
 from .launch import views as launch
 from .lifecycle import views as lifecycle
+from .notes import views as notes
 from .outputs import views as outputs
 from .people import views as people
 from .recipes import views as recipes
@@ -73,6 +74,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rollouts/annotate", sending.run_rollouts_annotate, name="run_rollouts_annotate"),
     path("runs/<int:run_id>/rollouts/<int:rollout_id>/episode", episodes.rollout_episode, name="rollout_episode"),
     path("runs/<int:run_id>/prompt", prompts.run_prompt, name="run_prompt"),
+    path("runs/<int:run_id>/notes/<int:note_id>", notes.run_note, name="run_note"),
     path("runs/<int:run_id>/rename", lifecycle.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", lifecycle.run_delete, name="run_delete"),
     path("runs/<int:run_id>/alarms", alarms.run_alarms, name="run_alarms"),

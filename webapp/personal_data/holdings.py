@@ -171,6 +171,10 @@ HOLDINGS = (
     _made("experiments.ClaimStudy", "Studies of claims"),
     _made("experiments.Sweep", "Sweeps"),
     _made("experiments.ChainStep", "Steps of chains"),
+    Holding(
+        "experiments.TokenNote", "created_by", "notes_on_responses", "Your notes on tokens of sampled responses.", Erasure.EMPTIED,
+        hide=("launch_key", "launch_digest"),
+    ),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE

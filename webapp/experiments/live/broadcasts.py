@@ -45,6 +45,11 @@ def rollouts(run_id: int, counts: dict[tuple[int, str], int]) -> None:
         broadcast.send(run_group(run_id), {"type": "batch", "items": items})
 
 
+def notes(run_id: int, step: int, phase: str) -> None:
+    """Announces that notes on responses of this step were written, changed or deleted: the page then asks for them."""
+    broadcast.send(run_group(run_id), {"type": "notes", "step": step, "phase": phase})
+
+
 def judges(run_id: int) -> None:
     """Announces that judges of the run were used: the page then asks for the words."""
     broadcast.send(run_group(run_id), {"type": "judges"})

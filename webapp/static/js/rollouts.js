@@ -8,9 +8,11 @@ import { filtered, listen, offer, parameters, readAddress, sampled, show, sorted
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage, runId } from "./run.js";
 import { refresh as refreshSent, sendLink, sendList, sentPlace } from "./rolloutsent.js";
+import { listNotes } from "./runnotes.js";
 import { VIEWERS } from "./samples.js";
-import { OTHERS, scale, spoken, tinted } from "./tint.js";
+import { OTHERS, scale, spoken, tinted, tokens } from "./tint.js";
 import { toast } from "./toast.js";
+import { attach, fetchNotes, forgetCards, leads, showsTokens } from "./tokennotes.js";
 import { walkable } from "./tokenwalk.js";
 
 const PAGE = 100;
@@ -62,7 +64,7 @@ async function load({ more = false } = {}) {
       query.set("limit", PAGE);
       if (!state.all) query.set("step", state.step);
       if (more && cursor) query.set("cursor", cursor);
-      const found = await json(`${api}/rollouts?${query}`);
+      const [found] = await Promise.all([json(`${api}/rollouts?${query}`), sampled && notes()]);
       if (mine !== request) return;
       rows = more ? [...rows, ...found.items] : found.items;
       cursor = found.next;
@@ -77,6 +79,15 @@ async function load({ more = false } = {}) {
   writeAddress();
   sendList(parameters(), state.all ? null : state.step);
   if (rows.length) refreshSent(state.phase, state.all ? null : state.step);
+}
+
+/** Rollouts are shown also where their notes cannot be had. */
+async function notes() {
+  try {
+    await fetchNotes(state.all ? null : state.step, state.phase, (row, card) => card.replaceWith(responseCard(row)));
+  } catch (error) {
+    toast(`The notes could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  }
 }
 
 function controls() {
@@ -154,8 +165,9 @@ function draw() {
     const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : `No ${first}.`;
     return place.replaceChildren(make("p", "empty", words));
   }
+  forgetCards();
   place.replaceChildren(...groups.map(groupCard));
-  if (state.group !== null) place.querySelector(`[data-group="${CSS.escape(state.group)}"]`)?.scrollIntoView({ block: "start" });
+  if (state.group !== null && !leads()) place.querySelector(`[data-group="${CSS.escape(state.group)}"]`)?.scrollIntoView({ block: "start" });
 }
 
 function groupCard(group) {
@@ -209,9 +221,9 @@ function responseCard(row) {
     part("excluded").hidden = false;
     part("excluded").append(icon("ban"), ` Left out of training: ${row.excluded}`);
   }
-  part("text").append(state.tint ? tinted(row, tint) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
+  part("text").append(state.tint ? tinted(row, tint) : showsTokens(row) ? tokens(row) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response && !row.turns?.length);
-  if (state.tint) part("text").after(walkable(part("text"), `Response ${row.index + 1}`));
+  if (state.tint || showsTokens(row)) part("text").after(walkable(part("text"), `Response ${row.index + 1}`));
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
   part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));
@@ -226,6 +238,7 @@ function responseCard(row) {
   if (words) part("components").textContent = words;
   else part("components").remove();
   card.append(sentPlace(row));
+  if (sampled) attach(card, part("text"), row);
   return card;
 }
 
@@ -317,5 +330,6 @@ onBack(async () => {
   controls();
   news();
 });
+if (sampled) listNotes(by("groups"));
 readAddress();
 load();

@@ -18,9 +18,9 @@ export function walkable(text, name) {
   text.setAttribute("aria-label", `${name}, token by token: the arrow keys go from one to the next, with Shift they choose several`);
   text.addEventListener("keydown", (event) => pressed(walk, event));
   text.addEventListener("blur", () => go(walk, -1));
-  text.addEventListener("pointermove", ({ target }) => say(walk, Number(target.closest("[data-token]")?.dataset.token ?? walk.at)));
+  text.addEventListener("pointermove", (event) => say(walk, tokenUnder(event) ?? walk.at));
   text.addEventListener("pointerleave", () => say(walk, walk.at));
-  text.addEventListener("pointerup", () => setTimeout(() => selected(walk)));
+  text.addEventListener("pointerdown", (event) => dragged(walk, tokenUnder(event)));
   return told;
 }
 
@@ -55,15 +55,18 @@ function pressed(walk, event) {
   if (walk.from >= 0) choose(walk, walk.from, walk.at);
 }
 
-/** The tokens that the browser's selection touches with at least a character. */
-function selected(walk) {
-  const selection = getSelection();
-  if (!selection.rangeCount || selection.isCollapsed) return;
-  const range = selection.getRangeAt(0);
-  const touched = walk.spans.filter((span) => range.intersectsNode(span));
-  if (range.endOffset === 0 && touched.at(-1)?.contains(range.endContainer)) touched.pop();
-  if (touched[0]?.contains(range.startContainer) && range.startOffset === range.startContainer.length) touched.shift();
-  if (touched.length) choose(walk, Number(touched[0].dataset.token), Number(touched.at(-1).dataset.token));
+const tokenUnder = ({ target }) => (target.closest?.("[data-token]") ? Number(target.closest("[data-token]").dataset.token) : undefined);
+
+/** From the pressed token to the token under the pointer, until the pointer is released. */
+function dragged(walk, from) {
+  if (from === undefined) return;
+  const gesture = new AbortController();
+  const extend = (event) => {
+    const to = walk.text.contains(event.target) ? tokenUnder(event) : undefined;
+    if (to !== undefined) choose(walk, from, to);
+  };
+  document.addEventListener("pointermove", extend, { signal: gesture.signal });
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => gesture.abort(), { signal: gesture.signal });
 }
 
 function choose({ text, told, spans }, one, other) {
