@@ -307,6 +307,9 @@ ACTIVE = (Run.State.QUEUED, *sorted(ALIVE), Run.State.PAUSED)
 OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
 
 
+PROMPT_PLACE = ["run", "example_key", "step", "phase", "group", "index"]
+
+
 class Rollout(models.Model):
     """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters.
 
@@ -330,13 +333,7 @@ class Rollout(models.Model):
             models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_rollout_per_place")
         ]
         # one prompt through training; with the reward, so that its steps are read from the index alone
-        indexes = [
-            models.Index(
-                fields=["run", "example_key", "step", "phase", "group", "index"],
-                include=["reward"],
-                name="rollouts_of_a_prompt",
-            )
-        ]
+        indexes = [models.Index(fields=PROMPT_PLACE, include=["reward"], name="rollouts_of_a_prompt")]
 
     def __str__(self) -> str:
         return f"{self.phase} {self.step}/{self.group}/{self.index}"
