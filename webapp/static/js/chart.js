@@ -1,5 +1,6 @@
 // One chart of fixed height: uPlot in a card with a title, the newest value, help, downloads, and a summary in words for people who
 // cannot see it. The charts of a board share cursor, zoom, axis and smoothing.
+import { counted, inView, middle, outside } from "./chartscale.js";
 import { csv } from "./csv.js";
 import { icon } from "./icons.js";
 import { download, exact, make, number } from "./format.js";
@@ -36,8 +37,8 @@ export function faint(name, alpha) {
 
 /** Charts that move together. Redraws happen in one animation frame, and only for charts on the screen. */
 export class Board {
-  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
-    Object.assign(this, { axis, smoothing, zoom, origin, onzoom, backdrop, onseen });
+  constructor({ axis = "step", smoothing = 0, log = false, clip = false, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
+    Object.assign(this, { axis, smoothing, log, clip, zoom, origin, onzoom, backdrop, onseen });
     this.charts = new Set();
     this.dirty = new Set();
     this.frame = 0;
@@ -101,6 +102,7 @@ export class Chart {
     this.body.chart = this;
     this.legend = make("div", "chart-legend tiny");
     this.foot = make("div", "chart-foot tiny num");
+    this.lacking = make("p", "chart-lacking tiny num");
     this.tip = make("div", "chart-tip tiny num");
     this.tip.hidden = true;
     this.blank = make("p", "chart-blank small muted", wait ?? "No data yet: the first metrics usually arrive within a minute.");
@@ -109,7 +111,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -164,12 +166,15 @@ export class Chart {
     });
     const raws = smoothed ? mains : [];
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
-    if (this.board.log) this.onlyPositive(data);
+    const zoom = this.board.zoom;
+    this.range = this.rangeOf(inView(xs, [...mains, ...bands], zoom));
+    this.out = outside(xs, mains, zoom, this.range, this.board.log);
+    this.lacking.textContent = counted(this.out);
+    if (this.board.log) onlyPositive(data);
     const shape = `${lines.map((l) => l.label + l.colour).join()}|${smoothed}|${bands.length}|${this.board.log}`;
     this.smoothed = smoothed;
     if (shape !== this.shape) this.build(lines, smoothed, spreads, shape);
     this.data = data;
-    const zoom = this.board.zoom;
     this.plot.batch(() => {
       this.plot.setData(data, false);
       const low = xs[0];
@@ -180,11 +185,28 @@ export class Chart {
     this.tell();
   }
 
-  /** A log scale has no place for 0 and negative values: they are left out of the picture, and counted under it. */
-  onlyPositive(data) {
-    let out = 0;
-    for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value === null || value === undefined || value > 0 ? value : (out++, null)));
-    if (!this.below) this.foot.textContent = out ? `${out} values at or below 0 have no place on a log scale` : "";
+  /** The vertical range if outliers are left out of it; null: it holds all values. */
+  rangeOf(values) {
+    const ends = this.board.clip && middle(values, this.board.log);
+    if (!ends) return null;
+    return this.board.log ? ends : comfortable(...ends);
+  }
+
+  /** A mark at the edge for each point that lies beyond it. */
+  beyond(u) {
+    const [pen, size, { left, top, width, height }] = [u.ctx, 4 * devicePixelRatio, u.bbox];
+    pen.save();
+    for (const spot of this.out.spots) {
+      const x = Math.min(Math.max(u.valToPos(spot.x, "x", true), left), left + width);
+      const [tip, base] = spot.above ? [top, top + size * 1.5] : [top + height, top + height - size * 1.5];
+      pen.fillStyle = colour(this.shown[spot.line].colour);
+      pen.beginPath();
+      pen.moveTo(x, tip);
+      pen.lineTo(x - size, base);
+      pen.lineTo(x + size, base);
+      pen.fill();
+    }
+    pen.restore();
   }
 
   build(lines, smoothed, spreads, shape) {
@@ -204,7 +226,7 @@ export class Chart {
       height: this.body.clientHeight || 180,
       legend: { show: false },
       padding: [8, 16, 0, 0],
-      scales: { x: { time: false }, y: this.board.log ? { distr: 3 } : { range: (u, low, high) => comfortable(low, high) } },
+      scales: { x: { time: false }, y: { distr: this.board.log ? 3 : 1, range: (u, low, high) => this.range ?? whole(low, high, this.board.log) } },
       series: [{}, ...lines.map(line), ...(smoothed ? lines.map(raw) : []), ...spreads.flatMap(() => [hidden, hidden])],
       bands: spreads.map((l, i) => ({ series: [first + 2 * i, first + 2 * i + 1], fill: () => faint(l.colour, 0.14) })),
       axes: [this.axis(false), this.axis(true)],
@@ -214,7 +236,7 @@ export class Chart {
         points: { size: 6, show: (u, i) => (i <= n ? undefined : false) },
         bind: { dblclick: () => () => { this.board.set({ zoom: null }); return null; } },
       },
-      hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
+      hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], draw: [(u) => this.beyond(u)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
     };
     this.plot = new uPlot(options, this.data ?? [[], ...options.series.slice(1).map(() => [])], this.body);
     this.key(lines);
@@ -325,6 +347,16 @@ export class Chart {
     pen.drawImage(source, 0, head);
     canvas.toBlob((blob) => download(`${this.file}.png`, blob, "image/png"));
   }
+}
+
+/** A log scale has no place for 0 and below. */
+function onlyPositive(data) {
+  for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value > 0 ? value : null));
+}
+
+function whole(low, high, log) {
+  if (!log) return comfortable(low, high);
+  return low === null ? [null, null] : uPlot.rangeLog(low, high, 10, false);
 }
 
 function banded(line) {

@@ -1,4 +1,4 @@
-// Smoothing, axis and zoom of a board. The address contains all three, so that a link shows the same picture.
+// Smoothing, axis, zoom, log scale and outliers of a board. The address contains all of them, so that a link shows the same picture.
 
 export function controls(board) {
   const query = new URLSearchParams(location.search);
@@ -6,6 +6,7 @@ export function controls(board) {
   const shown = document.querySelector('output[for="smoothing"]');
   const reset = document.getElementById("zoom-reset");
   const axes = [...document.querySelectorAll("[data-axis]")];
+  const boxes = [...document.querySelectorAll("[data-draw]")]; // checkboxes: log, clip
 
   function remember() {
     const next = new URLSearchParams(location.search);
@@ -14,12 +15,14 @@ export function controls(board) {
     put("axis", board.axis === "time" ? "time" : "");
     put("from", board.zoom ? String(+board.zoom.min.toFixed(2)) : "");
     put("to", board.zoom ? String(+board.zoom.max.toFixed(2)) : "");
+    for (const box of boxes) put(box.dataset.draw, board[box.dataset.draw] ? "1" : "");
     const text = next.toString();
     history.replaceState(null, "", text ? `?${text}` : location.pathname);
     reset.hidden = !board.zoom;
     shown.textContent = board.smoothing ? board.smoothing.toFixed(2) : "off";
     slider.value = board.smoothing;
     for (const button of axes) button.setAttribute("aria-pressed", String(button.dataset.axis === board.axis));
+    for (const box of boxes) box.checked = board[box.dataset.draw];
   }
 
   slider.addEventListener("input", () => {
@@ -32,6 +35,12 @@ export function controls(board) {
       remember();
     });
   }
+  for (const box of boxes) {
+    box.addEventListener("change", () => {
+      board.set({ [box.dataset.draw]: box.checked });
+      remember();
+    });
+  }
   reset.addEventListener("click", () => board.set({ zoom: null }));
   board.onzoom = remember;
   const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
@@ -39,6 +48,7 @@ export function controls(board) {
     smoothing: Math.min(Math.max(Number(query.get("smooth")) || 0, 0), 0.95),
     axis: query.get("axis") === "time" && axes.length ? "time" : "step",
     zoom: to > from ? { min: from, max: to } : null,
+    ...Object.fromEntries(boxes.map(({ dataset: { draw } }) => [draw, query.get(draw) === "1"])),
   });
   remember();
 }

@@ -207,10 +207,6 @@ function wire() {
     state.folded = fold.checked;
     redraw();
   });
-  document.getElementById("compare-log").addEventListener("change", (event) => {
-    board.log = event.target.checked;
-    redraw();
-  });
   const more = document.getElementById("compare-metric");
   const unseen = state.data.keys.filter((key) => !charts.has(key));
   more.append(...unseen.map((key) => Object.assign(make("option", "", key), { value: key })));

@@ -1,0 +1,110 @@
+"""Charts of a run as a researcher sets them up: scales and outliers."""
+
+import math
+import os
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launch
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+SPIKE = 17
+
+
+@pytest.fixture
+def trainer(server, cast, process):
+    """Of a run of 40 steps whose reward jumps at one of them, and is 0 at two."""
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    trainer = process(launch.launch(cast.researcher, recipe="policy", config={"steps": 60}, dataset=choice))
+    for step in range(1, 41):
+        reward = 900.0 if step == SPIKE else 0.0 if step in (5, 6) else 1 + math.sin(step / 6)
+        tell(trainer, step, {"reward/mean": reward, "policy/kl": step / 40, "odd/a-b": float(step % 4)})
+    return trainer
+
+
+def tell(trainer, step, values):
+    trainer.post(trainer.event("metrics", step, values=values))
+
+
+def look(page, name: str) -> None:
+    """Pictures to be judged by a person, where somebody asks for them."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png")
+
+
+def scale(chart):
+    return chart.evaluate("(node) => [node.chart.plot.scales.y.min, node.chart.plot.scales.y.max]")
+
+
+def test_outliers_are_clipped_with_a_mark_and_a_log_scale_says_what_has_no_place(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    lacking = chart.locator(".chart-lacking")
+    expect(lacking).to_be_hidden()
+    assert scale(chart)[1] > 900
+    height = chart.bounding_box()["height"]
+
+    page.get_by_label("Clip outliers").check()
+    expect(lacking).to_have_text("Not shown: 1 above")
+    assert 2 <= scale(chart)[1] < 4
+    page.get_by_label("Log scale").check()
+    expect(lacking).to_have_text(re.compile("1 above.*2 at or below 0"))
+    assert scale(chart)[0] > 0
+    assert chart.bounding_box()["height"] == height  # nothing moves
+    look(page, "log-and-clipped")
+
+    page.reload()  # the address holds both
+    expect(page.get_by_label("Log scale")).to_be_checked()
+    expect(page.get_by_label("Clip outliers")).to_be_checked()
+    expect(lacking).to_have_text(re.compile("1 above.*2 at or below 0"))
+    page.get_by_label("Clip outliers").uncheck()
+    expect(lacking).to_have_text("Not shown: 2 at or below 0")
+    page.get_by_label("Log scale").uncheck()
+    expect(lacking).to_be_hidden()
+    assert "log" not in page.url and "clip" not in page.url
+
+
+def test_of_a_zoom_only_what_lies_in_it_counts_as_an_outlier(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}?clip=1&from=18&to=40")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    expect(page.get_by_label("Clip outliers")).to_be_checked()
+    expect(chart.locator(".chart-lacking")).to_be_hidden()
+
+
+def test_the_middle_of_values_is_found_without_their_outliers(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    found = page.evaluate(
+        """async () => {
+            const { counted, middle, outside } = await import("/static/js/chartscale.js");
+            const even = Array.from({ length: 100 }, (_, i) => i + 1);
+            const spiked = even.with(40, 1e6).with(41, -1e6);
+            const range = middle(spiked);
+            const out = outside(even, [spiked], null, range, false);
+            return { even: middle(even), few: middle([1, 2, 900]), flat: middle(even.map((_, i) => (i ? 3 : 900))), range,
+                     spots: out.spots, told: counted(out), none: counted(outside(even, [even], null, null, false)),
+                     log: middle(spiked.map(Math.abs), true)[1], zoomed: outside(even, [spiked], { min: 50, max: 60 }, range, false).above };
+        }"""
+    )
+    assert found["even"] == [1, 100]
+    assert (found["few"], found["flat"], found["none"]) == (None, None, "")
+    low, high = found["range"]
+    assert -60 < low < 1 and 100 <= high < 160
+    assert found["spots"] == [{"line": 0, "x": 41, "above": True}, {"line": 0, "x": 42, "above": False}]
+    assert (found["told"], found["zoomed"]) == ("Not shown: 1 above, 1 below", 0)
+    assert 100 < found["log"] < 1e6
