@@ -1,8 +1,10 @@
-"""Charts of a run as a researcher sets them up: scales and outliers."""
+"""Charts of a run as a researcher sets them up: scales, outliers and pictures."""
 
 import math
 import os
 import re
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import expect
@@ -108,3 +110,46 @@ def test_the_middle_of_values_is_found_without_their_outliers(open_page, as_rese
     assert found["spots"] == [{"line": 0, "x": 41, "above": True}, {"line": 0, "x": 42, "above": False}]
     assert (found["told"], found["zoomed"]) == ("Not shown: 1 above, 1 below", 0)
     assert 100 < found["log"] < 1e6
+
+
+def test_a_chart_is_a_picture_with_its_title_legend_axes_and_what_is_not_shown(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}?clip=1&smooth=0.5")
+    chart = page.locator("#chart-reward-mean")
+    expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above")
+    files = {}
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for kind in ("SVG", "PNG"):
+            chart.get_by_label("Download Reward").click()
+            with page.expect_download() as saved:
+                chart.get_by_role("button", name=f"Picture as {kind}").click()
+            assert saved.value.suggested_filename == f"run-{trainer.run_id}-reward-mean.{kind.lower()}"
+            files[theme, kind] = saved.value.path().read_bytes()
+            if folder := os.environ.get("TOUCHSTONE_LOOK"):
+                (Path(folder) / f"picture-{theme}.{kind.lower()}").write_bytes(files[theme, kind])
+    root = ElementTree.fromstring(files["light", "SVG"])  # noqa: S314 - our own
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Reward", "step", "Not shown: 1 above", "10", "2"} <= set(texts)
+    lines = [each.get("d") for each in root.iter("{http://www.w3.org/2000/svg}path")]
+    assert len([line for line in lines if line.count("L") == 39]) == 2  # what was measured, and its mean
+    for (_, kind), content in files.items():
+        assert content.startswith(b"\x89PNG" if kind == "PNG" else b"<svg")
+        assert b"style" not in content or kind == "PNG"
+    assert files["light", "SVG"] != files["dark", "SVG"]
+    assert b"oklch" not in files["dark", "SVG"]
+
+
+def test_the_picture_of_a_line_with_gaps_has_them_too(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    found = page.evaluate(
+        """async () => {
+            const { area, path } = await import("/static/js/chartpicture.js");
+            const place = (x, y) => ({ left: x, top: y });
+            const xs = [1, 2, 3, 4];
+            return [path(xs, [1, null, 3, 4], place, false), path(xs, [1, undefined, 3, 4], place, false),
+                    path(xs, [1, null, 3, 4], place, true), area(xs, [1, null, 3, 4], [2, 2, 4, 5], place)];
+        }"""
+    )
+    assert found == ["M1 1M3 3L4 4", "M1 1L3 3L4 4", "M1 1L3 3L4 4", "M1 1L3 3L4 4L4 5L3 4L1 2Z"]

@@ -1,6 +1,7 @@
 // One chart of fixed height: uPlot in a card with a title, the newest value, help, downloads, and a summary in words for people who
 // cannot see it. The charts of a board share cursor, zoom, axis and smoothing.
 import { counted, inView, middle, outside } from "./chartscale.js";
+import { png, svg } from "./chartpicture.js";
 import { csv } from "./csv.js";
 import { icon } from "./icons.js";
 import { download, exact, make, number } from "./format.js";
@@ -33,6 +34,14 @@ export function faint(name, alpha) {
     colours.set(id, getComputedStyle(probe).color);
   }
   return colours.get(id);
+}
+
+/** The colour as #rrggbb, which programs know that do not know oklch. */
+function ink(name) {
+  const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
+  pen.fillStyle = colour(name);
+  pen.fillRect(0, 0, 1, 1);
+  return `#${[...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** Charts that move together. Redraws happen in one animation frame, and only for charts on the screen. */
@@ -140,7 +149,7 @@ export class Chart {
   }
 
   downloads() {
-    return [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()]];
+    return [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()], ["Picture as SVG", () => this.svg()]];
   }
 
   fit() {
@@ -333,19 +342,22 @@ export class Chart {
     download(`${this.file}.csv`, csv([["step", ...lines.map((line) => line.label)], ...rows]), "text/csv");
   }
 
-  png() {
-    if (!this.plot) return;
-    const source = this.plot.ctx.canvas;
-    const head = 28 * devicePixelRatio;
-    const canvas = Object.assign(document.createElement("canvas"), { width: source.width, height: source.height + head });
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = colour("--surface");
-    pen.fillRect(0, 0, canvas.width, canvas.height);
-    pen.fillStyle = colour("--text");
-    pen.font = `600 ${13 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
-    pen.fillText(this.unit ? `${this.title} (${this.unit})` : this.title, 12 * devicePixelRatio, 19 * devicePixelRatio);
-    pen.drawImage(source, 0, head);
-    canvas.toBlob((blob) => download(`${this.file}.png`, blob, "image/png"));
+  /** The whole chart as it is shown, for other programs. */
+  picture() {
+    if (!this.plot) return null;
+    this.plot.setCursor({ left: -10, top: -10 });
+    for (const line of this.shown) line.banded = banded(line);
+    return svg(this, { x: this.board.axis === "time" ? "seconds after the start" : "step", y: this.unit }, ink);
+  }
+
+  svg() {
+    const picture = this.picture();
+    if (picture) download(`${this.file}.svg`, picture.markup, "image/svg+xml");
+  }
+
+  async png() {
+    const picture = this.picture();
+    if (picture) download(`${this.file}.png`, await png(picture), "image/png");
   }
 }
 

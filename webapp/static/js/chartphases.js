@@ -23,26 +23,37 @@ export class Phases {
     return number ? (this.planned[number - 1]?.what ?? `phase ${number}`) : "as configured";
   }
 
+  /** [{ number, from, to, shade }] on the axis of the board, between its ends; none while there is one phase alone. */
+  spans(board, { min, max }) {
+    const begun = this.begun();
+    if (begun.length < 2) return [];
+    const at = (phase) => Math.min(Math.max(this.placeOf(phase, board, min), min), max);
+    const all = begun.map((phase, i) => ({ number: phase.number, from: at(phase), to: i + 1 < begun.length ? at(begun[i + 1]) : max, shade: phase.number % 2 ? 0.14 : 0.04 }));
+    return all.filter(({ from, to }) => from < to);
+  }
+
+  placeOf(phase, board, otherwise) {
+    if (board.axis !== "time") return phase.step;
+    return phase.time === null ? otherwise : phase.time - board.origin;
+  }
+
   /** Draws bands behind the curves: every second one is filled, and each has its number at the top. */
   draw(u, board) {
-    const begun = this.begun();
-    if (begun.length < 2) return;
-    const at = (phase) => {
-      const value = board.axis === "time" ? (phase.time === null ? u.scales.x.min : phase.time - board.origin) : phase.step;
-      return Math.min(Math.max(u.valToPos(value, "x", true), u.bbox.left), u.bbox.left + u.bbox.width);
-    };
+    const spans = this.spans(board, u.scales.x);
+    if (!spans.length) return;
+    const place = (value) => Math.min(Math.max(u.valToPos(value, "x", true), u.bbox.left), u.bbox.left + u.bbox.width);
+    const at = (phase) => place(this.placeOf(phase, board, u.scales.x.min));
     const pen = u.ctx;
     pen.save();
     pen.font = `${10 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
     pen.textBaseline = "top";
-    begun.forEach((phase, i) => {
-      const [left, right] = [at(phase), i + 1 < begun.length ? at(begun[i + 1]) : u.bbox.left + u.bbox.width];
-      if (right <= left) return;
-      pen.fillStyle = faint("--text-3", phase.number % 2 ? 0.14 : 0.04);
+    for (const { number, from, to, shade } of spans) {
+      const [left, right] = [place(from), place(to)];
+      pen.fillStyle = faint("--text-3", shade);
       pen.fillRect(left, u.bbox.top, right - left, u.bbox.height);
       pen.fillStyle = colour("--text-3");
-      if (right - left > 16 * devicePixelRatio) pen.fillText(String(phase.number), left + 3 * devicePixelRatio, u.bbox.top + 2 * devicePixelRatio);
-    });
+      if (right - left > 16 * devicePixelRatio) pen.fillText(String(number), left + 3 * devicePixelRatio, u.bbox.top + 2 * devicePixelRatio);
+    }
     const budget = pointsOf(this.curves()[1]);
     budget.forEach((each, i) => {
       if (!each.number) return;
