@@ -1,5 +1,6 @@
-"""Charts of a run as a researcher sets them up: scales, outliers and pictures."""
+"""Charts of a run as a researcher sets them up: scales, outliers, expressions over metrics, and what is pinned."""
 
+import json
 import math
 import os
 import re
@@ -9,12 +10,16 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import expect
 
+from tests.cast import browser
+from tests.e2e.look import faults
 from tests.webapp.experiments.conftest import make_version
+from webapp.experiments.charts import formulas
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
+CASES = json.loads((Path(__file__).parents[1] / "webapp/experiments/charts/computed.json").read_text())
 SPIKE = 17
 
 
@@ -110,6 +115,138 @@ def test_the_middle_of_values_is_found_without_their_outliers(open_page, as_rese
     assert found["spots"] == [{"line": 0, "x": 41, "above": True}, {"line": 0, "x": 42, "above": False}]
     assert (found["told"], found["zoomed"]) == ("Not shown: 1 above, 1 below", 0)
     assert 100 < found["log"] < 1e6
+
+
+def test_the_browser_computes_expressions_as_the_server_does(open_page, as_researcher, trainer):
+    """`computed.json` is the same that the server's test reads."""
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    cases = [case | {"program": formulas.parse(case["expression"]).steps} for case in CASES]
+    found = page.evaluate(
+        """async (cases) => {
+            const { computed } = await import("/static/js/chartformula.js");
+            return cases.map(({ program, values, gives }) => gives.map((_, i) => {
+              const value = computed(program, (key) => values[key][i] ?? undefined);
+              return value === undefined ? "absent" : value;
+            }));
+        }""",
+        cases,
+    )
+    for case, values in zip(cases, found, strict=True):
+        for value, wanted in zip(values, case["gives"], strict=True):
+            assert value == (pytest.approx(wanted) if isinstance(wanted, float | int) else wanted), case["expression"]
+
+
+def test_keys_are_offered_where_one_may_stand(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    found = page.evaluate(
+        """async () => {
+            const { suggestions } = await import("/static/js/chartformula.js");
+            const offer = (text, at = text.length) => suggestions(["a/b", "odd/a-b", "reward/mean"], () => "", text, at).map((each) => [each.text, each.start, each.end]);
+            return [offer("").length, offer("2 * rew"), offer("rewxx + 1", 3), offer('1 + "odd'), offer("a/b "), offer("zzz")];
+        }"""
+    )
+    assert found == [
+        3,
+        [["reward/mean", 4, 7]],
+        [["reward/mean", 0, 5]],
+        [['"odd/a-b"', 4, 8]],
+        [],
+        [],
+    ]
+
+
+def test_a_chart_of_expressions_is_made_grows_is_changed_and_comes_back_after_its_deletion(
+    open_page, as_researcher, trainer
+):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    page.wait_for_selector('#connection[data-state="live"]')
+    page.get_by_role("button", name="New chart").click()
+    dialog = page.get_by_role("dialog")
+    field = dialog.get_by_role("combobox", name="Expression")
+    expect(field).to_be_focused()
+    page.keyboard.type("reward/mean - rew")
+    expect(dialog.get_by_role("option", name="reward/mean")).to_be_visible()
+    look(page, "chart-dialog")
+    page.keyboard.press("Escape")
+    field.fill("reward/mean -")
+    page.keyboard.press("Enter")
+    expect(dialog.locator(".chart-line .error")).to_have_text(
+        "At character 14: Write a number, a metric or “(” at the end."
+    )
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(dialog.get_by_role("listbox")).to_be_hidden()
+    look(page, "chart-dialog-wrong")
+    field.fill("reward/mean / policy/kl")
+    dialog.get_by_role("button", name="Add an expression").click()
+    field.nth(1).fill('1 / "odd/a-b"')
+    dialog.get_by_label("Title").fill("Reward by KL")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+
+    chart = page.locator("article.chart", has=page.get_by_role("heading", name="Reward by KL"))
+    chart.locator("canvas").wait_for()
+    expect(page.locator("#charts > section > h2").first).to_have_text("Custom")
+    expect(chart.locator(".chart-key")).to_have_text(["reward/mean / policy/kl", '1 / "odd/a-b"'])
+    drawn = "(node) => node.chart.data.map((column) => column.at(-1) ?? null)"
+    assert chart.evaluate(drawn)[0] == 40
+    tell(trainer, 41, {"reward/mean": 3.0, "policy/kl": 1.5, "odd/a-b": 0.0})
+    page.wait_for_function("() => document.querySelector('[id^=chart-custom]').chart.data[0].at(-1) === 41")
+    assert chart.evaluate(drawn) == [41, 2, None]  # a division by 0 is a gap
+    look(page, "custom-chart")
+
+    chart.get_by_label("Download or change Reward by KL").click()
+    chart.get_by_role("button", name="Edit").click()
+    field.first.fill("reward/mean/policy/kl")
+    page.keyboard.press("Enter")
+    expect(chart.locator(".chart-foot")).to_have_text(
+        "This run has no value of reward/mean/policy/kl. To divide, write spaces around the slash."
+    )
+    chart.get_by_label("Download or change Reward by KL").click()
+    chart.get_by_role("button", name="Delete").click()
+    expect(chart).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(chart).to_have_count(1)
+    page.reload()
+    expect(chart.locator("canvas")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert faults(page) == []
+    look(page, "custom-chart-phone")
+
+
+def test_who_may_not_train_sees_custom_charts_and_pins_for_oneself(open_page, as_researcher, cast, trainer):
+    api = f"/api/v1/runs/{trainer.run_id}"
+    for name in ("one", "two"):
+        body = {"title": name, "expressions": ["reward/mean * 2"]}
+        as_researcher.post(f"{api}/charts", body, content_type="application/json")
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/runs/{trainer.run_id}")
+    titles = page.locator("#custom-charts .chart-title")
+    expect(titles).to_have_text(["one", "two"])
+    expect(page.get_by_role("button", name="New chart")).to_have_count(0)
+    page.locator("#custom-charts").get_by_label("Download two").click()
+    expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+    page.keyboard.press("Escape")
+
+    pin = page.get_by_role("button", name="Pin two", exact=True)
+    pin.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#pinned-charts .chart-title")).to_have_text(["two"])
+    expect(pin).to_be_focused()
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    page.locator("#chart-reward-mean").get_by_role("button", name="Pin").click()
+    expect(page.locator("#charts > section > h2").first).to_have_text("Pinned")
+    expect(page.locator("#pinned-charts .chart-title")).to_have_count(2)
+    expect(titles).to_have_text(["one"])
+    page.reload()
+    expect(page.locator("#pinned-charts .chart-title").first).to_have_text("two")
+    page.locator("#pinned-charts #chart-reward-mean canvas").wait_for()
+    look(page, "pinned")
+    pin.click()
+    expect(titles).to_have_text(["one", "two"])
 
 
 def test_a_chart_is_a_picture_with_its_title_legend_axes_and_what_is_not_shown(open_page, as_researcher, trainer):

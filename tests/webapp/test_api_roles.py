@@ -79,6 +79,7 @@ REVIEWING = {  # what reviewers may do besides reading
     "POST /recipes/{name}/check",
     "POST /runs/{run_id}/reasons",
     "PUT /runs/{run_id}/star",
+    "PUT /runs/{run_id}/pinned-charts",
     "PUT /runs/table/views/{view_id}/default",
     "DELETE /runs/table/default",
     "POST /notices/read",

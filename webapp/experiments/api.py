@@ -12,6 +12,7 @@ for _room in (
     "runs",
     "live",
     "metrics",
+    "charts",
     "rollouts",
     "notes",
     "lifecycle",

@@ -12,6 +12,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
 from .after.models import ChainStep
+from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
 from .notes.models import TokenNote
@@ -20,6 +21,7 @@ from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+__all__ += ["CustomChart", "PinnedCharts"]
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["TokenNote"]

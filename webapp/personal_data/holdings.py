@@ -176,6 +176,8 @@ HOLDINGS = (
         hide=("launch_key", "launch_digest"),
     ),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
+    Holding("experiments.PinnedCharts", "user", "pinned_charts", "Charts of runs that you have pinned.", GONE),
+    _made("experiments.CustomChart", "Charts of runs"),
     Holding(
         "experiments.RunViewChoice", "user", "run_table_defaults", "The saved view that your table of runs opens with.", GONE
     ),

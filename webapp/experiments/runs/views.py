@@ -10,12 +10,13 @@ from django.views.decorators.http import require_GET
 
 from trainer.config import RECIPES
 from webapp.accounts.access import member, require
-from webapp.accounts.models import Role
+from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Problem
 
 from .. import access, recipe_metrics, serializers
 from ..after import queries as chains
 from ..alarms import services as alarms
+from ..charts import queries as charts
 from ..lifecycle import moments, spending
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -44,7 +45,7 @@ def _what_can_be_done(run: Run, may_write: bool) -> dict[str, bool]:
     }
 
 
-def _of_tab(run: Run, tab: str, cursor: str | None) -> dict[str, Any]:
+def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if run.state == State.FAILED:
         found["last_lines"] = pages.last_lines(run)
@@ -54,6 +55,7 @@ def _of_tab(run: Run, tab: str, cursor: str | None) -> dict[str, Any]:
         found["lineage"] = pages.lineage(run)
     if tab == "charts":
         found["phases"] = recipe_metrics.phases(run)
+        found["charts"] = charts.shown(membership, run) | {"may_write": membership.may(Role.RESEARCHER)}
     if tab == "chain":
         found["chain"], found["recipes"] = chains.chain(run), list(RECIPES.values())
         found["judges_offered"] = chains.judges(run.experiment.workspace_id)
@@ -104,7 +106,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
     }
-    context |= _of_tab(run, tab, request.GET.get("cursor"))
+    context |= _of_tab(membership, run, tab, request.GET.get("cursor"))
     return render(request, f"experiments/run_{tab}.html", context)
 
 

@@ -75,6 +75,15 @@ export class Board {
     return chart;
   }
 
+  remove(chart) {
+    this.charts.delete(chart);
+    this.dirty.delete(chart);
+    this.seen.unobserve(chart.element);
+    this.sized.unobserve(chart.body);
+    chart.plot?.destroy();
+    chart.element.remove();
+  }
+
   touch(chart) {
     this.dirty.add(chart);
     this.frame ||= requestAnimationFrame(() => {
@@ -96,11 +105,12 @@ export class Board {
 
 /**
  * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve, drawn
- * `times` its value on either side, or two, the lower and the upper end. `below(element)` fills the place under the chart.
+ * `times` its value on either side, or two, the lower and the upper end. A line with `gaps` ends where its curve has null.
+ * `below(element)` fills the place under the chart. `tools` are more buttons in its head, `actions` more items of its menu: [[label, action]].
  */
 export class Chart {
-  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below }) {
-    Object.assign(this, { board, title, unit, help, percent, dots, lines, below, file: file ?? title });
+  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, tools = [], actions = [] }) {
+    Object.assign(this, { board, title, unit, help, percent, dots, lines, below, actions, file: file ?? title });
     this.visible = false;
     this.plot = null;
     this.told = 0;
@@ -120,7 +130,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -136,9 +146,9 @@ export class Chart {
     const menu = make("details", "menu");
     menu.dataset.menu = "";
     const summary = make("summary", "btn ghost small icon-only", icon("download"));
-    summary.setAttribute("aria-label", `Download ${this.title}`);
+    summary.setAttribute("aria-label", this.actions.length ? `Download or change ${this.title}` : `Download ${this.title}`);
     const items = make("div", "menu-list");
-    for (const [label, action] of this.downloads()) {
+    for (const [label, action] of [...this.downloads(), ...this.actions]) {
       const item = make("button", "menu-item", label);
       item.type = "button";
       item.addEventListener("click", action);
@@ -153,8 +163,8 @@ export class Chart {
   }
 
   fit() {
-    const width = this.body.clientWidth;
-    if (this.plot && width && width !== this.plot.width) this.plot.setSize({ width, height: this.body.clientHeight });
+    const { clientWidth: width, clientHeight: height } = this.body;
+    if (this.plot && width && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
   }
 
   draw() {
@@ -164,7 +174,7 @@ export class Chart {
     const spreads = lines.filter((line) => banded(line));
     const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are not smoothed
     const smoothed = weight > 0;
-    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], this.board.axis, this.board.origin);
+    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], this.board.axis, this.board.origin, lines.some((line) => line.gaps) ? undefined : null);
     const mains = ys.slice(0, lines.length);
     const rest = ys.slice(lines.length);
     const bands = spreads.flatMap((line) => {
@@ -224,11 +234,11 @@ export class Chart {
     this.blank.remove();
     const n = lines.length;
     const line = (l) => ({
-      label: l.label, stroke: () => colour(l.colour), width: 1.75, dash: l.dash ? DASH : undefined, spanGaps: true,
+      label: l.label, stroke: () => colour(l.colour), width: 1.75, dash: l.dash ? DASH : undefined, spanGaps: !l.gaps,
       points: this.dots ? { show: true, size: 6, fill: () => colour(l.colour) } : { show: (u) => u.data[0].length < 3, size: 5 },
     });
     const hidden = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
-    const raw = (l) => ({ stroke: () => faint(l.colour, 0.3), width: 1, spanGaps: true, points: { show: false } });
+    const raw = (l) => ({ stroke: () => faint(l.colour, 0.3), width: 1, spanGaps: !l.gaps, points: { show: false } });
     const first = 1 + n + (smoothed ? n : 0);
     const options = {
       width: this.body.clientWidth || 300,
@@ -363,7 +373,7 @@ export class Chart {
 
 /** A log scale has no place for 0 and below. */
 function onlyPositive(data) {
-  for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value > 0 ? value : null));
+  for (let i = 1; i < data.length; i++) data[i] = data[i].map((value) => (value > 0 || value === undefined ? value : null));
 }
 
 function whole(low, high, log) {

@@ -3,8 +3,13 @@ import { json } from "./http.js";
 
 const WAIT = 120; // ms after the last key
 
-/** `input` and its `list`, a hidden <ul role="listbox">. */
-export function queryBox(input, list) {
+/** What may come next in a query of the table of runs: [{ text, hint, start, end }]. */
+async function ofRuns(text, cursor, signal) {
+  return (await json(`/api/v1/runs/table/complete?${new URLSearchParams({ q: text, at: cursor })}`, { signal })).items;
+}
+
+/** `input` and its `list`, a hidden <ul role="listbox">; `suggest` as `ofRuns`. Returns what closes it. */
+export function queryBox(input, list, suggest = ofRuns) {
   let shown = [];
   let at = -1;
   let timer = 0;
@@ -30,7 +35,7 @@ export function queryBox(input, list) {
   };
 
   const option = ({ text, hint }, i) => {
-    const item = Object.assign(document.createElement("li"), { id: `query-option-${i}` });
+    const item = Object.assign(document.createElement("li"), { id: `${list.id}-${i}` });
     item.setAttribute("role", "option");
     item.append(Object.assign(document.createElement("code"), { textContent: text }), Object.assign(document.createElement("span"), { className: "muted small", textContent: hint }));
     item.addEventListener("pointerdown", (event) => {
@@ -57,9 +62,9 @@ export function queryBox(input, list) {
     asked = new AbortController();
     try {
       const cursor = input.selectionStart ?? input.value.length;
-      const found = await json(`/api/v1/runs/table/complete?${new URLSearchParams({ q: input.value, at: cursor })}`, { signal: asked.signal });
+      const found = await suggest(input.value, cursor, asked.signal);
       if (document.activeElement !== input) return;
-      shown = found.items.filter((each) => each.text !== input.value.slice(each.start, each.end));
+      shown = found.filter((each) => each.text !== input.value.slice(each.start, each.end));
       list.replaceChildren(...shown.map(option));
       list.hidden = !shown.length;
       input.setAttribute("aria-expanded", String(shown.length > 0));
@@ -82,4 +87,5 @@ export function queryBox(input, list) {
     else return;
     event.preventDefault();
   });
+  return close;
 }

@@ -1,11 +1,14 @@
 // The Charts tab: first the history from the API, then the messages of the websocket. A page that is open for hours has at most LIMIT
 // points for each metric (series.js), draws at most once per frame, and draws only what is on the screen.
-import { layout as laidOut, nameOf } from "./metrics.js";
+import { layout as laidOut, metricOf, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
+import { ChartDialog } from "./chartdialog.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Phases } from "./chartphases.js";
 import { Health } from "./health.js";
+import { Pins } from "./chartpins.js";
+import { CustomCharts } from "./customcharts.js";
 import { Histograms } from "./histogram.js";
 import { Later } from "./latercurves.js";
 import { Store, align } from "./series.js";
@@ -22,7 +25,7 @@ const store = new Store();
 const marks = ["phase/number", "phase/budget"];
 const planned = JSON.parse(document.getElementById("phases-data").textContent);
 const phases = new Phases(document.getElementById("phases"), planned, () => marks.map((key) => store.get(key)), isOver);
-const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => later.ask() });
+const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => [later, custom].forEach((each) => each.ask()) });
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
@@ -33,6 +36,36 @@ const find = finder(place);
 const timed = declared.metrics.some(({ key }) => key === "perf/rollout_s"); // by the recipe, not by another program
 const health = new Health(document.getElementById("health"), api, store, timed && !isOver());
 let order = []; // ids of the groups, as the page shows them
+const PINNED = { id: "pinned-charts", title: "Pinned" };
+const CUSTOM = { id: "custom-charts", title: "Custom" };
+const made = JSON.parse(document.getElementById("charts-data").textContent);
+const pins = new Pins(api, made.pinned, (id) => {
+  settle(charts.get(id));
+  find();
+});
+const custom = new CustomCharts(board, {
+  api, store, specs: made.items, mayWrite: made.may_write, file: `run-${runId}`,
+  tools: (id, title) => [pins.button(id, title)],
+  put: (id, chart, words) => {
+    named(chart, words);
+    enter(id, CUSTOM, chart);
+  },
+  take: (id) => {
+    board.remove(charts.get(id));
+    charts.delete(id);
+  },
+  settle: () => {
+    for (const chart of charts.values()) if (chart.group === CUSTOM) settle(chart);
+    find();
+  },
+  edit: (spec) => dialog.open(spec),
+});
+const dialog = made.may_write && new ChartDialog(document.getElementById("chart-dialog"), {
+  api,
+  keys: () => store.keys().filter((key) => !marks.includes(key)),
+  titled: (key) => metricOf(declared, key)?.title ?? "",
+  saved: (spec, isNew) => (isNew ? custom.made(spec) : custom.changed(spec)),
+});
 
 function section(group) {
   if (sections.has(group.id)) return sections.get(group.id);
@@ -45,6 +78,26 @@ function section(group) {
   place.insertBefore(element, next ?? null);
   sections.set(group.id, grid);
   return grid;
+}
+
+/** A chart that is new on the page. */
+function enter(id, group, chart) {
+  Object.assign(chart, { id, group, number: charts.size });
+  chart.element.id = `chart-${id}`;
+  charts.set(id, chart);
+  settle(chart);
+  board.add(chart);
+}
+
+/** Puts a chart where it belongs: among the pinned ones, or in its group at its place. */
+function settle(chart) {
+  const isPinned = pins.placeOf(chart.id) >= 0;
+  const grid = section(isPinned ? PINNED : chart.group);
+  const rank = ({ chart: each }) => (isPinned ? pins.placeOf(each.id) : each.group === CUSTOM ? custom.placeOf(each.id) : each.number);
+  const mine = rank(chart.element);
+  const last = grid.lastElementChild;
+  const next = last && last !== chart.element && rank(last) < mine ? null : [...grid.children].find((each) => each !== chart.element && rank(each) > mine);
+  if (chart.element.parentElement !== grid || chart.element.nextElementSibling !== (next ?? null)) grid.insertBefore(chart.element, next ?? null);
 }
 
 function add(group, spec) {
@@ -63,16 +116,14 @@ function add(group, spec) {
     ...spec,
     wait: spec.keys.some((key) => later.keys.has(key)) ? "Loading" : isOver() ? "The run is over and has no value here." : undefined,
     file: `run-${runId}-${spec.id}`,
+    tools: [pins.button(spec.id, spec.title)],
     lines: () => drawn(every(chart)),
     below: (place) => annotate(place, every(chart), spec.percent),
   });
   Object.assign(chart, { keys: spec.keys, bands: spec.bands, counts: spec.counts });
-  chart.element.id = `chart-${spec.id}`;
   named(chart, spec.keys);
-  charts.set(spec.id, chart);
   for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
-  section(group).append(chart.element);
-  board.add(chart);
+  enter(spec.id, group, chart);
 }
 
 /** The words by which a chart is found. */
@@ -91,13 +142,10 @@ function trace(group, { x, y, ...spec }) {
   if (charts.has(spec.id)) return;
   const curves = (keys) => keys.map((key) => store.get(key));
   const points = () => pointsOf(store.get(x.key), store.get(y.key), { x: curves(x.ends), y: curves(y.ends) });
-  const chart = new Trace(board, { ...spec, x, y, points, file: `run-${runId}-${spec.id}` });
-  chart.element.id = `chart-${spec.id}`;
+  const chart = new Trace(board, { ...spec, x, y, points, file: `run-${runId}-${spec.id}`, tools: [pins.button(spec.id, spec.title)] });
   named(chart, [x.key, y.key]);
-  charts.set(spec.id, chart);
   for (const key of [x.key, y.key, ...x.ends, ...y.ends]) byKey.set(key, (byKey.get(key) ?? new Set()).add(chart));
-  section(group).append(chart.element);
-  board.add(chart);
+  enter(spec.id, group, chart);
   board.touch(chart);
 }
 
@@ -109,7 +157,7 @@ function line(band, count, key, i) {
 
 function layout() {
   const groups = laidOut(declared, store.keys());
-  order = groups.map((group) => group.id);
+  order = [PINNED.id, CUSTOM.id, ...groups.map((group) => group.id)];
   for (const group of groups) {
     for (const spec of group.charts) add(group, spec);
     for (const spec of group.traces) trace(group, spec);
@@ -160,14 +208,19 @@ document.getElementById("csv-all").addEventListener("click", async () => {
 });
 
 layout();
+custom.show();
+find();
 phases.list();
 controls(board);
+document.getElementById("chart-new")?.addEventListener("click", () => dialog.open());
 // Messages that come while the history loads are kept too: points are stored by step, so the order does not matter.
 onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
   health.apply(message.step, message.values ?? {});
+  custom.apply(message.step, message.values ?? {});
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
 onMessage("run", () => phases.list());
 onBack(load);
+onBack(() => custom.again());
 load();

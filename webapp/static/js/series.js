@@ -6,7 +6,7 @@ export const LIMIT = 2000;
 export class Curve {
   constructor() {
     this.steps = [];
-    this.values = [];
+    this.values = []; // null where there is a gap
     this.times = []; // seconds since 1970, or null if the server did not send it
   }
 
@@ -44,13 +44,17 @@ export class Curve {
     for (let b = 0; b < buckets; b++) {
       const from = Math.floor((b * n) / buckets);
       const to = Math.floor(((b + 1) * n) / buckets);
-      let low = from;
-      let high = from;
+      let low = -1;
+      let high = -1;
       for (let i = from; i < to; i++) {
-        if (this.values[i] < this.values[low]) low = i;
-        if (this.values[i] > this.values[high]) high = i;
+        if (this.values[i] === null) {
+          if (i > 0 && this.values[i - 1] !== null) keep.add(i); // where a gap begins
+          continue;
+        }
+        if (low < 0 || this.values[i] < this.values[low]) low = i;
+        if (high < 0 || this.values[i] > this.values[high]) high = i;
       }
-      keep.add(low).add(high);
+      if (low >= 0) keep.add(low).add(high);
     }
     const kept = [...keep].sort((a, b) => a - b);
     this.steps = kept.map((i) => this.steps[i]);
@@ -64,6 +68,7 @@ export class Curve {
     let low = Infinity;
     let high = -Infinity;
     for (const value of this.values) {
+      if (value === null) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
@@ -159,8 +164,8 @@ export function smooth(values, weight) {
   });
 }
 
-/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, null if a curve has no point there. */
-export function align(curves, axis, origin = 0) {
+/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, `absent` if a curve has no point there. */
+export function align(curves, axis, origin = 0, absent = null) {
   const at = (curve, i) => (axis === "time" ? (curve.times[i] === null ? null : curve.times[i] - origin) : curve.steps[i]);
   const all = new Set();
   for (const curve of curves) {
@@ -172,7 +177,7 @@ export function align(curves, axis, origin = 0) {
   const xs = [...all].sort((a, b) => a - b);
   const place = new Map(xs.map((x, i) => [x, i]));
   const columns = curves.map((curve) => {
-    const ys = new Array(xs.length).fill(null);
+    const ys = new Array(xs.length).fill(absent);
     for (let i = 0; i < curve.length; i++) {
       const x = at(curve, i);
       if (x !== null) ys[place.get(x)] = curve.values[i];

@@ -1,0 +1,110 @@
+// The form of a custom chart: a title, and an expression for each line, with completion of keys and errors at their place.
+import { suggestions } from "./chartformula.js";
+import { icon } from "./icons.js";
+import { json } from "./http.js";
+import { make } from "./format.js";
+import { queryBox } from "./querybox.js";
+
+const MOST = 8; // lines of a chart
+
+export class ChartDialog {
+  /** `keys()`: those that can be named; `titled(key)`: what each is; `saved(spec, isNew)`. */
+  constructor(dialog, { api, keys, titled, saved }) {
+    Object.assign(this, { dialog, api, keys, titled, saved, spec: null, count: 0 });
+    this.title = dialog.querySelector("[name=title]");
+    this.lines = dialog.querySelector("[data-lines]");
+    this.trouble = dialog.querySelector("[data-trouble]");
+    this.more = dialog.querySelector("[data-add]");
+    this.more.addEventListener("click", () => this.add("").focus());
+    dialog.querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.save();
+    });
+  }
+
+  open(spec = null) {
+    this.spec = spec;
+    this.dialog.querySelector("h2").textContent = spec ? "Edit the chart" : "New chart";
+    this.title.value = spec?.title ?? "";
+    this.trouble.textContent = "";
+    this.lines.replaceChildren();
+    for (const text of spec?.expressions ?? [""]) this.add(text);
+    this.dialog.showModal();
+    (spec ? this.title : this.inputs()[0]).focus();
+  }
+
+  inputs() {
+    return [...this.lines.querySelectorAll("input")];
+  }
+
+  add(text) {
+    const id = `chart-line-${++this.count}`;
+    const input = Object.assign(make("input", "input mono"), { id, value: text, maxLength: 500, autocomplete: "off", spellcheck: false, placeholder: "reward/mean - 0.1 * policy/kl" });
+    const list = Object.assign(make("ul", "query-options"), { id: `${id}-keys`, hidden: true });
+    const problem = Object.assign(make("p", "error"), { id: `${id}-problem`, hidden: true });
+    const attributes = { role: "combobox", "aria-label": "Expression", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": list.id };
+    for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
+    list.setAttribute("role", "listbox");
+    list.setAttribute("aria-label", "Metrics");
+    const remove = make("button", "btn ghost small icon-only", icon("x"));
+    remove.type = "button";
+    remove.setAttribute("aria-label", "Remove this expression");
+    const row = make("div", "chart-line", make("div", "query-box", input, list), remove, problem);
+    remove.addEventListener("click", () => {
+      row.remove();
+      this.limit();
+      this.inputs().at(-1).focus();
+    });
+    input.addEventListener("input", () => this.say(row, ""));
+    this.lines.append(row);
+    row.closeList = queryBox(input, list, async (typed, cursor) => suggestions(this.keys(), this.titled, typed, cursor));
+    this.limit();
+    return input;
+  }
+
+  /** One line stays; there are at most `MOST`. */
+  limit() {
+    const rows = [...this.lines.children];
+    for (const row of rows) row.querySelector("button").disabled = rows.length === 1;
+    this.more.disabled = rows.length >= MOST;
+  }
+
+  say(row, text) {
+    const [input, problem] = [row.querySelector("input"), row.querySelector(".error")];
+    problem.textContent = text;
+    problem.hidden = !text;
+    const told = { "aria-invalid": "true", "aria-describedby": problem.id };
+    for (const [name, value] of Object.entries(told)) text ? input.setAttribute(name, value) : input.removeAttribute(name);
+  }
+
+  async save() {
+    const rows = [...this.lines.children].filter((row, i, all) => row.querySelector("input").value.trim() || all.length === 1);
+    const body = { title: this.title.value, expressions: rows.map((row) => row.querySelector("input").value) };
+    const isNew = !this.spec;
+    try {
+      const spec = await json(isNew ? `${this.api}/charts` : `${this.api}/charts/${this.spec.id}`, { method: isNew ? "POST" : "PUT", body });
+      this.dialog.close();
+      this.saved(spec, isNew);
+    } catch (error) {
+      this.explain(error, rows);
+    }
+  }
+
+  /** Each problem at its field; of an expression the wrong part is selected. */
+  explain(error, rows) {
+    const place = error.body?.place;
+    const others = [];
+    for (const { path, message } of error.fields) {
+      const row = rows[Number(path.match(/^expressions\.(\d+)$/)?.[1] ?? -1)];
+      if (!row) others.push(message);
+      else {
+        this.say(row, place ? `At character ${place.start + 1}: ${message}` : message);
+        const input = row.querySelector("input");
+        input.focus();
+        if (place) input.setSelectionRange(place.start, place.end);
+        row.closeList(); // it would cover what is wrong
+      }
+    }
+    this.trouble.textContent = error.fields.length ? others.join(" ") : error.message;
+  }
+}
