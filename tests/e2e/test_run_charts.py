@@ -125,10 +125,13 @@ def test_the_browser_computes_expressions_as_the_server_does(open_page, as_resea
     found = page.evaluate(
         """async (cases) => {
             const { computed } = await import("/static/js/chartformula.js");
-            return cases.map(({ program, values, gives }) => gives.map((_, i) => {
-              const value = computed(program, (key) => values[key][i] ?? undefined);
-              return value === undefined ? "absent" : value;
-            }));
+            return cases.map(({ program, values, gives }) => {
+              const totals = {};
+              return gives.map((_, i) => {
+                const value = computed(program, (key) => values[key][i] ?? undefined, totals);
+                return value === undefined ? "absent" : value;
+              });
+            });
         }""",
         cases,
     )
@@ -290,3 +293,44 @@ def test_the_picture_of_a_line_with_gaps_has_them_too(open_page, as_researcher, 
         }"""
     )
     assert found == ["M1 1M3 3L4 4", "M1 1L3 3L4 4", "M1 1L3 3L4 4", "M1 1L3 3L4 4L4 5L3 4L1 2Z"]
+
+
+def test_charts_are_drawn_by_the_tokens_that_were_sampled_and_grow_with_them(open_page, as_researcher, trainer):
+    for step in range(1, 41):
+        tell(trainer, step, {"rollout/tokens": 1000.0, "rollout/responses": 8.0})
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    page.wait_for_selector('#connection[data-state="live"]')
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    page.get_by_role("button", name="Tokens", exact=True).click()
+    ends = """(xs) => {
+        const drawn = document.querySelector("#chart-reward-mean")?.chart.data?.[0];
+        return drawn?.[0] === xs[0] && drawn.at(-1) === xs[1];
+    }"""
+    page.wait_for_function(ends, arg=[1000, 40000])
+    assert "axis=tokens" in page.url
+    look(page, "by-tokens")
+    tell(trainer, 41, {"rollout/tokens": 500.0, "reward/mean": 1.0})
+    page.wait_for_function(ends, arg=[1000, 40500])
+    tell(trainer, 41, {"rollout/tokens": 700.0})  # a step that comes again is not added again
+    page.wait_for_function(ends, arg=[1000, 40700])
+    page.get_by_role("button", name="Samples", exact=True).click()
+    page.wait_for_function(ends, arg=[8, 320])
+    page.reload()
+    page.wait_for_function(ends, arg=[8, 320])
+    expect(page.get_by_role("button", name="Samples", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_step_between_two_points_of_an_axis_lies_between_them(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    expect(page.get_by_role("button", name="Tokens", exact=True)).to_have_count(0)  # the run does not count them
+    found = page.evaluate(
+        """async () => {
+            const { reached } = await import("/static/js/chartmeasures.js");
+            const curve = { steps: [10, 20, 40], values: [100, 300, 400] };
+            return [0, 10, 15, 20, 30, 40, 50].map((step) => reached(curve, step));
+        }"""
+    )
+    assert found == [0, 100, 200, 300, 350, 400, 400]

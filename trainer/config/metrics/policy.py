@@ -222,6 +222,14 @@ ROLLOUT = (
         unit="responses",
     ),
     Metric(
+        "rollout/tokens",
+        "Tokens sampled",
+        "Tokens of the responses that the step learns from, together. Their sum over the steps is the axis Tokens of the charts.",
+        "rollout",
+        unit="tokens",
+        optional=True,
+    ),
+    Metric(
         "rollout/unfinished",
         "Responses that wait",
         "Responses that are sampled and wait for the rest of their group, which later steps sample (runner.spread).",

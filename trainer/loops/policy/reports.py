@@ -35,6 +35,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     rewards = [t.reward.total for t in episodes if t.reward.total is not None]
     values = {
         "rollout/responses": float(len(episodes)),
+        "rollout/tokens": float(sum(t.length for t in trajectories)),
         "rollout/length": _mean([t.length for t in trajectories]),
         "rollout/truncated_share": _mean([t.stop == "length" for t in trajectories]),
         "rollout/excluded": float(len(episodes) - len(rewards)),

@@ -35,7 +35,7 @@ _STAGES = 20
 _SHOWN = 60
 """How many characters of a stage's name are in the key of its metric."""
 _OF_AN_EVALUATION = ("eval/length", "eval/excluded", "eval/rubric_score", "eval/rubric_score_se")
-_OF_A_STEP = ("rollout/length", "rollout/truncated_share", "rollout/responses")
+_OF_A_STEP = ("rollout/length", "rollout/truncated_share", "rollout/responses", "rollout/tokens")
 
 
 def distilled_prompts(examples: Sequence[Example], tokenizer: Any, config: DistillConfig) -> PromptSets:

@@ -17,7 +17,7 @@ MOST = 500_000
 
 
 def curves(run: Run, formulas: Sequence[ChartFormula], max_points: int) -> dict[str, Any]:
-    """`{"lines": [{"expression", "keys", "program", "missing", "steps", "values", "times"}], "last_seq"}`; a value of None is a gap.
+    """`{"lines": [{"expression", "keys", "program", "totals", "last_step", "missing", "steps", "values", "times"}], "last_seq"}`; a value of None is a gap.
 
     `missing` are keys without a value in the run. Raises Invalid at `expression` if a metric has more than `MOST` points.
     """
@@ -41,13 +41,16 @@ def _read(run_id: int, keys: Sequence[str]) -> dict[str, levels.Points]:
 
 def _line(formula: ChartFormula, found: dict[str, levels.Points], max_points: int) -> dict[str, Any]:
     keys = formula.keys
-    made = _together(formula, [found[key] for key in keys])
+    totals: dict[int, float] = {}
+    made = _together(formula, [found[key] for key in keys], totals)
     shown, gaps = _thinned(made, max_points)
     times = np.round(shown["at"] / 1e6 + levels.EPOCH_S, 3)
     return {
         "expression": formula.text,
         "keys": keys,
         "program": [list(step) for step in formula.steps],
+        "totals": {str(place): total for place, total in totals.items()},
+        "last_step": int(made["step"][-1]) if len(made) else None,
         "missing": [key for key in keys if not len(found[key])],
         "steps": shown["step"].tolist(),
         "values": [None if gap else value for value, gap in zip(shown["value"].tolist(), gaps, strict=True)],
@@ -55,13 +58,13 @@ def _line(formula: ChartFormula, found: dict[str, levels.Points], max_points: in
     }
 
 
-def _together(formula: ChartFormula, held: Sequence[levels.Points]) -> levels.Points:
+def _together(formula: ChartFormula, held: Sequence[levels.Points], totals: dict[int, float]) -> levels.Points:
     """A point for each step at which all metrics have a value; its value may not be finite."""
     steps = reduce(np.intersect1d, [each["step"] for each in held])
     at = [each[np.searchsorted(each["step"], steps)] for each in held]
     made = np.empty(len(steps), levels.POINT)
     made["step"] = steps
-    made["value"] = computed(formula, {key: each["value"] for key, each in zip(formula.keys, at, strict=True)})
+    made["value"] = computed(formula, {key: each["value"] for key, each in zip(formula.keys, at, strict=True)}, totals)
     made["at"] = reduce(np.maximum, [each["at"] for each in at])
     return made
 

@@ -4,6 +4,8 @@
     product   factors joined by * and /
     factor    -factor | number | key | "key" | (sum) | function(sum, ...)
 
+`total(x)` is the sum of x over all steps so far.
+
 A slash or a dot between letters belongs to the key: `a/b` is the key a/b, and `a / b` divides. A key with other signs stands in quotes. The
 browser computes the same steps for the points that come while somebody looks (`chartformula.js`), so it needs no parser.
 """
@@ -20,7 +22,7 @@ LONGEST = 500
 DEEPEST = 24
 MOST_KEYS = 8
 FUNCTIONS: Mapping[str, tuple[int, int]] = {
-    **dict.fromkeys(("abs", "log", "log10", "exp", "sqrt"), (1, 1)),
+    **dict.fromkeys(("abs", "log", "log10", "exp", "sqrt", "total"), (1, 1)),
     **dict.fromkeys(("min", "max"), (2, 8)),
     "clip": (3, 3),
 }
@@ -198,15 +200,25 @@ _ONE: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def computed(formula: ChartFormula, columns: Mapping[str, Column]) -> Column:
-    """The values place by place; not finite where there is none, such as after a division by 0."""
+def computed(formula: ChartFormula, columns: Mapping[str, Column], totals: dict[int, float] | None = None) -> Column:
+    """The values place by place; not finite where there is none, such as after a division by 0.
+
+    `totals` gets what each `total` has come to in the end, by its place among the steps.
+    """
     stack: list[Any] = []
+    size = len(columns[formula.keys[0]])
     with np.errstate(all="ignore"):
-        for name, value in formula.steps:
+        for place, (name, value) in enumerate(formula.steps):
             if name == "key":
                 stack.append(columns[str(value)])
             elif name == "number":
                 stack.append(float(value or 0))
+            elif name == "total":
+                added = np.broadcast_to(stack.pop(), size)
+                sums = np.cumsum(np.where(np.isfinite(added), added, 0.0))
+                if totals is not None and size:
+                    totals[place] = float(sums[-1])
+                stack.append(np.where(np.isfinite(added), sums, np.nan))
             elif name in _ONE:
                 stack.append(_held(_ONE[name](stack.pop())))
             elif name in _TWO:

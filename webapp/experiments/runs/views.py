@@ -16,6 +16,7 @@ from webapp.core.problems import Problem
 from .. import access, recipe_metrics, serializers
 from ..after import queries as chains
 from ..alarms import services as alarms
+from ..charts import axes
 from ..charts import queries as charts
 from ..lifecycle import moments, spending
 from ..lifecycle.services import RESUMABLE
@@ -55,7 +56,10 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
         found["lineage"] = pages.lineage(run)
     if tab == "charts":
         found["phases"] = recipe_metrics.phases(run)
-        found["charts"] = charts.shown(membership, run) | {"may_write": membership.may(Role.RESEARCHER)}
+        found["charts"] = charts.shown(membership, run) | {
+            "axes": axes.axes(run),
+            "may_write": membership.may(Role.RESEARCHER),
+        }
     if tab == "chain":
         found["chain"], found["recipes"] = chains.chain(run), list(RECIPES.values())
         found["judges_offered"] = chains.judges(run.experiment.workspace_id)

@@ -12,6 +12,8 @@ const DASH = [5, 4];
 const MANY = 100; // on a board with more charts, even the first picture waits until somebody looks
 const MOST_KEYS = 12; // lines in a legend, a tip and the words
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
+const COUNTS = [...STEPS, ...[2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10, 2e10, 5e10, 1e11, 1e12]];
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
 /** Colours in the form of the canvas. They are read again when the theme changes. */
@@ -48,6 +50,7 @@ function ink(name) {
 export class Board {
   constructor({ axis = "step", smoothing = 0, log = false, clip = false, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, log, clip, zoom, origin, onzoom, backdrop, onseen });
+    this.measure = null; // { name, at(step) } for an axis that is neither step nor time, once it is known
     this.charts = new Set();
     this.dirty = new Set();
     this.frame = 0;
@@ -73,6 +76,12 @@ export class Board {
     this.seen.observe(chart.element);
     this.sized.observe(chart.body);
     return chart;
+  }
+
+  /** Where a step lies; null while that is not known. */
+  placing() {
+    if (this.axis === "step" || this.axis === "time") return this.axis;
+    return this.measure?.name === this.axis ? this.measure.at : null;
   }
 
   remove(chart) {
@@ -169,12 +178,13 @@ export class Chart {
 
   draw() {
     const lines = this.lines().filter((line) => line.curve?.length);
-    if (!lines.length) return;
+    const placing = this.board.placing();
+    if (!lines.length || !placing) return;
     this.shown = lines;
     const spreads = lines.filter((line) => banded(line));
     const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are not smoothed
     const smoothed = weight > 0;
-    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], this.board.axis, this.board.origin, lines.some((line) => line.gaps) ? undefined : null);
+    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], placing, this.board.origin, lines.some((line) => line.gaps) ? undefined : null);
     const mains = ys.slice(0, lines.length);
     const rest = ys.slice(lines.length);
     const bands = spreads.flatMap((line) => {
@@ -267,8 +277,9 @@ export class Chart {
     if (vertical && this.board.log) return { ...look, size: 48, gap: 4, values: (u, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, this.percent))) };
     if (vertical) return { ...look, size: 48, gap: 4, space: 32, values: (u, ticks) => labels(ticks, this.percent) };
     const words = (seconds) => (seconds >= 5400 ? `${+(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${+(seconds / 60).toFixed(1)} m` : `${Math.round(seconds)} s`);
-    return { ...look, size: 26, gap: 4, space: 56, grid: { show: false }, incrs: () => (this.board.axis === "time" ? SPANS : STEPS),
-      values: (u, ticks) => ticks.map((t) => (this.board.axis === "time" ? words(t) : Number.isInteger(t) ? t.toLocaleString("en") : "")) };
+    const count = (n) => (Number.isInteger(n) ? (n >= 1e5 ? SHORT.format(n) : n.toLocaleString("en")) : "");
+    return { ...look, size: 26, gap: 4, space: 56, grid: { show: false }, incrs: () => (this.board.axis === "time" ? SPANS : this.board.axis === "step" ? STEPS : COUNTS),
+      values: (u, ticks) => ticks.map(this.board.axis === "time" ? words : count) };
   }
 
   key(lines) {
@@ -303,7 +314,7 @@ export class Chart {
     this.tip.hidden = !mine;
     if (!mine) return;
     const x = this.data[0][at];
-    const head = this.board.axis === "time" ? `${Math.round(x)} s after the start` : `step ${x}`;
+    const head = { time: `${Math.round(x)} s after the start`, step: `step ${x}` }[this.board.axis] ?? `${Math.round(x).toLocaleString("en")} ${this.board.axis}`;
     const valueOf = (i) => (this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at]);
     const rows = this.nearest(u, valueOf).map((i) => {
       const line = this.shown[i];
@@ -357,7 +368,7 @@ export class Chart {
     if (!this.plot) return null;
     this.plot.setCursor({ left: -10, top: -10 });
     for (const line of this.shown) line.banded = banded(line);
-    return svg(this, { x: this.board.axis === "time" ? "seconds after the start" : "step", y: this.unit }, ink);
+    return svg(this, { x: this.board.axis === "time" ? "seconds after the start" : this.board.axis, y: this.unit }, ink);
   }
 
   svg() {

@@ -12,7 +12,7 @@ export function controls(board) {
     const next = new URLSearchParams(location.search);
     const put = (key, value) => (value ? next.set(key, value) : next.delete(key));
     put("smooth", board.smoothing || "");
-    put("axis", board.axis === "time" ? "time" : "");
+    put("axis", board.axis === "step" ? "" : board.axis);
     put("from", board.zoom ? String(+board.zoom.min.toFixed(2)) : "");
     put("to", board.zoom ? String(+board.zoom.max.toFixed(2)) : "");
     for (const box of boxes) put(box.dataset.draw, board[box.dataset.draw] ? "1" : "");
@@ -32,6 +32,7 @@ export function controls(board) {
   for (const button of axes) {
     button.addEventListener("click", () => {
       board.set({ axis: button.dataset.axis, zoom: null });
+      board.onaxis?.(board.axis);
       remember();
     });
   }
@@ -46,9 +47,10 @@ export function controls(board) {
   const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
   board.set({
     smoothing: Math.min(Math.max(Number(query.get("smooth")) || 0, 0), 0.95),
-    axis: query.get("axis") === "time" && axes.length ? "time" : "step",
+    axis: axes.map((button) => button.dataset.axis).find((axis) => axis === query.get("axis")) ?? "step",
     zoom: to > from ? { min: from, max: to } : null,
     ...Object.fromEntries(boxes.map(({ dataset: { draw } }) => [draw, query.get(draw) === "1"])),
   });
+  board.onaxis?.(board.axis);
   remember();
 }

@@ -4,7 +4,7 @@ import { Curve, lowerBound } from "./series.js";
 
 const ONE = { negative: (x) => -x, abs: Math.abs, log: Math.log, log10: Math.log10, exp: Math.exp, sqrt: Math.sqrt };
 const TWO = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b };
-const FUNCTIONS = ["abs", "clip", "exp", "log", "log10", "max", "min", "sqrt"];
+const FUNCTIONS = ["abs", "clip", "exp", "log", "log10", "max", "min", "sqrt", "total"];
 const MANY = { min: (values) => Math.min(...values), max: (values) => Math.max(...values), clip: ([x, low, high]) => (low <= high ? Math.min(Math.max(x, low), high) : NaN) };
 const PLAIN = /^[\p{L}_][\p{L}\p{N}_]*(?:[./:@]+[\p{L}\p{N}_]+)*$/u;
 const OFFERED = 12; // keys that completion shows at once
@@ -12,10 +12,11 @@ const OFFERED = 12; // keys that completion shows at once
 /** Once a value is not finite, no later step makes a number of it: `1 / (a / 0)` is no 0. */
 const held = (value) => (Number.isFinite(value) ? value : NaN);
 
-/** The value; null if it is no number, such as after a division by 0; undefined if `read(key)` lacks a metric. */
-export function computed(program, read) {
+/** The value; null if it is no number, such as after a division by 0; undefined if `read(key)` lacks a metric. `totals` are the sums
+ *  that each `total` of the program has come to, by its place; what this step adds is added to them. */
+export function computed(program, read, totals = {}) {
   const stack = [];
-  for (const [name, given] of program) {
+  for (const [place, [name, given]] of program.entries()) {
     if (name === "key") {
       const value = read(given);
       if (!Number.isFinite(value)) return undefined;
@@ -23,7 +24,11 @@ export function computed(program, read) {
     } else if (name === "number") stack.push(given);
     else if (ONE[name]) stack.push(held(ONE[name](stack.pop())));
     else if (TWO[name]) stack.push(held(TWO[name](...stack.splice(-2))));
-    else stack.push(MANY[name](stack.splice(-given)));
+    else if (name === "total") {
+      const value = stack.pop();
+      if (Number.isFinite(value)) totals[place] = (totals[place] ?? 0) + value;
+      stack.push(Number.isFinite(value) ? totals[place] : NaN);
+    } else stack.push(MANY[name](stack.splice(-given)));
   }
   return Number.isFinite(stack[0]) ? stack[0] : null;
 }
@@ -37,15 +42,23 @@ export function at(curve, step) {
 
 /** A line of a custom chart: its curve as the server computed it, which grows with the steps that come. */
 export class ComputedLine {
-  constructor({ expression, keys, program, missing, steps, values, times }) {
-    Object.assign(this, { expression, keys, program, missing, curve: new Curve() });
+  constructor({ expression, keys, program, missing, totals, last_step, steps, values, times }) {
+    Object.assign(this, { expression, keys, program, missing, curve: new Curve(), sums: program.some(([name]) => name === "total"), stale: false });
+    Object.assign(this, { before: totals, totals, step: last_step });
     steps.forEach((step, i) => this.curve.set(step, values[i], times[i]));
   }
 
-  /** True if the step has a value of all its metrics now. */
+  /** True if the step has a value of all its metrics now. Sums need the steps in their order: if one comes again, `stale` says so. */
   apply(step, read, time) {
-    const value = computed(this.program, (key) => read(key, step));
+    if (this.sums && step <= this.step && step !== this.added) {
+      this.stale = true;
+      return false;
+    }
+    const totals = { ...(step === this.added ? this.before : this.totals) };
+    const value = computed(this.program, read, totals);
     if (value === undefined) return false;
+    if (step !== this.added) Object.assign(this, { before: this.totals, added: step, step: Math.max(step, this.step ?? step) });
+    this.totals = totals;
     this.curve.set(step, value, time);
     this.missing = [];
     return true;

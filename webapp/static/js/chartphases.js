@@ -33,7 +33,9 @@ export class Phases {
   }
 
   placeOf(phase, board, otherwise) {
-    if (board.axis !== "time") return phase.step;
+    const placing = board.placing();
+    if (typeof placing === "function") return placing(phase.step - 1); // with what the step before had reached
+    if (placing !== "time") return phase.step;
     return phase.time === null ? otherwise : phase.time - board.origin;
   }
 

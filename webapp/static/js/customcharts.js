@@ -88,6 +88,7 @@ export class CustomCharts {
   grow({ chart, lines }, step, time) {
     const read = (key) => at(this.store.get(key), step);
     if (lines.map((line) => line.apply(step, read, time)).some(Boolean)) this.board.touch(chart);
+    if (lines.some((line) => line.stale)) this.again();
   }
 
   made(spec) {

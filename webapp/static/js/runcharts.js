@@ -5,6 +5,7 @@ import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
 import { ChartDialog } from "./chartdialog.js";
 import { annotate, drawn } from "./chartnotes.js";
+import { Measures } from "./chartmeasures.js";
 import { Phases } from "./chartphases.js";
 import { Health } from "./health.js";
 import { Pins } from "./chartpins.js";
@@ -26,6 +27,8 @@ const marks = ["phase/number", "phase/budget"];
 const planned = JSON.parse(document.getElementById("phases-data").textContent);
 const phases = new Phases(document.getElementById("phases"), planned, () => marks.map((key) => store.get(key)), isOver);
 const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => [later, custom].forEach((each) => each.ask()) });
+const measures = new Measures(board, api, store, JSON.parse(document.getElementById("charts-data").textContent).axes);
+board.onaxis = (axis) => measures.use(axis);
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
@@ -218,9 +221,11 @@ onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
   health.apply(message.step, message.values ?? {});
   custom.apply(message.step, message.values ?? {});
+  measures.apply(message.step, message.values ?? {});
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
 onMessage("run", () => phases.list());
 onBack(load);
 onBack(() => custom.again());
+onBack(() => measures.again());
 load();

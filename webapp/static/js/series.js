@@ -164,9 +164,10 @@ export function smooth(values, weight) {
   });
 }
 
-/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, `absent` if a curve has no point there. */
+/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, `absent` if a curve has no point there. `axis` is "step", "time", or gives
+ *  the place of a step. */
 export function align(curves, axis, origin = 0, absent = null) {
-  const at = (curve, i) => (axis === "time" ? (curve.times[i] === null ? null : curve.times[i] - origin) : curve.steps[i]);
+  const at = (curve, i) => (typeof axis === "function" ? axis(curve.steps[i]) : axis === "time" ? (curve.times[i] === null ? null : curve.times[i] - origin) : curve.steps[i]);
   const all = new Set();
   for (const curve of curves) {
     for (let i = 0; i < curve.length; i++) {

@@ -186,6 +186,7 @@ def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() ->
     assert (values["reward/mean"], values["reward/std"], values["reward/judge"]) == (0.5, 0.5, 0.5)
     assert (values["rollout/excluded"], values["judge/calls"]) == (1.0, 4.0), "nor is a call counted again"
     assert values["rollout/length"] == pytest.approx((1 + 2 + 3 + 2 + 1 + 2 + 3) / 7)
+    assert values["rollout/tokens"] == 1 + 2 + 3 + 2 + 1 + 2 + 3
 
 
 def test_each_domain_has_its_share_of_a_steps_responses_and_one_that_is_missing_has_none() -> None:

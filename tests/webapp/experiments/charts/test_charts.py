@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from tests.cast import ApiClient
 from webapp.core.models import AuditEntry
-from webapp.experiments.charts import computing, formulas, services
-from webapp.experiments.models import CustomChart
+from webapp.experiments.charts import axes, computing, formulas, services
+from webapp.experiments.models import CustomChart, Run
 
 pytestmark = pytest.mark.django_db
 LESS = "reward/mean - 0.5 * policy/kl"
@@ -141,3 +141,29 @@ def test_an_expression_over_too_many_points_is_refused(api, run, trainer, monkey
     answer = api.get(f"/runs/{run.pk}/computed?expression=a")
     assert answer.status_code == 422
     assert "more than 3 points" in answer.json()["error"]["fields"][0]["message"]
+
+
+# ---- axes ----
+
+
+def expressions(run):
+    return {each["name"]: each["expression"] for each in axes.axes(run)}
+
+
+def test_axes_are_those_that_the_metrics_of_the_run_tell(run, trainer):
+    assert expressions(run) == {"samples": "total(rollout/responses)"}  # the recipe says that they come
+    trainer.post(trainer.metrics(1, **{"rollout/tokens": 8.0}))
+    assert expressions(run) == {"tokens": "total(rollout/tokens)", "samples": "total(rollout/responses)"}
+    Run.objects.filter(pk=run.pk).update(recipe="logged", config={"batch_size": 16})
+    run.refresh_from_db()
+    trainer.post(trainer.metrics(2, **{"train/loss": 0.5}))
+    assert expressions(run) == {"tokens": "total(rollout/tokens)"}, "it may not have logged every step"
+    run.recipe = "dpo"
+    assert expressions(run)["samples"] == "16 * total(1 + 0 * train/loss)"
+
+
+def test_a_sum_continues_where_the_stored_points_end(api, run, trainer):
+    tell(trainer, {1: {"a": 2.0}, 2: {"a": 3.0}, 3: {"b": 1.0}})
+    line = api.get(f"/runs/{run.pk}/computed?expression=1 %2B total(a)").json()["lines"][0]
+    assert line["values"] == [3.0, 6.0]
+    assert (line["totals"], line["last_step"]) == ({"2": 5.0}, 2)
