@@ -16,6 +16,7 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.charts import formulas
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
+from webapp.experiments.models import Artifact
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
@@ -334,3 +335,45 @@ def test_a_step_between_two_points_of_an_axis_lies_between_them(open_page, as_re
         }"""
     )
     assert found == [0, 100, 200, 300, 350, 400, 400]
+
+
+def test_what_happened_in_the_run_is_marked_over_the_charts(open_page, as_researcher, trainer):
+    for step in (10, 11, 30):
+        Artifact.objects.create(
+            run_id=trainer.run_id, step=step, role="checkpoint", path=f"checkpoints/{step}", bytes=1, files=[{}]
+        )
+    tell(trainer, 40, {"eval/rubric_score": 0.5})
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    marks = page.get_by_role("list", name="Checkpoints, evaluations and new weights").locator(".chart-mark")
+    names = ["2 × checkpoint, steps 10 to 11: zoom in", "Checkpoint, step 30", "Evaluation, step 40"]
+    expect(marks).to_have_count(3)
+    assert [each.get_attribute("aria-label") for each in marks.all()] == names
+    expect(marks.nth(2)).to_have_attribute("href", f"/runs/{trainer.run_id}/rollouts?phase=eval&step=40")
+    look(page, "marks")
+    marks.nth(0).focus()
+    page.keyboard.press("Enter")
+    expect(marks).to_have_count(2)
+    expect(marks.nth(1)).to_have_attribute("aria-label", "Checkpoint, step 11")
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(marks).to_have_count(3)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert faults(page) == []
+    look(page, "marks-phone")
+
+
+def test_marks_that_lie_near_are_one_with_a_count(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    found = page.evaluate(
+        """async () => {
+            const { grouped, told } = await import("/static/js/chartmarks.js");
+            const items = [40, 0, 10, 19, 20].map((left) => ({ left, step: left, kind: left === 10 ? "push" : "checkpoint" }));
+            return grouped(items, 20).map((group) => [group.left, told(group.items)]);
+        }"""
+    )
+    assert found == [
+        [0, "2 × checkpoint, 1 × new weights for the sampler, steps 0 to 19"],
+        [20, "Checkpoint, step 20"],
+        [40, "Checkpoint, step 40"],
+    ]

@@ -50,6 +50,7 @@ function ink(name) {
 export class Board {
   constructor({ axis = "step", smoothing = 0, log = false, clip = false, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, log, clip, zoom, origin, onzoom, backdrop, onseen });
+    this.marks = null; // what happened at which step: `draw()` above the charts, `tick(u)` on each
     this.measure = null; // { name, at(step) } for an axis that is neither step nor time, once it is known
     this.charts = new Set();
     this.dirty = new Set();
@@ -108,6 +109,7 @@ export class Board {
   set(changes) {
     Object.assign(this, changes);
     for (const chart of this.charts) this.touch(chart);
+    this.marks?.draw();
     if ("zoom" in changes) this.onzoom?.(this.zoom);
   }
 }
@@ -265,7 +267,7 @@ export class Chart {
         points: { size: 6, show: (u, i) => (i <= n ? undefined : false) },
         bind: { dblclick: () => () => { this.board.set({ zoom: null }); return null; } },
       },
-      hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], draw: [(u) => this.beyond(u)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
+      hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], draw: [(u) => this.beyond(u), (u) => this.board.marks?.tick(u)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
     };
     this.plot = new uPlot(options, this.data ?? [[], ...options.series.slice(1).map(() => [])], this.body);
     this.key(lines);

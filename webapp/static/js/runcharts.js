@@ -5,7 +5,8 @@ import { Board, Chart } from "./chart.js";
 import { csv } from "./csv.js";
 import { ChartDialog } from "./chartdialog.js";
 import { annotate, drawn } from "./chartnotes.js";
-import { Measures } from "./chartmeasures.js";
+import { Marks } from "./chartmarks.js";
+import { Measures, reached } from "./chartmeasures.js";
 import { Phases } from "./chartphases.js";
 import { Health } from "./health.js";
 import { Pins } from "./chartpins.js";
@@ -21,6 +22,7 @@ import { download, make } from "./format.js";
 import { json } from "./http.js";
 import { toast } from "./toast.js";
 
+const MARKS_AGAIN = 30_000; // milliseconds, while the run is under way
 const place = document.getElementById("charts");
 const store = new Store();
 const marks = ["phase/number", "phase/budget"];
@@ -29,6 +31,9 @@ const phases = new Phases(document.getElementById("phases"), planned, () => mark
 const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000, backdrop: phases, onseen: () => [later, custom].forEach((each) => each.ask()) });
 const measures = new Measures(board, api, store, JSON.parse(document.getElementById("charts-data").textContent).axes);
 board.onaxis = (axis) => measures.use(axis);
+const config = JSON.parse(document.getElementById("config-json").textContent);
+let artifacts = []; // those that the run has left, as the API lists them
+board.marks = new Marks(document.getElementById("chart-marks"), board, { items: happened, ends, placing });
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
@@ -187,7 +192,46 @@ store.listen((keys) => {
     for (const chart of charts.values()) board.touch(chart);
   }
   for (const key of keys) for (const chart of byKey.get(key) ?? []) board.touch(chart);
+  board.marks.refresh();
 });
+
+/** The curve with most points: by it a step has a time. */
+const longest = () => [...store.curves.values()].reduce((best, curve) => (curve.length > best.length ? curve : best), { length: 0, steps: [], times: [] });
+
+function ends() {
+  const all = [...store.curves.values()].filter((curve) => curve.length);
+  return [Math.min(...all.map(({ steps }) => steps[0])), Math.max(...all.map(({ steps }) => steps.at(-1)))];
+}
+
+/** What gives the place of a step on the axis of the charts; null while that is not known. */
+function placing() {
+  const found = board.placing();
+  if (found === "step") return (step) => step;
+  if (found !== "time") return found;
+  const { steps, times } = longest();
+  const known = times.map((time) => (time === null ? NaN : time - board.origin));
+  return (step) => reached({ steps, values: known }, step);
+}
+
+/** [{ step, kind, href }]: checkpoints that the run has kept, its evaluations, and steps that sampled with new weights. */
+function happened() {
+  const found = artifacts.filter(({ role, present }) => role === "checkpoint" && present).map(({ step }) => ({ step, kind: "checkpoint", href: `/runs/${runId}/lineage` }));
+  const evaluated = new Set(store.keys().filter((key) => metricOf(declared, key)?.held_out).flatMap((key) => store.get(key).steps));
+  for (const step of evaluated) found.push({ step, kind: "evaluation", href: `/runs/${runId}/rollouts?phase=eval&step=${step}` });
+  const [every, last] = [config.runner?.push_every ?? 1, ends()[1]];
+  for (let step = every; every > 1 && step <= last; step += every) found.push({ step, kind: "push", href: `/runs/${runId}/config` });
+  return found;
+}
+
+async function loadMarks() {
+  try {
+    artifacts = (await json(`${api}/artifacts`)).items;
+    board.marks.refresh();
+    board.set({});
+  } catch {
+    // the charts need no marks: the next time tries again
+  }
+}
 
 async function load() {
   try {
@@ -227,5 +271,8 @@ onMessage("metrics", (message) => {
 onMessage("run", () => phases.list());
 onBack(load);
 onBack(() => custom.again());
+onBack(loadMarks);
+setInterval(() => !isOver() && !document.hidden && loadMarks(), MARKS_AGAIN);
 onBack(() => measures.again());
 load();
+loadMarks();
