@@ -21,10 +21,9 @@ from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
-__all__ += ["CustomChart", "PinnedCharts"]
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
-__all__ += ["TokenNote"]
+__all__ += ["CustomChart", "PinnedCharts", "TokenNote"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""
