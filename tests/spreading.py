@@ -30,7 +30,6 @@ LONGEST = (
     "tests/webapp/security/test_scim.py",
     "tests/webapp/test_closed_doors.py",
     "tests/webapp/mlflow/test_real_client.py",
-    "tests/webapp/experiments/rewards/test_slots.py",
 )
 """By what they took in CI; a file that is missing here is only run later."""
 
