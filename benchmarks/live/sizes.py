@@ -61,15 +61,16 @@ def value(key: int, step: int) -> float:
 
 
 def points_per_second(tracker: Tracker, sizes: Sizes) -> float:
-    """Points per second of senders that send at the same time; each sends its next request after the answer to the one before."""
+    """Points per second of senders that send at the same time; each sends its next request after the answer to the one before. Steps come in
+    order, as those of a run do."""
     at_once = tracker.steps_at_once
 
     def work(sender: int) -> None:
-        for first in range(0, sizes.sent_steps, at_once):
-            tracker.send(sender, first, min(at_once, sizes.sent_steps - first), sizes.keys)
+        for first in range(1, sizes.sent_steps + 1, at_once):
+            tracker.send(sender, first, min(at_once, sizes.sent_steps + 1 - first), sizes.keys)
 
     for sender in range(sizes.senders):  # make the sender's run and open its connection
-        tracker.send(sender, sizes.sent_steps, 1, sizes.keys)
+        tracker.send(sender, 0, 1, sizes.keys)
     started = perf_counter()
     with ThreadPoolExecutor(sizes.senders) as pool:
         list(pool.map(work, range(sizes.senders)))
