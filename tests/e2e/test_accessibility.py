@@ -43,6 +43,7 @@ PAGES = (
     "/runs/{run}",
     "/runs/{run}/rollouts",
     "/runs/{run}/rollouts/dataset",
+    "/runs/{run}/rollouts/annotate?step=30&group=0",
     "/runs/{run}/prompt?key=demo-000",
     "/runs/{run}/log",
     "/runs/{run}/config",

@@ -64,7 +64,7 @@ class Prepared:
 
     @property
     def left_out_words(self) -> str:
-        return "; ".join(f"{number} because {why}" for why, number in self.left_out.items())
+        return "; ".join(f"{why} ({counted(number, 'responses')})" for why, number in self.left_out.items())
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ function responseCard(row) {
 /** "23 tokens", and the number of those that the environment wrote. */
 function length(row) {
   const others = (row.turns ?? []).filter(({ author }) => author === "env").reduce((sum, { tokens }) => sum + tokens, 0);
-  return row.tokens?.length ? `${row.tokens.length} tokens${others ? `, ${others} of them the environment's` : ""}` : "";
+  return row.tokens?.length ? `${row.tokens.length} token${row.tokens.length === 1 ? "" : "s"}${others ? `, ${others} of them the environment's` : ""}` : "";
 }
 
 /** The weights that sampled it: "weights of step 3", or, if they were replaced half way, "… 3, from token 41 on 4". */

@@ -259,7 +259,7 @@ def test_no_project_of_another_workspace_gets_them(cast, sampled, pairs):
 def test_the_page_sends_to_a_project_and_comes_back_to_the_step(cast, sampled, pairs, as_researcher):
     address = f"/runs/{sampled.pk}/rollouts/annotate"
     page = as_researcher.get(f"{address}?step=3&phase=train&group=0").content.decode()
-    assert "pairwise project" in page and "Not possible: 3 because it is not an episode with turns" in page
+    assert "pairwise project" in page and "Not possible: it is not an episode with turns (3 responses)" in page
     form = {"step": "3", "phase": "train", "group": "0", "to": str(pairs.pk)}
     reply = as_researcher.post(address, form)
     assert reply.status_code == 302 and reply.url == f"/runs/{sampled.pk}/rollouts?step=3&phase=train"
