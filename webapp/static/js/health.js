@@ -44,7 +44,7 @@ export class Health {
     this.strip.setAttribute("role", "img");
     this.legend = make("ul", "health-legend small");
     this.blank = make("p", "small muted", "After the first step: what the time is spent on, and what the run uses of its machine.");
-    this.place.replaceChildren(this.blank, this.facts, this.strip, this.legend);
+    this.place.replaceChildren(this.blank, this.facts);
     this.place.hidden = !expected;
   }
 
@@ -91,6 +91,7 @@ export class Health {
   }
 
   paint(columns) {
+    if (!this.strip.isConnected) this.place.append(this.strip, this.legend); // an empty picture has no name
     this.strip.setAttribute("viewBox", `0 0 ${columns.length} 1`);
     this.strip.replaceChildren(...columns.map((column, x) => bar(column, x)));
     const whole = columns.reduce((sum, each) => sum + each.whole, 0);
