@@ -9,7 +9,14 @@ INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
 # What `make gpu` has laid over the lock; once it has, every later setup keeps it so
-ON_GPU := $(VENV)/.gpu-$(shell cat requirements.lock requirements-gpu.sha256 | sha256sum | cut -c1-12)
+ON_GPU := $(VENV)/.gpu-2-$(shell cat requirements.lock requirements-gpu.sha256 | sha256sum | cut -c1-12)
+# vLLM calls ninja as a program, and its Python package has the name of django-ninja's package: installed beside it, it would replace
+# it, and no page could be served. So it has a folder of its own.
+APART := ninja
+# $(call with_ninja,LOCK,PYTHON,ENVIRONMENT,OPTIONS): installs the lock into the environment
+with_ninja = grep -v '^$(APART)==' $(1) | $(2) $(INSTALL) --no-deps $(4) -r /dev/stdin \
+	&& grep '^$(APART)==' $(1) | $(2) $(INSTALL) --no-deps --upgrade --target $(3)/$(APART) $(4) -r /dev/stdin \
+	&& ln -sf ../$(APART)/bin/ninja $(3)/bin/ninja
 # Files with tests of a marker: the others, some of which load torch, need not be imported
 MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
 # Ray's workers are by default so nice that tests which run beside them would leave them nothing. What has two threads for a model
@@ -93,11 +100,14 @@ gpu-fits:
 	@$(PYTHON) scripts/fit.py && $(PYTHON) scripts/gpu.py
 
 # Into the same environment, so that what samples and what trains see the same torch. Every file has its digest in the lock, so no index
-# can give another build; a torch without CUDA goes first, for pip takes it for the same version.
+# can give another build; a torch without CUDA goes first, for pip takes it for the same version. Environments of the first such recipe
+# have ninja in the place of django-ninja.
 $(ON_GPU): requirements-gpu.sha256 | $(INSTALLED)
 	@! $(PY) scripts/gpu.py --replaced || $(PY) -m pip uninstall -qq --disable-pip-version-check -y torch
 	@echo "Installing CUDA libraries and vLLM (some minutes, once)"
-	@$(PY) $(INSTALL) --no-deps -r requirements-gpu.sha256
+	@! $(PY) -m pip show -qq $(APART) 2> /dev/null || { $(PY) -m pip uninstall -qq -y $(APART) \
+		&& grep '^django-ninja==' requirements.sha256 | $(PY) $(INSTALL) --no-deps --force-reinstall -r /dev/stdin; }
+	@$(call with_ninja,requirements-gpu.sha256,$(PY),$(VENV))
 	@$(PY) scripts/gpu.py --works
 	@rm -f $(VENV)/.gpu-* && touch $@
 
@@ -114,7 +124,7 @@ $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
 	@$(PY) -m venv --without-pip $(VLLM)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
 	@echo "Installing vLLM (some minutes, once)"
-	@$(VLLM)/bin/python $(INSTALL) --no-deps -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+	@{ $(call with_ninja,requirements-vllm.lock,$(VLLM)/bin/python,$(VLLM),$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))); } \
 		|| { echo "Name an index that has the CPU build of torch in TORCH_INDEX, as in: make vllm TORCH_INDEX=https://..."; exit 1; }
 	@rm -f $(VLLM)/.installed-* && touch $@
 

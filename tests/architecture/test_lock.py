@@ -160,6 +160,18 @@ def imported() -> set[str]:
     return found
 
 
+def test_no_package_that_vllm_needs_replaces_one_of_ours():
+    """The build tool ninja and django-ninja have one import name: installed beside each other, the second replaces the first."""
+    ours = packages_distributions()
+    pinned = set()
+    for lock in (pins.GPU_HASHED, pins.ROOT / "requirements-vllm.lock"):
+        pinned |= {canonicalize_name(line.split("==")[0]) for line in lock.read_text().splitlines() if "==" in line}
+    named = {name: ours.get(name.replace("-", "_"), [name]) for name in pinned}
+    replaced = {name for name, owners in named.items() if name not in map(canonicalize_name, owners)}
+    apart = re.search(r"^APART := (.+)$", (pins.ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert replaced == {"ninja"} == set(apart[1].split())
+
+
 def test_what_is_wanted_is_used_and_what_is_imported_is_wanted(imported):
     wanted = {canonicalize_name(requirement.name) for requirement in pins.wanted(WANTED)}
     used = (imported & {pin.name for pin in pins.pins(LOCK)}) | UNIMPORTED.keys()
