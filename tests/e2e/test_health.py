@@ -28,6 +28,12 @@ def test_the_strip_shows_the_last_steps_and_grows_with_each(open_page, as_resear
     health = page.get_by_role("region", name="Time and machine")
     expect(health).to_contain_text("After the first step")
     below = page.locator("#charts").bounding_box()["y"]
+    trainer.post(*(trainer.event("metrics", step, values=spent(step), histograms={}) for step in range(1, 6)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/metrics?" in request.url else None)
+    page.reload()
+    expect(health).to_contain_text("Steps 1 to 5")
+    assert asked == [], "the curve of a short run has every step"
     for hundred in range(13):
         steps = range(100 * hundred + 1, 100 * hundred + 101)
         trainer.post(*(trainer.event("metrics", step, values=spent(step), histograms={}) for step in steps))

@@ -1,5 +1,6 @@
 // A chart as a picture of its own, with title, legend and the names of its axes: SVG, and PNG drawn from it. In the colours of the page.
 import { counted } from "./chartscale.js";
+import { makeSvg } from "./format.js";
 
 const NS = "http://www.w3.org/2000/svg";
 const HEAD = 34;
@@ -7,13 +8,6 @@ const NAME = 20; // height of the line below the ticks
 const ROW = 18; // of the legend
 const PAD = 12;
 const SHARPER = 2; // pixels of a PNG for each of the page
-
-function element(name, attributes = {}, ...children) {
-  const made = document.createElementNS(NS, name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 const round = (number) => +number.toFixed(2);
 
@@ -46,22 +40,22 @@ export function svg(chart, names, ink) {
   const place = (x, y) => ({ left: box.left + u.valToPos(x, "x"), top: box.top + u.valToPos(y, "y") });
   const keys = chart.shown;
   const height = HEAD + u.height + NAME + ROW * keys.length + PAD;
-  const root = element("svg", { xmlns: NS, width: u.width, height, viewBox: `0 0 ${u.width} ${height}`, "font-family": "Inter, Helvetica, Arial, sans-serif", "font-size": 11 });
-  const text = (words, attributes) => element("text", { fill: ink("--text-3"), ...attributes }, words);
+  const root = makeSvg("svg", { xmlns: NS, width: u.width, height, viewBox: `0 0 ${u.width} ${height}`, "font-family": "Inter, Helvetica, Arial, sans-serif", "font-size": 11 });
+  const text = (words, attributes) => makeSvg("text", { fill: ink("--text-3"), ...attributes }, words);
   root.append(
-    element("title", {}, chart.title),
-    element("rect", { width: u.width, height, fill: ink("--surface") }),
+    makeSvg("title", {}, chart.title),
+    makeSvg("rect", { width: u.width, height, fill: ink("--surface") }),
     text(chart.title, { x: PAD, y: 21, fill: ink("--text"), "font-size": 13, "font-weight": 600 }),
-    element("clipPath", { id: "plot" }, element("rect", { x: box.left, y: box.top, width: box.width, height: box.height })),
+    makeSvg("clipPath", { id: "plot" }, makeSvg("rect", { x: box.left, y: box.top, width: box.width, height: box.height })),
     ...spans(chart, box, place, ink, text),
     ...ticks(u, box, place, ink, text),
-    element("g", { "clip-path": "url(#plot)", fill: "none", "stroke-linejoin": "round" }, ...drawn(chart, place, ink)),
+    makeSvg("g", { "clip-path": "url(#plot)", fill: "none", "stroke-linejoin": "round" }, ...drawn(chart, place, ink)),
     text(names.y, { x: u.width - PAD, y: 21, "text-anchor": "end" }),
     text(names.x, { x: box.left + box.width, y: HEAD + u.height + 12, "text-anchor": "end" }),
     text(counted(chart.out), { x: box.left, y: HEAD + u.height + 12 }),
     ...keys.flatMap((line, i) => {
       const top = HEAD + u.height + NAME + ROW * i + ROW / 2;
-      const key = element("line", { x1: PAD, x2: PAD + 14, y1: top, y2: top, stroke: ink(line.colour), "stroke-width": 2, "stroke-dasharray": line.dash ? "4 3" : undefined });
+      const key = makeSvg("line", { x1: PAD, x2: PAD + 14, y1: top, y2: top, stroke: ink(line.colour), "stroke-width": 2, "stroke-dasharray": line.dash ? "4 3" : undefined });
       return [key, text(line.label, { x: PAD + 20, y: top + 4, fill: ink("--text-2") })];
     }),
   );
@@ -72,7 +66,7 @@ export function svg(chart, names, ink) {
 function spans({ plot: u, board }, box, place, ink, text) {
   return (board.backdrop?.spans(board, u.scales.x) ?? []).flatMap(({ number, from, to, shade }) => {
     const [left, right] = [from, to].map((value) => round(place(value, u.scales.y.max).left));
-    const shaded = element("rect", { x: left, y: box.top, width: round(right - left), height: box.height, fill: ink("--text-3"), "fill-opacity": shade });
+    const shaded = makeSvg("rect", { x: left, y: box.top, width: round(right - left), height: box.height, fill: ink("--text-3"), "fill-opacity": shade });
     return right - left > 16 ? [shaded, text(String(number), { x: left + 3, y: box.top + 11, "font-size": 10 })] : [shaded];
   });
 }
@@ -84,7 +78,7 @@ function ticks(u, box, place, ink, text) {
   return [
     ...up.filter(inside).flatMap(([value, words]) => {
       const { top } = place(u.scales.x.min, value);
-      return [element("line", { x1: box.left, x2: box.left + box.width, y1: round(top), y2: round(top), stroke: ink("--line-soft") }), text(words, { x: box.left - 6, y: round(top) + 4, "text-anchor": "end" })];
+      return [makeSvg("line", { x1: box.left, x2: box.left + box.width, y1: round(top), y2: round(top), stroke: ink("--line-soft") }), text(words, { x: box.left - 6, y: round(top) + 4, "text-anchor": "end" })];
     }),
     ...across.map(([value, words]) => text(words, { x: round(place(value, u.scales.y.max).left), y: box.top + box.height + 16, "text-anchor": "middle" })),
   ];
@@ -96,14 +90,14 @@ function drawn(chart, place, ink) {
   const n = chart.shown.length;
   const spreads = chart.shown.filter((line) => line.banded);
   const first = n * (chart.smoothed ? 2 : 1);
-  const bands = spreads.map((line, i) => element("path", { d: area(xs, columns[first + 2 * i], columns[first + 2 * i + 1], place), fill: ink(line.colour), "fill-opacity": 0.14 }));
-  const curve = (column, line, more) => element("path", { d: path(xs, column, place, !line.gaps), stroke: ink(line.colour), ...more });
+  const bands = spreads.map((line, i) => makeSvg("path", { d: area(xs, columns[first + 2 * i], columns[first + 2 * i + 1], place), fill: ink(line.colour), "fill-opacity": 0.14 }));
+  const curve = (column, line, more) => makeSvg("path", { d: path(xs, column, place, !line.gaps), stroke: ink(line.colour), ...more });
   const raws = chart.smoothed ? chart.shown.map((line, i) => curve(columns[n + i], line, { "stroke-width": 1, "stroke-opacity": 0.3 })) : [];
   const lines = chart.shown.map((line, i) => curve(columns[i], line, { "stroke-width": 1.75, "stroke-dasharray": line.dash ? "5 4" : undefined }));
   const few = chart.dots || xs.length < 3;
   const dots = few ? chart.shown.flatMap((line, i) => xs.filter((_, j) => Number.isFinite(columns[i][j])).map((x) => {
     const { left, top } = place(x, columns[i][xs.indexOf(x)]);
-    return element("circle", { cx: round(left), cy: round(top), r: 3, fill: ink(line.colour) });
+    return makeSvg("circle", { cx: round(left), cy: round(top), r: 3, fill: ink(line.colour) });
   })) : [];
   return [...bands, ...raws, ...lines, ...dots];
 }

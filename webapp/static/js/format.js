@@ -38,3 +38,11 @@ export function make(tag, css = "", ...children) {
   element.append(...children);
   return element;
 }
+
+/** An SVG element with attributes and children; an attribute without a value is left out. */
+export function makeSvg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}

@@ -1,9 +1,9 @@
 // Above the charts: what each of the last steps spent its time on, and the newest numbers of speed, memory and processors.
-import { make, number } from "./format.js";
+import { make, makeSvg, number } from "./format.js";
 import { json } from "./http.js";
+import { POINTS } from "./latercurves.js";
 
 const SHOWN = 120; // steps
-const NS = "http://www.w3.org/2000/svg";
 const WORK = [
   ["perf/rollout_s", "Sampling"],
   ["perf/reward_s", "Rewards"],
@@ -38,28 +38,36 @@ export class Health {
   constructor(place, api, store, expected) {
     Object.assign(this, { place, api, store, steps: new Map(), due: false });
     this.facts = make("dl", "health-facts");
-    this.strip = document.createElementNS(NS, "svg");
-    this.strip.setAttribute("class", "health-strip");
-    this.strip.setAttribute("preserveAspectRatio", "none");
-    this.strip.setAttribute("role", "img");
+    this.strip = makeSvg("svg", { class: "health-strip", preserveAspectRatio: "none", role: "img" });
     this.legend = make("ul", "health-legend small");
     this.blank = make("p", "small muted", "After the first step: what the time is spent on, and what the run uses of its machine.");
     this.place.replaceChildren(this.blank, this.facts);
     this.place.hidden = !expected;
   }
 
-  /** Reads the last steps whole: the curves of a long run leave steps out. */
+  /** Whether it shows values of the key. */
+  reads(key) {
+    return [...WORK, ...FACTS].some(([each]) => each === key);
+  }
+
   async load() {
     const last = this.store.get("perf/step_s")?.steps.at(-1);
     if (last === undefined) return;
     const held = WORK.filter(([key]) => this.store.get(key));
     await Promise.all(
       held.map(async ([key]) => {
-        const { points } = await json(`${this.api}/metrics?${new URLSearchParams({ key, after_step: Math.max(last - SHOWN, 0) })}`);
-        for (const { step, value } of points) this.put(step, { [key]: value });
+        for (const { step, value } of await this.points(key, last)) this.put(step, { [key]: value });
       }),
     );
     this.draw();
+  }
+
+  /** All points of the last steps. The curve of a longer run leaves steps out, so these are asked for. */
+  async points(key, last) {
+    const after = Math.max(last - SHOWN, 0);
+    const { steps, values } = this.store.get(key);
+    if (last < POINTS) return steps.map((step, i) => ({ step, value: values[i] })).filter(({ step }) => step > after);
+    return (await json(`${this.api}/metrics?${new URLSearchParams({ key, after_step: after })}`)).points;
   }
 
   /** One message of one step. */
@@ -106,17 +114,12 @@ export class Health {
 
 /** A column of one step: its kinds of work upon each other. */
 function bar({ step, whole, seconds, shares: parts }, x) {
-  const group = document.createElementNS(NS, "g");
-  const title = document.createElementNS(NS, "title");
-  title.textContent = `Step ${number(step)}, ${number(whole)} s: ${WORK.map(([, name], i) => (seconds[i] ? `${name} ${number(seconds[i])} s` : "")).filter(Boolean).join(", ")}`;
-  group.append(title);
+  const title = `Step ${number(step)}, ${number(whole)} s: ${WORK.map(([, name], i) => (seconds[i] ? `${name} ${number(seconds[i])} s` : "")).filter(Boolean).join(", ")}`;
   let above = 0;
-  parts.forEach((share, i) => {
-    if (!share) return;
-    const rect = document.createElementNS(NS, "rect");
-    for (const [name, value] of Object.entries({ class: `is-${i + 1}`, x, y: above, width: 1, height: share })) rect.setAttribute(name, value);
-    group.append(rect);
+  const rects = parts.flatMap((share, i) => {
+    if (!share) return [];
     above += share;
+    return [makeSvg("rect", { class: `is-${i + 1}`, x, y: above - share, width: 1, height: share })];
   });
-  return group;
+  return makeSvg("g", {}, makeSvg("title", {}, title), ...rects);
 }

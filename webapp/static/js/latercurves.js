@@ -2,6 +2,7 @@
 import { json } from "./http.js";
 import { toast } from "./toast.js";
 
+export const POINTS = 1000; // of a curve; one with more of them leaves some out
 const TOGETHER = 40; // keys of a request, which are in its address
 
 export class Later {
@@ -32,7 +33,7 @@ export class Later {
     try {
       for (let keys = wanted(); keys.length; keys = wanted()) {
         const some = keys.slice(0, TOGETHER);
-        const { curves } = await json(`${this.api}/curves?${new URLSearchParams([["max_points", 1000], ...some.map((key) => ["key", key])])}`);
+        const { curves } = await json(`${this.api}/curves?${new URLSearchParams([["max_points", POINTS], ...some.map((key) => ["key", key])])}`);
         for (const key of some) this.keys.delete(key);
         this.store.load(curves);
         this.arrived(some);

@@ -12,7 +12,7 @@ import { Health } from "./health.js";
 import { Pins } from "./chartpins.js";
 import { CustomCharts } from "./customcharts.js";
 import { Histograms } from "./histogram.js";
-import { Later } from "./latercurves.js";
+import { Later, POINTS } from "./latercurves.js";
 import { Store, align } from "./series.js";
 import { Trace, pointsOf } from "./trace.js";
 import { api, declared, isOver, onBack, onMessage, run, runId } from "./run.js";
@@ -38,7 +38,7 @@ const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
 const histograms = new Map(); // title -> Histograms
-const looked = (key) => marks.includes(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
+const looked = (key) => marks.includes(key) || health.reads(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
 const later = new Later(api, store, looked, empty);
 const find = finder(place);
 const timed = declared.metrics.some(({ key }) => key === "perf/rollout_s"); // by the recipe, not by another program
@@ -235,11 +235,10 @@ async function loadMarks() {
 
 async function load() {
   try {
-    const found = await json(`${api}/curves?max_points=1000`);
+    const found = await json(`${api}/curves?max_points=${POINTS}`);
     later.expect(found.more);
     store.load(found.curves);
-    later.ask();
-    await Promise.all([health.load(), ...[...histograms.values()].map((each) => each.load())]);
+    await Promise.all([later.ask().then(() => health.load()), ...[...histograms.values()].map((each) => each.load())]);
   } catch (error) {
     toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
   }

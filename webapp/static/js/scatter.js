@@ -1,15 +1,7 @@
 // Two columns of many runs against each other, as SVG. A point links to its run, if it has a link.
-import { make, number } from "./format.js";
+import { make, makeSvg, number } from "./format.js";
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, AIR] = [720, 320, 56, 36, 12];
-const NS = "http://www.w3.org/2000/svg";
-
-function svg(tag, attributes, ...children) {
-  const element = document.createElementNS(NS, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
 
 function scale(values, from, to, log) {
   const size = (value) => (log ? Math.log10(value) : value);
@@ -29,17 +21,17 @@ export function scatter(place, points, { x, y, logX }) {
   const across = scale(placed.map((point) => point.x), LEFT + AIR, WIDTH - AIR, logX);
   const up = scale(placed.map((point) => point.y), HEIGHT - BOTTOM - AIR, AIR, false);
   const dots = placed.map((point) => {
-    const dot = svg("circle", { cx: across.at(point.x).toFixed(1), cy: up.at(point.y).toFixed(1), r: 4 });
+    const dot = makeSvg("circle", { cx: across.at(point.x).toFixed(1), cy: up.at(point.y).toFixed(1), r: 4 });
     dot.style.fill = `var(${point.colour})`;
-    const title = svg("title", {}, `${point.label}: ${x} ${number(point.x)}, ${y} ${number(point.y)}`);
-    const drawn = svg("g", {}, title, dot);
-    return point.href ? svg("a", { href: point.href, "aria-label": title.textContent }, drawn) : drawn;
+    const title = makeSvg("title", {}, `${point.label}: ${x} ${number(point.x)}, ${y} ${number(point.y)}`);
+    const drawn = makeSvg("g", {}, title, dot);
+    return point.href ? makeSvg("a", { href: point.href, "aria-label": title.textContent }, drawn) : drawn;
   });
-  const text = (words, attributes) => svg("text", { class: "scatter-text", ...attributes }, words);
-  const drawn = svg(
+  const text = (words, attributes) => makeSvg("text", { class: "scatter-text", ...attributes }, words);
+  const drawn = makeSvg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "scatter", role: "group", "aria-label": `${y} against ${x}, ${placed.length} runs` },
-    svg("path", { class: "scatter-axes", d: `M${LEFT} ${AIR}V${HEIGHT - BOTTOM}H${WIDTH - AIR}` }),
+    makeSvg("path", { class: "scatter-axes", d: `M${LEFT} ${AIR}V${HEIGHT - BOTTOM}H${WIDTH - AIR}` }),
     text(number(up.ends[1]), { x: LEFT - 6, y: AIR + 10, "text-anchor": "end" }),
     text(number(up.ends[0]), { x: LEFT - 6, y: HEIGHT - BOTTOM - AIR + 4, "text-anchor": "end" }),
     text(number(across.ends[0]), { x: LEFT + AIR, y: HEIGHT - BOTTOM + 14 }),

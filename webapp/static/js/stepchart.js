@@ -1,5 +1,5 @@
 // A small curve over steps, with the range of each step, on which one step is chosen: by a click, or by the arrow keys.
-import { make } from "./format.js";
+import { make, makeSvg } from "./format.js";
 import { comfortable } from "./chart.js";
 
 const HEIGHT = 148;
@@ -55,30 +55,30 @@ export class StepChart {
     const inner = width - MARGIN.left - MARGIN.right;
     this.x = (step) => MARGIN.left + (last > first ? (step - first) / (last - first) : 0.5) * inner;
     const y = (value) => HEIGHT - MARGIN.bottom - ((value - low) / (high - low)) * (HEIGHT - MARGIN.bottom - MARGIN.top);
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" });
+    const picture = makeSvg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" });
     picture.append(...this.axes(width, y, low, high, first, last), ...this.range(y));
     for (const [css, step] of [["is-beside", this.beside], ["is-step", this.step]]) {
-      if (step !== null) picture.append(svg("line", { class: `step-line ${css}`, x1: this.x(step), x2: this.x(step), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
+      if (step !== null) picture.append(makeSvg("line", { class: `step-line ${css}`, x1: this.x(step), x2: this.x(step), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
     }
     const line = this.points.map(({ step, mean }) => `${this.x(step)},${y(mean)}`).join(" ");
-    picture.append(svg("polyline", { class: "step-mean", points: line }));
+    picture.append(makeSvg("polyline", { class: "step-mean", points: line }));
     const dots = this.points.length <= 60 ? this.points : [this.at(this.step)].filter(Boolean);
-    picture.append(...dots.map((point) => svg("circle", { class: "step-dot", cx: this.x(point.step), cy: y(point.mean), r: point.step === this.step ? 4 : 2.5 })));
+    picture.append(...dots.map((point) => makeSvg("circle", { class: "step-dot", cx: this.x(point.step), cy: y(point.mean), r: point.step === this.step ? 4 : 2.5 })));
     this.body.replaceChildren(picture);
   }
 
   range(y) {
     const ranged = this.points.filter((point) => point.low !== null && point.low !== undefined);
-    if (ranged.length < 2) return ranged.map((p) => svg("line", { class: "step-bar", x1: this.x(p.step), x2: this.x(p.step), y1: y(p.low), y2: y(p.high) }));
+    if (ranged.length < 2) return ranged.map((p) => makeSvg("line", { class: "step-bar", x1: this.x(p.step), x2: this.x(p.step), y1: y(p.low), y2: y(p.high) }));
     const edge = [...ranged.map((p) => `${this.x(p.step)},${y(p.high)}`), ...[...ranged].reverse().map((p) => `${this.x(p.step)},${y(p.low)}`)];
-    return [svg("polygon", { class: "step-range", points: edge.join(" ") })];
+    return [makeSvg("polygon", { class: "step-range", points: edge.join(" ") })];
   }
 
   axes(width, y, low, high, first, last) {
-    const label = (text, place) => Object.assign(svg("text", place), { textContent: text });
+    const label = (text, place) => Object.assign(makeSvg("text", place), { textContent: text });
     const values = ticks(low, high);
     return [
-      ...values.map((value) => svg("line", { class: "step-rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) })),
+      ...values.map((value) => makeSvg("line", { class: "step-rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) })),
       ...values.map((value) => label(this.format(value), { x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" })),
       label(`step ${first}`, { x: MARGIN.left, y: HEIGHT - 4 }),
       ...(last > first ? [label(String(last), { x: width - MARGIN.right, y: HEIGHT - 4, "text-anchor": "end" })] : []),
@@ -113,10 +113,4 @@ function ticks(low, high) {
   const step = [1, 2, 5, 10].map((times) => times * size).find((each) => (high - low) / each <= TICKS);
   const first = Math.ceil(low / step);
   return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(6)));
-}
-
-function svg(name, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
 }

@@ -2,7 +2,7 @@
 // which are also in a table.
 import { Chart, comfortable } from "./chart.js";
 import { csv } from "./csv.js";
-import { download, exact, make, number } from "./format.js";
+import { download, exact, make, makeSvg, number } from "./format.js";
 
 const HEIGHT = 184;
 const MARGIN = { left: 52, right: 20, top: 12, bottom: 36 };
@@ -73,11 +73,11 @@ export class Trace extends Chart {
     };
     const x = scale("x", MARGIN.left, width - MARGIN.right);
     const y = scale("y", HEIGHT - MARGIN.bottom, MARGIN.top);
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" });
-    picture.append(...this.axes(x, y, width), svg("polyline", { class: "trace-line", points: this.shown.map((p) => `${x(p.x)},${y(p.y)}`).join(" ") }));
+    const picture = makeSvg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" });
+    picture.append(...this.axes(x, y, width), makeSvg("polyline", { class: "trace-line", points: this.shown.map((p) => `${x(p.x)},${y(p.y)}`).join(" ") }));
     const last = this.shown.at(-1);
-    if (last.xs) picture.append(svg("line", { class: "trace-interval", x1: x(last.xs[0]), x2: x(last.xs[1]), y1: y(last.y), y2: y(last.y) }));
-    if (last.ys) picture.append(svg("line", { class: "trace-interval", x1: x(last.x), x2: x(last.x), y1: y(last.ys[0]), y2: y(last.ys[1]) }));
+    if (last.xs) picture.append(makeSvg("line", { class: "trace-interval", x1: x(last.xs[0]), x2: x(last.xs[1]), y1: y(last.y), y2: y(last.y) }));
+    if (last.ys) picture.append(makeSvg("line", { class: "trace-interval", x1: x(last.x), x2: x(last.x), y1: y(last.ys[0]), y2: y(last.ys[1]) }));
     picture.append(...this.shown.map((point, i) => this.mark(point, i, x, y)));
     this.body.replaceChildren(picture);
     this.now.textContent = "";
@@ -85,9 +85,9 @@ export class Trace extends Chart {
 
   axes(x, y, width) {
     const ticks = (scale) => Array.from({ length: TICKS + 1 }, (_, i) => scale.low + (i / TICKS) * (scale.high - scale.low));
-    const label = (text, place) => Object.assign(svg("text", place), { textContent: text });
+    const label = (text, place) => Object.assign(makeSvg("text", place), { textContent: text });
     return [
-      ...ticks(y).map((value) => svg("line", { class: "trace-rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) })),
+      ...ticks(y).map((value) => makeSvg("line", { class: "trace-rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) })),
       ...ticks(y).map((value) => label(number(value, this.y.percent), { x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" })),
       ...ticks(x).map((value) => label(number(value, this.x.percent), { x: x(value), y: HEIGHT - MARGIN.bottom + 16, "text-anchor": "middle" })),
       label(`${this.x.title} →`, { x: width - MARGIN.right, y: HEIGHT - 4, "text-anchor": "end", class: "trace-name" }),
@@ -97,7 +97,7 @@ export class Trace extends Chart {
 
   mark(point, i, x, y) {
     const place = i === this.shown.length - 1 ? "last" : i === 0 ? "first" : "between";
-    const circle = svg("circle", { class: `trace-point is-${place}${i === this.at ? " is-chosen" : ""}`, cx: x(point.x), cy: y(point.y), r: place === "between" ? 3 : 5 });
+    const circle = makeSvg("circle", { class: `trace-point is-${place}${i === this.at ? " is-chosen" : ""}`, cx: x(point.x), cy: y(point.y), r: place === "between" ? 3 : 5 });
     circle.addEventListener("pointerenter", () => this.choose(i));
     circle.addEventListener("pointerleave", () => this.choose(null));
     return circle;
@@ -135,10 +135,4 @@ export class Trace extends Chart {
     const rows = (this.shown ?? []).map((p) => [p.step, exact(p.x), exact(p.y)]);
     download(`${this.file}.csv`, csv([["step", this.x.title, this.y.title], ...rows]), "text/csv");
   }
-}
-
-function svg(name, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
 }
