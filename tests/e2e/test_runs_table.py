@@ -11,8 +11,9 @@ from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.launch import checks, services
-from webapp.experiments.metrics import facts
-from webapp.experiments.models import MetricPoint, Run, RunTag
+from webapp.experiments.metrics import facts, series
+from webapp.experiments.metrics.points import LoggedPoint
+from webapp.experiments.models import Point, Run, RunTag
 from webapp.experiments.table import services as table
 from webapp.inference.models import RegisteredModel
 
@@ -34,8 +35,9 @@ def runs(server, cast) -> list[Run]:
                 cast.researcher, recipe="policy", config=config, dataset=choice, name=f"lr {lr:g}, seed {seed}"
             )
             seed_run(run, steps=20 + 10 * place, state="finished", seed=2 * place + seed)
-            points = MetricPoint.objects.filter(run=run, value__isnull=False).values_list("step", "key", "value")
-            facts.keep_metrics(cast.workspace.pk, run, [(step, {key: value}) for step, key, value in points])
+            points = Point.objects.filter(run=run, value__isnull=False).order_by("step")
+            told = [LoggedPoint(each.key, each.step, each.time, each.value) for each in points]
+            facts.keep_metrics(cast.workspace.pk, run, series.of_points(told))
             made.append(run)
     table.set_tags(cast.researcher, made[0], ["ablation", "paper"])
     table.write_notes(cast.researcher, made[0], "Collapsed after step **15**; see the log.")

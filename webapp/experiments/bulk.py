@@ -1,14 +1,17 @@
 """Writes of many rows in one statement: one JSON document in, one INSERT ... ON CONFLICT. Several times faster than the ORM's own bulk
 insert, which quotes every cell by itself. The ingest endpoint depends on this speed."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 from django.db import connection
 
 from trainer.contracts import ArtifactData, RolloutRecord, TurnsData
+from webapp.core import prepared
+
+from .models import LogLine
 
 
 @dataclass
@@ -31,6 +34,17 @@ class RolloutRow:
 class TurnsRow:
     step: int
     data: TurnsData
+
+
+@dataclass(frozen=True)
+class ToldLine:
+    """A line of the log, and the number of the event that told it."""
+
+    event: int
+    time: datetime
+    step: int
+    level: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,17 @@ ON CONFLICT (run_id, path) DO UPDATE SET
     step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model,
     files = EXCLUDED.files
 """
+
+# the numbers of lines are their order
+LINES = """
+INSERT INTO experiments_logline (run_id, event, time, step, level, message)
+SELECT %(run)s::bigint, event, time, step, level, message
+FROM unnest(%(event)s::bigint[], %(time)s::timestamptz[], %(step)s::int[], %(level)s::text[], %(message)s::text[])
+    WITH ORDINALITY AS new(event, time, step, level, message, place)
+ORDER BY place
+RETURNING event, id
+"""
+LINE = tuple(each.name for each in fields(ToldLine))
 
 
 OLD_TURNS = """
@@ -112,6 +137,15 @@ def upsert_artifacts(run_id: int, rows: Iterable[ArtifactRow]) -> None:
     texts = [f'{{"step":{row.step},"data":{row.data.model_dump_json()}}}' for row in rows]
     if texts:
         _insert(ARTIFACTS, run_id, f"[{','.join(texts)}]")
+
+
+def insert_lines(run_id: int, lines: Sequence[ToldLine]) -> list[LogLine]:
+    """The rows as they are stored, in the order of the lines."""
+    if not lines:
+        return []
+    given: dict[str, Any] = {name: [getattr(line, name) for line in lines] for name in LINE}
+    ids = dict(prepared.rows(LINES, {"run": run_id, **given}))
+    return [LogLine(pk=ids[line.event], run_id=run_id, **vars(line)) for line in lines]
 
 
 def _insert(statement: str, run_id: int, document: str) -> None:

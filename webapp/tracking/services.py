@@ -26,7 +26,7 @@ from webapp.experiments.launch.services import create_experiment
 from webapp.experiments.lifecycle.states import State, facts, tell
 from webapp.experiments.live import broadcasts
 from webapp.experiments.metrics import facts as metric_facts
-from webapp.experiments.metrics import writing
+from webapp.experiments.metrics import series, writing
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import LOGGED, OVER, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
@@ -305,7 +305,7 @@ def _keep_facts(run: Run, points: Iterable[LoggedPoint], config: bool) -> None:
         table_facts.keep_config(workspace_id, run)
         Run.objects.filter(pk=run.pk).update(family=run.family)
     short = [point for point in points if len(point.key) <= MAX_PATH]
-    metric_facts.keep_metrics(workspace_id, run, ((step.step, step.values) for step in _by_step(short)))
+    metric_facts.keep_metrics(workspace_id, run, series.of_steps(_by_step(short)))
 
 
 def _by_step(points: Iterable[LoggedPoint]) -> list[StepMetrics]:
@@ -313,4 +313,4 @@ def _by_step(points: Iterable[LoggedPoint]) -> list[StepMetrics]:
     for point in points:
         if math.isfinite(point.value):
             steps.setdefault(point.step, StepMetrics(point.step, point.time)).values[point.key] = point.value
-    return list(steps.values())
+    return sorted(steps.values(), key=lambda each: each.step)

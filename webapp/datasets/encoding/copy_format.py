@@ -91,6 +91,11 @@ def moment(time: datetime) -> int:
     return (time - EPOCH) // timedelta(microseconds=1)
 
 
+def time_of(microseconds: int) -> datetime:
+    """The time of such a cell."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
 def cells(types: Iterable[str]) -> Callable[[Iterable[Any]], list[bytes]]:
     """The function that writes the cells of columns of these types. It raises ValueError for text that is not Unicode."""
     writers = [WRITERS[type] for type in types]

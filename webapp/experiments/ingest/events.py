@@ -56,14 +56,13 @@ class GatheredEvents:
     steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     turns: list[bulk.TurnsRow] = field(default_factory=list)
-    lines: list[LogLine] = field(default_factory=list)
+    lines: list[bulk.ToldLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
     alarms: dict[tuple[str, str], RunAlarm] = field(default_factory=dict)
     states: list[tuple[RunEvent, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
-    kept: dict[tuple[str, ...], list[str]] = field(
-        default_factory=dict
-    )  # keys of an event -> those that the summary keeps
+    # keys of an event -> those that the summary keeps
+    kept: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
 
 
 def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
@@ -111,7 +110,8 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
-    writing.steps(run.id, gathered.steps.values())
+    told = sorted(gathered.steps.values(), key=lambda each: each.step)
+    measured = writing.steps(run.id, told)
     bulk.upsert_turns(run.id, gathered.turns)
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     graded.draw(run, gathered.rollouts.values())
@@ -120,17 +120,16 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     alarms.store(run, gathered.alarms.values())
     if any(row.data.role == starting_points.CHECKPOINT and row.data.files for row in gathered.artifacts.values()):
         enqueue("workers.runs.prune", run.id)
-    LogLine.objects.bulk_create(gathered.lines)
+    lines = bulk.insert_lines(run.id, gathered.lines)
     for name, value in fields.items():
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
-    measured = ((step.step, step.values) for step in gathered.steps.values())
     facts.keep_metrics(run.experiment.workspace_id, run, measured)
     shown = bool(fields.keys() - {"heartbeat_at", "last_seq"})
     with broadcast.together():
-        broadcasts.metrics(run.id, gathered.steps.values())
+        broadcasts.metrics(run.id, told)
         broadcasts.rollouts(run.id, gathered.counts)
-        broadcasts.log(run.id, gathered.lines)
+        broadcasts.log(run.id, lines)
         if shown and not gathered.states:
             broadcasts.run_changed(run)
     moved = [
@@ -152,10 +151,7 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
     elif isinstance(data, TurnsData):
         gathered.turns.append(bulk.TurnsRow(event.step, data))
     elif isinstance(data, LogData):
-        line = LogLine(
-            run=run, event=event.seq, time=event.time, step=event.step, level=data.level, message=data.message
-        )
-        gathered.lines.append(line)
+        gathered.lines.append(bulk.ToldLine(event.seq, event.time, event.step, data.level, data.message))
     elif isinstance(data, ProgressData):
         fields.update(phase=data.phase, phase_done=data.done, phase_total=data.total, eta_s=data.eta_s)
         if event.step:  # while it loads, a resumed run does not know its step yet

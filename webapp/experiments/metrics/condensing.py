@@ -42,14 +42,12 @@ SELECT %(run)s, * FROM unnest(%(keys)s::text[], %(levels)s::int[], %(numbers)s::
 """
 
 
-def written(run_id: int, first_steps: Mapping[str, int], steps: int) -> None:
-    """Marks the levels of points that were written: for each key, from that step on, in so many steps. The caller holds the lock of the
-    run."""
-    if not first_steps:
-        return
-    keys = list(first_steps)
-    with connection.cursor() as cursor:
-        cursor.execute(FORGOTTEN, {"run": run_id, "keys": keys, "steps": [first_steps[key] for key in keys]})
+def written(run_id: int, again: Mapping[str, int], steps: int) -> None:
+    """Removes the levels of each key in `again` from its step on: points came late or again there. `steps` is the number of steps that were
+    written. The caller holds the lock of the run."""
+    if again:
+        with connection.cursor() as cursor:
+            cursor.execute(FORGOTTEN, {"run": run_id, "keys": list(again), "steps": list(again.values())})
     # by chance: nobody counts the points of a run, and a stretch that waits a little longer costs little
     if random.random() * EVERY < steps:  # noqa: S311
         enqueue(TASK, run_id)

@@ -1,7 +1,6 @@
 """Last, lowest and highest value of each metric of a run, for the table of runs: brought up to date with each batch of points."""
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from webapp.core import prepared
 
@@ -9,6 +8,7 @@ from .. import table_facts
 from ..models import Run
 from ..table_facts import Fact, Source
 from . import points
+from .series import Series
 
 STANDING = """
 SELECT path, number, low, high, step FROM experiments_runcolumn AS known
@@ -17,30 +17,24 @@ WHERE known.workspace_id = %(workspace)s::bigint AND known.source = 'metric' AND
 """
 
 
-def keep_metrics(workspace_id: int, run: Run, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-    """Brings last, lowest and highest value up to date with points that are stored already: (step, {key: value}). The caller holds the lock
-    of the run."""
-    told: dict[str, list[tuple[int, float]]] = {}
-    for step, values in steps:
-        for key, value in values.items():
-            if math.isfinite(value):
-                told.setdefault(key, []).append((step, value))
-    if not told:
+def keep_metrics(workspace_id: int, run: Run, told: Mapping[str, Series]) -> None:
+    """Brings last, lowest and highest value up to date with points that are stored already. The caller holds the lock of the run."""
+    news = {key: finite for key, one in told.items() if (finite := one.finite()) is not None}
+    if not news:
         return
-    standing = _standing(workspace_id, run.pk, list(told))
-    again = [key for key, fact in standing.items() if fact.step is not None and min(told[key])[0] <= fact.step]
+    standing = _standing(workspace_id, run.pk, list(news))
+    again = [key for key, fact in standing.items() if fact.step is not None and news[key].first_step <= fact.step]
     facts = [*_anew(run.pk, again)] if again else []
-    facts += [_joined(key, standing.get(key), new) for key, new in told.items() if key not in set(again)]
+    facts += [_joined(key, standing.get(key), new) for key, new in news.items() if key not in set(again)]
     table_facts.keep(workspace_id, run.pk, [*facts, *table_facts.result_facts(run)])
 
 
-def _joined(key: str, old: Fact | None, told: list[tuple[int, float]]) -> Fact:
-    values = [value for _, value in told]
-    step, last = max(told)
-    low, high = min(values), max(values)
+def _joined(key: str, old: Fact | None, told: Series) -> Fact:
+    low, high = float(told.numbers.min()), float(told.numbers.max())
     if old is not None:
         low = low if old.low is None else min(low, old.low)
         high = high if old.high is None else max(high, old.high)
+    last, step = float(told.numbers[-1]), int(told.grid.steps[-1])
     return Fact(Source.METRIC, key, number=last, low=low, high=high, step=step)
 
 

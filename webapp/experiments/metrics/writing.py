@@ -7,27 +7,32 @@ once, in the statements over rows.
 Each write tells the levels what came again (`condensing.written`), in the same transaction.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from struct import Struct
 from typing import Any
 
+import numpy as np
 from django.db import connection
+from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from webapp.core import prepared
+from webapp.datasets.encoding import copy_format
 
 from ..bulk import StepMetrics
 from . import condensing
+from . import series as columns
 from .points import LoggedPoint
+from .series import Grid, Series
 
 # a value and a histogram of one step may come in two events: what is new replaces, what is absent stays
 STEPS = """
 INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, histogram)
-SELECT %s, key, step, time, (values ->> key)::float8, histograms -> key
-FROM jsonb_to_recordset(%s::jsonb) AS new(step int, time timestamptz, values jsonb, histograms jsonb)
-    CROSS JOIN LATERAL jsonb_object_keys(values || histograms) AS key
+SELECT %(run)s::bigint, key, step, time, value, histogram
+FROM unnest(%(keys)s::text[], %(steps)s::int[], %(times)s::timestamptz[], %(values)s::float8[], %(histograms)s::jsonb[])
+    AS new(key, step, time, value, histogram)
 ON CONFLICT (run_id, key, step) DO UPDATE SET
     time = EXCLUDED.time,
     value = COALESCE(EXCLUDED.value, old.value),
@@ -44,8 +49,6 @@ ON CONFLICT (run_id, key, step) DO UPDATE SET
     time = EXCLUDED.time, value = EXCLUDED.value, not_finite = EXCLUDED.not_finite
 WHERE old.time <= EXCLUDED.time
 """
-
-
 # How far each key is: its last stretch, and its last row. The limit keeps Postgres from reading all of them.
 ENDS = """
 SELECT wanted.place - 1, stretch.id, stretch.count, stretch.last_step, row.step
@@ -58,31 +61,18 @@ LEFT JOIN LATERAL (
     SELECT step FROM experiments_metricpoint WHERE run_id = %(run)s::bigint AND key = wanted.key ORDER BY step DESC LIMIT 1
 ) AS row ON true
 """
-# Keys that were measured at the same steps share these: `grids` has each once. Texts of arrays, because that is what Postgres reads fastest.
-GRIDS = """
+# Keys that were measured at the same steps share these: `grids` has each once. Texts of arrays, because a list of lists has one length.
+APPENDED = """
 WITH grids AS MATERIALIZED (
     SELECT place - 1 AS grid, steps::int[] AS steps, times::timestamptz[] AS times
     FROM unnest(%(steps)s::text[], %(times)s::text[]) WITH ORDINALITY AS told(steps, times, place)
 )
-"""
-APPENDED = (
-    GRIDS
-    + """
 UPDATE experiments_metricstretch AS stretch SET
     last_step = grids.steps[cardinality(grids.steps)], steps = stretch.steps || grids.steps,
     numbers = stretch.numbers || told.numbers::float8[], times = stretch.times || grids.times
 FROM unnest(%(ids)s::bigint[], %(grids)s::int[], %(numbers)s::text[]) AS told(id, grid, numbers) JOIN grids USING (grid)
 WHERE stretch.id = told.id
 """
-)
-BEGUN = (
-    GRIDS
-    + """
-INSERT INTO experiments_metricstretch (run_id, key, first_step, last_step, steps, numbers, times)
-SELECT %(run)s, told.key, steps[1], steps[cardinality(steps)], steps, told.numbers::float8[], times
-FROM unnest(%(keys)s::text[], %(grids)s::int[], %(numbers)s::text[]) AS told(key, grid, numbers) JOIN grids USING (grid)
-"""
-)
 # Stretches that hold one of the steps become rows again, to which all that is said of repeats applies. A row that is there already can
 # only be of a server of before that went on writing during an upgrade: it is newer.
 UNPACKED = """
@@ -102,50 +92,58 @@ ON CONFLICT (run_id, key, step) DO NOTHING
 MOST = 90  # values of a stretch: its row stays below the 2 kB from which on Postgres would compress it at every write
 
 
-@dataclass
-class Packable:
-    """Finite values of one key by step, in the order in which they came."""
+@dataclass(frozen=True)
+class Ends:
+    """How far a metric is: its last stretch with the number of its values, and the step of its last row."""
 
-    steps: list[int] = field(default_factory=list)
-    numbers: list[float] = field(default_factory=list)
-    times: list[datetime] = field(default_factory=list)
+    stretch: int | None
+    count: int | None
+    last_step: int | None
+    row: int | None
+
+    @property
+    def step(self) -> int:
+        return max(-1 if self.last_step is None else self.last_step, -1 if self.row is None else self.row)
 
 
-def steps(run_id: int, told: Iterable[StepMetrics]) -> None:
-    """Stores the points of a training process. No two entries may have the same step: Postgres refuses to update a row twice in one
-    statement."""
-    by_step = sorted(told, key=lambda each: each.step)
-    if not by_step:
-        return
-    series: dict[str, Packable] = {}
-    pictured: set[str] = set()
-    for each in by_step:
-        pictured |= each.histograms.keys()
-        for key, value in each.values.items():
-            one = series.setdefault(key, Packable())
-            one.steps.append(each.step)
-            one.numbers.append(value)
-            one.times.append(each.time)
-    first = {key: one.steps[0] for key, one in series.items()}
-    as_rows = _pack(run_id, {key: one for key, one in series.items() if key not in pictured}) | pictured
+def steps(run_id: int, told: Iterable[StepMetrics]) -> dict[str, Series]:
+    """Stores the points of a training process, and returns its values. No two entries may have the same step: Postgres refuses to update a
+    row twice in one statement."""
+    told = sorted(told, key=lambda each: each.step)
+    values = columns.of_steps(told)
+    if not told:
+        return values
+    pictured: dict[str, int] = {}
+    for each in told:
+        for key in each.histograms:
+            pictured[key] = min(each.step, pictured.get(key, each.step))
+    first = pictured | {key: min(one.first_step, pictured.get(key, one.first_step)) for key, one in values.items()}
+    ends = _ends(run_id, list(first))
+    packed = {key for key, one in values.items() if key not in pictured and one.first_step > ends[key].step}
+    _pack(run_id, {key: values[key] for key in packed}, ends)
+    as_rows = first.keys() - packed
     if as_rows:
-        _unpack(run_id, ((key, each.step) for each in by_step for key in {*each.values, *each.histograms} & as_rows))
-        _upsert(run_id, by_step, as_rows)
-    condensing.written(run_id, first, len(by_step))
+        _unpack(run_id, [(key, each.step) for each in told for key in {*each.values, *each.histograms} & as_rows], ends)
+        _upsert(run_id, told, as_rows)
+    condensing.written(run_id, _again(first, ends), len(told))
+    return values
 
 
-def _upsert(run_id: int, by_step: Iterable[StepMetrics], keys: set[str]) -> None:
-    rows = [
-        {
-            "step": each.step,
-            "time": each.time.isoformat(),
-            "values": {key: value for key, value in each.values.items() if key in keys},
-            "histograms": each.histograms,
-        }
-        for each in by_step
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(STEPS, [run_id, json.dumps(rows)])
+def _upsert(run_id: int, told: Iterable[StepMetrics], keys: set[str]) -> None:
+    # in one order, so that no two writers ever wait for one another
+    places = ((key, each.step, each) for each in told for key in {*each.values, *each.histograms} & keys)
+    rows = sorted(places, key=lambda place: place[:2])
+    given: dict[str, Any] = {
+        "run": run_id,
+        "keys": [key for key, _, _ in rows],
+        "steps": [step for _, step, _ in rows],
+        "times": [each.time for _, _, each in rows],
+        "values": [each.values.get(key) for key, _, each in rows],
+        "histograms": [
+            to_json(each.histograms[key]).decode() if key in each.histograms else None for key, _, each in rows
+        ],
+    }
+    prepared.run(STEPS, given)
 
 
 def logged(run_id: int, told: Sequence[LoggedPoint]) -> None:
@@ -156,19 +154,16 @@ def logged(run_id: int, told: Sequence[LoggedPoint]) -> None:
         if place not in newest or newest[place].time <= point.time:
             newest[place] = point
     rows = [newest[place] for place in sorted(newest)]
-    series: dict[str, Packable] = {}
-    for each in rows:
-        one = series.setdefault(each.key, Packable())
-        one.steps.append(each.step)
-        one.numbers.append(each.value)
-        one.times.append(each.time)
-    first = {key: one.steps[0] for key, one in series.items()}
-    finite = {key: one for key, one in series.items() if all(map(math.isfinite, one.numbers))}
-    as_rows = _pack(run_id, finite) | (series.keys() - finite.keys())
-    if as_rows:
-        _unpack(run_id, ((each.key, each.step) for each in rows if each.key in as_rows))
-        _insert_logged(run_id, [each for each in rows if each.key in as_rows])
-    condensing.written(run_id, first, len({each.step for each in rows}))
+    values = columns.of_points(rows)
+    first = {key: one.first_step for key, one in values.items()}
+    ends = _ends(run_id, list(values))
+    packed = {key for key, one in values.items() if one.is_finite and one.first_step > ends[key].step}
+    _pack(run_id, {key: values[key] for key in packed}, ends)
+    left = [each for each in rows if each.key not in packed]
+    if left:
+        _unpack(run_id, [(each.key, each.step) for each in left], ends)
+        _insert_logged(run_id, left)
+    condensing.written(run_id, _again(first, ends), len({each.step for each in rows}))
 
 
 def _insert_logged(run_id: int, rows: Sequence[LoggedPoint]) -> None:
@@ -185,62 +180,98 @@ def _insert_logged(run_id: int, rows: Sequence[LoggedPoint]) -> None:
         cursor.execute(LOGGED, given)
 
 
-def _pack(run_id: int, series: Mapping[str, Packable]) -> set[str]:
-    """Packs the keys all of whose steps come after all stored ones. Returns the other keys."""
-    if not series:
-        return set()
-    keys, left = list(series), set[str]()
-    appended, begun = PackedBatch(), PackedBatch()
-    with connection.cursor() as cursor:
-        for place, stretch, count, *ends in prepared.rows(ENDS, {"run": run_id, "keys": keys}):
-            key, one = keys[place], series[keys[place]]
-            if one.steps[0] <= max((end for end in ends if end is not None), default=-1):
-                left.add(key)
-            elif stretch is not None and count + len(one.steps) <= MOST:
-                appended.add(stretch, one, 0)
-            else:
-                for start in range(0, len(one.steps), MOST):
-                    begun.add(key, one, start)
-        if appended.owners:
-            cursor.execute(APPENDED, {"ids": appended.owners, **appended.given()})
-        if begun.owners:
-            cursor.execute(BEGUN, {"run": run_id, "keys": begun.owners, **begun.given()})
-    return left
+def _ends(run_id: int, keys: list[str]) -> dict[str, Ends]:
+    found = prepared.rows(ENDS, {"run": run_id, "keys": keys})
+    return {keys[place]: Ends(*rest) for place, *rest in found}
 
 
-class PackedBatch:
-    """Stretches, or ends of them, for one statement. `owners`: what each belongs to, a key or an id."""
+def _again(first: Mapping[str, int], ends: Mapping[str, Ends]) -> dict[str, int]:
+    """The metrics that do not only go on, each with the first step that was told. Levels never reach behind what is stored."""
+    return {key: step for key, step in first.items() if step <= ends[key].step}
 
-    def __init__(self) -> None:
-        self.owners: list[Any] = []
-        self._grids: dict[tuple[tuple[int, ...], tuple[datetime, ...]], int] = {}
-        self._of: list[int] = []
-        self._numbers: list[str] = []
 
-    def add(self, owner: Any, one: Packable, start: int) -> None:
-        end = start + MOST
-        grid = (tuple(one.steps[start:end]), tuple(one.times[start:end]))
-        self.owners.append(owner)
-        self._of.append(self._grids.setdefault(grid, len(self._grids)))
-        self._numbers.append(_array(map(repr, map(float, one.numbers[start:end]))))
+def _pack(run_id: int, values: Mapping[str, Series], ends: Mapping[str, Ends]) -> None:
+    """Stores values of which all steps lie behind all that is stored."""
+    appended: list[tuple[int, Series]] = []
+    begun: list[bytes] = []
+    grids = CopiedGrids()
+    for key in sorted(values):
+        one, end = values[key], ends[key]
+        if end.stretch is not None and (end.count or 0) + len(one.numbers) <= MOST:
+            appended.append((end.stretch, one))
+        else:
+            begun += grids.rows(run_id, key, one)
+    if appended:
+        _append(appended)
+    if begun:
+        with connection.cursor() as cursor, connection.wrap_database_errors:
+            copy_format.copy(cursor, "experiments_metricstretch", CopiedGrids.COLUMNS, begun)
 
-    def given(self) -> dict[str, Any]:
-        return {
-            "steps": [_array(map(str, steps)) for steps, _ in self._grids],
-            "times": [_array(time.isoformat() for time in times) for _, times in self._grids],
-            "grids": self._of,
-            "numbers": self._numbers,
-        }
+
+def _append(told: Sequence[tuple[int, Series]]) -> None:
+    grids: dict[int, tuple[int, Grid]] = {}
+    of = [grids.setdefault(id(one.grid), (len(grids), one.grid))[0] for _, one in told]
+    given: dict[str, Any] = {
+        "ids": [stretch for stretch, _ in told],
+        "grids": of,
+        "numbers": [_array(map(repr, one.numbers.tolist())) for _, one in told],
+        "steps": [_array(map(str, grid.steps.tolist())) for _, grid in grids.values()],
+        "times": [
+            _array(copy_format.time_of(at).isoformat() for at in grid.times.tolist()) for _, grid in grids.values()
+        ],
+    }
+    prepared.run(APPENDED, given)
 
 
 def _array(texts: Iterable[str]) -> str:
     return f"{{{','.join(texts)}}}"
 
 
-def _unpack(run_id: int, places: Iterable[tuple[str, int]]) -> None:
-    keys, wanted = zip(*places, strict=True)
-    with connection.cursor() as cursor:
-        cursor.execute(UNPACKED, {"run": run_id, "keys": list(keys), "steps": list(wanted)})
+class CopiedGrids:
+    """Stretches as rows of COPY's binary form. The cells of steps and times are written once for all metrics that were measured together."""
+
+    COLUMNS = ("run_id", "key", "first_step", "last_step", "steps", "times", "numbers")
+    _START = Struct(">hiqi")  # how many columns; the run; how long the key is
+    _ENDS = Struct(">iiii")
+    _ARRAY = Struct(">iiiiii")  # bytes; dimensions, whether it holds NULL, type of the elements, size, lower bound
+    _INT, _DOUBLE, _TIME = 23, 701, 1184
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    def rows(self, run_id: int, key: str, one: Series) -> list[bytes]:
+        name = key.encode()
+        start = self._START.pack(len(self.COLUMNS), 8, run_id, len(name)) + name
+        return [
+            start + self._places(one.grid, at) + self._cell(one.numbers[at : at + MOST], ">f8", self._DOUBLE)
+            for at in range(0, len(one.numbers), MOST)
+        ]
+
+    def _places(self, grid: Grid, at: int) -> bytes:
+        found = self._known.get((id(grid), at))
+        if found is None:
+            steps, times = grid.steps[at : at + MOST], grid.times[at : at + MOST]
+            found = self._known[id(grid), at] = (
+                self._ENDS.pack(4, steps[0], 4, steps[-1])
+                + self._cell(steps, ">i4", self._INT)
+                + self._cell(times, ">i8", self._TIME)
+            )
+        return found
+
+    def _cell(self, values: NDArray[Any], kind: str, oid: int) -> bytes:
+        elements = np.empty(len(values), [("size", ">i4"), ("value", kind)])
+        elements["size"], elements["value"] = elements.dtype["value"].itemsize, values
+        data = elements.tobytes()
+        return self._ARRAY.pack(20 + len(data), 1, 0, oid, len(values), 1) + data
+
+
+def _unpack(run_id: int, places: Iterable[tuple[str, int]], ends: Mapping[str, Ends]) -> None:
+    """Turns stretches that hold one of the places into rows. Places behind the last stretch of their metric cost no statement."""
+    held = [(key, step) for key, step in places if step <= (-1 if (last := ends[key].last_step) is None else last)]
+    if held:
+        keys, wanted = zip(*held, strict=True)
+        with connection.cursor() as cursor:
+            cursor.execute(UNPACKED, {"run": run_id, "keys": list(keys), "steps": list(wanted)})
 
 
 def _word(value: float) -> str:

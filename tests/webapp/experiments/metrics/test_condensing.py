@@ -1,6 +1,7 @@
 """Levels are a memory of points: charts read them instead, and never show what a point no longer says."""
 
 import json
+import random
 import threading
 from itertools import pairwise
 
@@ -113,6 +114,28 @@ def test_what_goes_on_forgets_nothing(run, trainer):
     assert MetricLevel.objects.count() == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_levels_kept_through_any_order_are_those_of_all_points(run, monkeypatch, seed):
+    for name, size in (("UNIT", 2), ("UNITS", 2), ("ROW", 4)):
+        monkeypatch.setattr(levels, name, size)
+    rng, front = random.Random(seed), 0  # noqa: S311
+    for _ in range(60):
+        told = {}
+        for _ in range(rng.randint(1, 8)):
+            step = front + 1 if rng.random() < 0.9 else rng.randint(max(0, front - 20), front + 1)
+            front = max(front, step)
+            told[step] = {key: rng.random() for key in rng.sample("abc", rng.randint(1, 3))}
+        writing.steps(run.pk, [StepMetrics(step, timezone.now(), values) for step, values in told.items()])
+        if rng.random() < 0.5:
+            condensing.condense(run.pk)
+    condensing.condense(run.pk)
+    kept = list(MetricLevel.objects.order_by("key", "level", "number").values_list("key", "level", "number", "points"))
+    MetricLevel.objects.all().delete()
+    condensing.condense(run.pk)
+    made = MetricLevel.objects.order_by("key", "level", "number").values_list("key", "level", "number", "points")
+    assert kept == list(made) and {level for _, level, _, _ in kept} >= {0, 1}
+
+
 def test_charts_cost_the_same_queries_for_any_number_of_metrics(run, django_assert_num_queries):
     fill(run, keys=30, steps=5000)
     condensing.condense(run.pk)
@@ -200,10 +223,14 @@ def test_workers_know_the_task():
     assert runs.condense.name == condensing.TASK
 
 
-def test_first_steps_are_the_lowest_of_each_metric(run, monkeypatch):
+def test_levels_hear_of_metrics_whose_steps_come_late_or_again(run, monkeypatch):
     told = []
     monkeypatch.setattr(condensing, "written", lambda *args: told.append(args))
     given = {5: {"a": 1.0}, 3: {"b": 1.0}, 9: {"a": 1.0, "b": 1.0, "c": 1.0}}
     writing.steps(run.pk, [StepMetrics(step, timezone.now(), values) for step, values in given.items()])
     writing.logged(run.pk, [points.LoggedPoint("d", step, timezone.now(), 1.0) for step in (4, 2, 2)])
-    assert told == [(run.pk, {"a": 5, "b": 3, "c": 9}, 3), (run.pk, {"d": 2}, 2)]
+    assert told == [(run.pk, {}, 3), (run.pk, {}, 2)], "all go on behind what is stored"
+    told.clear()
+    writing.steps(run.pk, [StepMetrics(step, timezone.now(), given[step]) for step in (9, 5)])
+    writing.logged(run.pk, [points.LoggedPoint(key, step, timezone.now(), 1.0) for key in "de" for step in (3, 5)])
+    assert told == [(run.pk, {"a": 5, "b": 9, "c": 9}, 2), (run.pk, {"d": 3}, 2)]

@@ -13,8 +13,9 @@ from django.utils import timezone
 from tests.cast import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments import recipe_metrics, serializers
+from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import curves as metrics
-from webapp.experiments.metrics import facts
+from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import LogLine, MetricPoint, Rollout
 from webapp.experiments.rollouts import queries as rollouts
 from webapp.experiments.runs import configs
@@ -91,7 +92,7 @@ def test_a_key_with_a_comma_is_asked_for_over_the_api(run, cast):
     """Also behind the first 200, beside keys that are joined, and where runs are compared."""
     names = [f"p@{i:03}, k={i}" for i in range(230)]
     for i, name in enumerate(names):
-        facts.keep_metrics(cast.workspace.pk, run, [(1, {name: float(i)})])
+        facts.keep_metrics(cast.workspace.pk, run, series.of_steps([StepMetrics(1, timezone.now(), {name: float(i)})]))
         points(run, name, [(1, float(i))])
     points(run, "zz", [(1, 1.0)])
     api = ApiClient(cast.researcher)

@@ -1,6 +1,7 @@
 """Points are packed where their steps come in order, and are what they were told in any order."""
 
 import json
+import math
 import random
 import threading
 from collections import Counter
@@ -13,9 +14,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from webapp.experiments.bulk import StepMetrics
-from webapp.experiments.metrics import condensing, levels, points, writing
+from webapp.experiments.metrics import condensing, facts, levels, points, writing
 from webapp.experiments.metrics.points import LoggedPoint
-from webapp.experiments.models import MetricPoint, MetricStretch, Point, Run
+from webapp.experiments.models import MetricPoint, MetricStretch, Point, Run, RunValue
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 HISTOGRAM = {"edges": [0, 1], "counts": [2]}
@@ -122,7 +123,7 @@ def test_the_newest_by_its_clock_stays_of_what_is_logged(run):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_order_is_stored_as_rows_alone_would_have_it(run, monkeypatch, seed):
-    """A memory of (key, step) is told the same, and all reads answer from it."""
+    """A memory of (key, step) is told the same, and all reads answer from it, the table of runs among them."""
     monkeypatch.setattr(writing, "MOST", 4)
     rng, known = random.Random(seed), dict[tuple[str, int], tuple]()  # noqa: S311
     front = Counter[str]()
@@ -142,7 +143,7 @@ def test_any_order_is_stored_as_rows_alone_would_have_it(run, monkeypatch, seed)
             for key in {*each.values, *each.histograms}:
                 value, histogram = known.get((key, each.step), (None, None, None))[:2]
                 known[key, each.step] = (each.values.get(key, value), each.histograms.get(key, histogram), each.time)
-        writing.steps(run.pk, list(batch.values()))
+        facts.keep_metrics(run.experiment.workspace_id, run, writing.steps(run.pk, list(batch.values())))
     for key in "abcd":
         stretches(run, key)
     assert {place: (row[0], row[2], row[3]) for place, row in stored(run).items()} == known
@@ -180,7 +181,39 @@ def check_reads(run: Run, known: dict[tuple[str, int], tuple], rng: random.Rando
         assert spark == list(finite[key].values())
     told = {each.key: (each.last, each.low, each.high, each.last_step) for each in points.summaries(run.pk, keys)}
     assert told == {k: (list(v.values())[-1], min(v.values()), max(v.values()), max(v)) for k, v in finite.items() if v}
+    kept = RunValue.objects.filter(run=run, column__source="metric", column__path__in=keys)
+    assert {path: rest for path, *rest in kept.values_list("column__path", "number", "low", "high", "step")} == {
+        key: list(each) for key, each in told.items()
+    }
     assert set(points.values(run.pk, keys)) == {(key, n, v) for key, of in finite.items() for n, v in of.items()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_newest_stays_of_what_is_logged_in_any_order(run, monkeypatch, seed):
+    """Steps that come again within a batch or later, clocks that go back, and values that are not finite."""
+    monkeypatch.setattr(writing, "MOST", 4)
+    rng, known, front = random.Random(seed), dict[tuple[str, int], LoggedPoint](), Counter[str]()  # noqa: S311
+    for turn in range(40):
+        batch = []
+        for _ in range(rng.randint(1, 20)):
+            key = rng.choice("abcd")
+            late = max(0, front[key] - rng.choice((0, 2, 50)))
+            step = front[key] + rng.randint(1, 3) if rng.random() < 0.8 else rng.randint(late, front[key] + 1)
+            front[key] = max(front[key], step)
+            odd = key == "d" and rng.random() < 0.1
+            value = rng.choice([math.nan, math.inf, -math.inf]) if odd else rng.choice([-0.0, 5e-324, rng.random()])
+            batch.append(LoggedPoint(key, step, at(10 * rng.randint(turn, turn + 3)), value))
+        for each in batch:
+            if (each.key, each.step) not in known or known[each.key, each.step].time <= each.time:
+                known[each.key, each.step] = each
+        writing.logged(run.pk, batch)
+    for key in "abcd":
+        stretches(run, key)
+    told = {
+        place: (float(word) if value is None else value, time) for place, (value, word, _, time) in stored(run).items()
+    }
+    assert repr(told) == repr({place: (each.value, each.time) for place, each in sorted(known.items())})
+    assert MetricStretch.objects.exists() and MetricPoint.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

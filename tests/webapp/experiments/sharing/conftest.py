@@ -6,8 +6,9 @@ import pytest
 
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.workspaces.services import allow_share_links
+from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.launch import checks, services
-from webapp.experiments.metrics import facts
+from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import MetricPoint, Run, ShareLink
 from webapp.experiments.sharing import services as sharing
 from webapp.inference.models import RegisteredModel
@@ -16,7 +17,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def scored(run: Run, key: str, score: float) -> Run:
-    facts.keep_metrics(run.experiment.workspace_id, run, [(1, {key: score})])
+    facts.keep_metrics(run.experiment.workspace_id, run, series.of_steps([StepMetrics(1, NOON, {key: score})]))
     MetricPoint.objects.create(run=run, key=key, step=1, value=score, time=NOON)
     return run
 

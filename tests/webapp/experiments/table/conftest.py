@@ -1,8 +1,10 @@
 """A few runs that differ in everything that the table reads."""
 
 import pytest
+from django.utils import timezone
 
-from webapp.experiments.metrics import facts
+from webapp.experiments.bulk import StepMetrics
+from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import Run
 
 
@@ -18,8 +20,8 @@ def make(launch):
         Run.objects.filter(pk=run.pk).update(state=state)
         run.refresh_from_db()
         if scores:
-            steps = [(step, {"eval/score": score}) for step, score in enumerate(scores, 1)]
-            facts.keep_metrics(run.experiment.workspace_id, run, steps)
+            steps = [StepMetrics(step, timezone.now(), {"eval/score": score}) for step, score in enumerate(scores, 1)]
+            facts.keep_metrics(run.experiment.workspace_id, run, series.of_steps(steps))
         return run
 
     return _make
