@@ -4,13 +4,16 @@ Django binds values on the client, which makes each statement a new one to the s
 so every placeholder whose type Postgres cannot tell from its place needs a cast in the SQL.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
-from django.db import connection
+from django.db import connection, models
 from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.models.query import get_related_populators
 
+Row = TypeVar("Row", bound=models.Model)
 Values = Sequence[Any] | Mapping[str, Any]
 RUNS_BEFORE = 1  # of a statement, before it is prepared
 
@@ -25,6 +28,34 @@ def run(sql: str, values: Values) -> int:
     """Runs the statement, which returns no rows: how many rows it has written."""
     with _executed(sql, values) as cursor:
         return int(cursor.rowcount)
+
+
+class RowById(Generic[Row]):
+    """Rows of a model by their id, with those that `rows()` selects beside them. Django writes the statement once per process:
+    to write it for each request takes longer than the answer of the database."""
+
+    def __init__(self, rows: Callable[[], models.QuerySet[Row]]) -> None:
+        self._rows = rows
+
+    def __call__(self, pk: int) -> Row | None:
+        """None if there is no such row. A queryset that locks needs a transaction."""
+        compiler, sql, names, place, populators = self._compiled
+        for row in compiler.results_iter([rows(sql, [pk])]):
+            made: Row = compiler.query.model.from_db(connection.alias, names, row[place])
+            for each in populators:
+                each.populate(row, made)
+            return made
+        return None
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, str, list[str], slice, list[Any]]:
+        compiler = self._rows().filter(pk=0).order_by().query.get_compiler(connection=connection)
+        sql, _ = compiler.as_sql()
+        found = compiler.klass_info
+        place = slice(found["select_fields"][0], found["select_fields"][-1] + 1)
+        names = [column.target.attname for column, *_ in compiler.select[place]]
+        beside = get_related_populators(found, compiler.select, connection.alias)  # type: ignore[call-arg]  # the stubs are of a later Django
+        return compiler, sql, names, place, beside
 
 
 @contextmanager

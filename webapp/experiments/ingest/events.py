@@ -26,7 +26,7 @@ from trainer.contracts import (
     StateData,
     TurnsData,
 )
-from webapp.core import broadcast
+from webapp.core import broadcast, prepared
 from webapp.core.tasks import enqueue
 
 from .. import bulk, recipe_metrics
@@ -43,6 +43,8 @@ from ..people import graded
 
 TOLD_AS = {"paused": State.BLOCKED}
 """A process that waits calls itself paused; for a run, only people pause it."""
+
+LOCKED = prepared.RowById(lambda: Run.objects.with_names().select_for_update(of=("self",), no_key=True))
 
 
 class Fenced(Exception):
@@ -72,8 +74,7 @@ def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
     missing events again. Raises Fenced, and writes nothing, if the token or the attempt is not the present one.
     """
     with transaction.atomic():
-        locked = Run.objects.with_names().select_for_update(of=("self",), no_key=True)
-        run = locked.filter(id=run_id).first()
+        run = LOCKED(run_id)
         if run is None or not tokens.fits(token, run) or batch.attempt != run.attempt:
             raise Fenced
         was_over = run.is_over or run.state == State.PAUSED
