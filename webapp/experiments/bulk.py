@@ -85,7 +85,7 @@ ON CONFLICT (run_id, path) DO UPDATE SET
 LINES = """
 INSERT INTO experiments_logline (run_id, event, time, step, level, message)
 SELECT %(run)s::bigint, event, time, step, level, message
-FROM unnest(%(event)s::bigint[], %(time)s::timestamptz[], %(step)s::int[], %(level)s::text[], %(message)s::text[])
+FROM unnest(%(event)b::bigint[], %(time)b::timestamptz[], %(step)b::int[], %(level)b::text[], %(message)b::text[])
     WITH ORDINALITY AS new(event, time, step, level, message, place)
 ORDER BY place
 RETURNING event, id

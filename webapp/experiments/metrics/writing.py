@@ -27,11 +27,12 @@ from . import series as columns
 from .points import LoggedPoint
 from .series import Grid, Series
 
-# a value and a histogram of one step may come in two events: what is new replaces, what is absent stays
+# A value and a histogram of one step may come in two events: what is new replaces, what is absent stays. Lists go in binary form (%b):
+# as texts, every histogram would be searched for signs to escape.
 STEPS = """
 INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, histogram)
 SELECT %(run)s::bigint, key, step, time, value, histogram
-FROM unnest(%(keys)s::text[], %(steps)s::int[], %(times)s::timestamptz[], %(values)s::float8[], %(histograms)s::jsonb[])
+FROM unnest(%(keys)b::text[], %(steps)b::int[], %(times)b::timestamptz[], %(values)b::float8[], %(histograms)b::jsonb[])
     AS new(key, step, time, value, histogram)
 ON CONFLICT (run_id, key, step) DO UPDATE SET
     time = EXCLUDED.time,
