@@ -1,4 +1,4 @@
-"""Experiments, their runs, and all data of a run: events, metrics, rollouts, log lines, artifacts."""
+"""Experiments, their runs, and the data of a run that no room declares: questions to judges, alarms, log lines, artifacts."""
 
 from datetime import timedelta
 
@@ -16,6 +16,7 @@ from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
 from .notes.models import TokenNote
+from .rollouts.models import EpisodeTurn, Rollout
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
@@ -23,7 +24,7 @@ from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, Run
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
-__all__ += ["CustomChart", "PinnedCharts", "TokenNote"]
+__all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""
@@ -306,75 +307,6 @@ class RunQuestion(models.Model):
 ALIVE = frozenset({Run.State.STARTING, Run.State.RUNNING, Run.State.BLOCKED, Run.State.PAUSING, Run.State.STOPPING})
 ACTIVE = (Run.State.QUEUED, *sorted(ALIVE), Run.State.PAUSED)
 OVER = frozenset({Run.State.STOPPED, Run.State.FINISHED, Run.State.FAILED})
-
-
-PROMPT_PLACE = ["run", "example_key", "step", "phase", "group", "index"]
-
-
-class Rollout(models.Model):
-    """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters.
-
-    `part_values` has the value of each part of the reward by name, null if the part is missing.
-    """
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rollouts")
-    step = models.PositiveIntegerField()
-    phase = models.CharField(max_length=8)
-    group = models.PositiveIntegerField()
-    index = models.PositiveIntegerField()
-    example_key = models.CharField(max_length=200)
-    reward = models.FloatField(null=True)
-    advantage = models.FloatField(null=True)
-    excluded = models.BooleanField(default=False, db_default=False)
-    part_values = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
-    content = models.JSONField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_rollout_per_place")
-        ]
-        # one prompt through training; with the reward, so that its steps are read from the index alone
-        indexes = [models.Index(fields=PROMPT_PLACE, include=["reward"], name="rollouts_of_a_prompt")]
-
-    def __str__(self) -> str:
-        return f"{self.phase} {self.step}/{self.group}/{self.index}"
-
-
-class EpisodeTurn(models.Model):
-    """A turn of an episode that was too large for its record, or a part of the turn's text (`trainer.contracts.TurnPart`).
-
-    The turns of a rollout are those of its place with a number below its `turns_apart`. `excerpt` and `size` stand beside the text, so that
-    a list of turns reads no texts, which lie elsewhere on the disk.
-    """
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="episode_turns", db_index=False)
-    step = models.PositiveIntegerField()
-    phase = models.CharField(max_length=8)
-    group = models.PositiveIntegerField()
-    index = models.PositiveIntegerField()
-    number = models.PositiveIntegerField()
-    part = models.PositiveIntegerField()
-    author = models.CharField(max_length=8)
-    kind = models.CharField(max_length=12)
-    tool = models.CharField(max_length=200, blank=True)
-    call = models.CharField(max_length=200, blank=True)
-    failed = models.BooleanField(default=False)
-    tokens = models.PositiveIntegerField()
-    seconds = models.FloatField(null=True)
-    reward = models.FloatField(null=True)
-    size = models.PositiveIntegerField()  # characters of `text`
-    excerpt = models.CharField(max_length=200, blank=True)
-    text = models.TextField(blank=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["run", "step", "phase", "group", "index", "number", "part"], name="one_part_per_turn"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"turn {self.number} of {self.phase} {self.step}/{self.group}/{self.index}"
 
 
 class GradedResponse(models.Model):
