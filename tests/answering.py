@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Answering(BaseHTTPRequestHandler):
-    """A handler. A test adds `do_GET` or `do_POST`, which end with `write`."""
+    """A handler. A test adds `do_GET` or `do_POST`, and these end with a call of `write`."""
 
     def sent(self) -> bytes:
         """The body of the request."""

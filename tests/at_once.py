@@ -1,4 +1,4 @@
-"""Runs calls that start in the same moment, each in a thread with its own connection."""
+"""Runs calls that start at the same moment, each in a thread with its own connection."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ THREADS = 40
 
 
 def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
-    """Runs the calls in threads that start together. Returns their results; a Conflict if a call raised one."""
+    """Runs the calls in threads that start together. Returns their results, with a Conflict in the place of a call that raised one."""
     listed = list(calls)
     barrier = Barrier(min(threads, len(listed)))
     with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:

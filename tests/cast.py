@@ -18,12 +18,12 @@ from webapp.accounts.workspaces.services import create_workspace
 from webapp.core import audit
 from webapp.core.models import AuditEntry
 
-Answered = Any  # what the client of tests gives: a response with .json(), which differs by view
+Answered = Any  # the client of tests returns a response with .json(), whose type depends on the view
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Memberships, whose people are `.user`. `outsider` owns another workspace and must see nothing of this one."""
+    """The memberships. `.user` is the person. `outsider` owns another workspace and must not see anything of this one."""
 
     workspace: Workspace
     owner: Membership
@@ -65,7 +65,7 @@ def make_cast() -> Cast:
         audit._entry(owner.workspace, owner.user, "workspace.created", owner.workspace, {})
         for owner in (members[0], members[-1])
     )
-    users[0].is_administrator = False  # what the service's caller holds does not know of it
+    users[0].is_administrator = False  # the object that the caller of the service has does not know of it
     return Cast(lab, *members)
 
 

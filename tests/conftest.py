@@ -1,7 +1,7 @@
-"""Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session; with
-WITHOUT_DATABASE there is none. What asks for one is marked `database`.
+"""Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session. With WITHOUT_DATABASE there
+is none. Tests that ask for a database are marked `database`.
 
-Unit tests need no Redis: channels and the cache are in memory, and enqueued tasks run only if a test asks for it (fixture `eager`, inside
+Unit tests need no Redis. Channels and the cache are in memory, and enqueued tasks run only if a test asks for it (fixture `eager`, inside
 `django_capture_on_commit_callbacks(execute=True)`).
 """
 
@@ -30,12 +30,12 @@ from tests.patience import SECONDS
 EMBEDDED = pytest.StashKey()
 WITHOUT_DATABASE = "WITHOUT_DATABASE"
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
-# A busy machine is no reason to fail, nor is chance: what is drawn is the same today and tomorrow. By default Hypothesis also draws
-# constants of whatever modules of ours are loaded by then, which any commit and the order of tests change
+# A slow machine is not a failure. The drawn values do not depend on chance: they are the same every day. By default Hypothesis also
+# draws constants of our loaded modules, and these depend on commits and on the order of the tests
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("suite")
 providers.is_local_module_file = lambda path: False
-# imports and thousands of tests make many objects that stay, and looking them over took a tenth of the time
+# imports and thousands of tests make many objects that stay, and checking these took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
 
 
@@ -44,15 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
     flushing.install()
     if path := os.environ.get("CPU"):
         config.pluginmanager.register(cpu.Plugin(Path(path)))
-    django_settings.DATABASE_POOL = None  # it would keep connections to a database that is to be removed in the end
-    os.environ.setdefault("MODEL_ROOTS", tempfile.gettempdir())  # where tests make theirs
+    django_settings.DATABASE_POOL = None  # a pool would keep connections to a database that is removed at the end
+    os.environ.setdefault("MODEL_ROOTS", tempfile.gettempdir())  # tests make their models there
     django_settings.MODEL_ROOTS = (Path(tempfile.gettempdir()),)
     if {"DATABASE_URL", WITHOUT_DATABASE} & os.environ.keys() or hasattr(config, "workerinput"):
         return
     from webapp.localstack.postgres import Postgres
 
     folder = Path(tempfile.mkdtemp(prefix="ts-test-"))
-    folder.chmod(0o711)  # as root, the database runs as another user, who must get in
+    folder.chmod(0o711)  # if we are root, the database runs as another user, who must be able to enter
     server = Postgres(folder, durable=False)
     server.start()
     config.stash[EMBEDDED] = (server, folder)
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Objects that are loaded by now stay until the end, so the garbage collector need not check them again."""
+    """Marks the objects that are loaded by now as permanent. The garbage collector then does not check them again."""
     gc.collect()
     gc.freeze()
 
@@ -103,7 +103,7 @@ def django_db_setup(django_db_modify_db_settings, request):
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For each test, a path at which it could have a folder. To make a folder for each would take longer than many tests."""
+    """A path for each test at which it can make a folder. Making a folder for each test would take longer than many tests."""
     folder = tmp_path_factory.mktemp("places", numbered=False)
     return (folder / str(number) for number in count())
 
@@ -117,7 +117,7 @@ def in_memory(request, settings, places):
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.WHITENOISE_AUTOREFRESH = (
-        True  # looks for a file when it is asked for; else each new client looks through all
+        True  # looks for a file when it is requested; otherwise each new client looks through all files
     )
     cache.clear()
 
@@ -149,14 +149,15 @@ def as_outsider(cast: Cast):
 
 @pytest.fixture
 def api(cast: Cast) -> ApiClient:
-    """A script of the researcher."""
+    """A client of the API with the researcher's token."""
     return ApiClient(cast.researcher)
 
 
 @pytest.fixture
 def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The feed of a run sends its state and ends, on the test's own connection, because tests that call every address must not listen for
-    an hour."""
+    """The feed of a run sends its state and ends. It uses the test's own connection, because tests that call every address must not listen
+    for an hour.
+    """
     from asgiref.sync import sync_to_async
 
     from webapp.experiments.live import stream
@@ -164,7 +165,7 @@ def short_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "LONGEST_S", 0.0)
     monkeypatch.setattr(
         stream, "database_sync_to_async", sync_to_async
-    )  # the other closes the connection, and the transaction with it
+    )  # the other function closes the connection, and the transaction with it
 
 
 @pytest.fixture
@@ -185,13 +186,14 @@ def lasting(fixture_name: str, config: pytest.Config) -> str:
 
 @pytest.fixture(scope=lasting)
 def chromium() -> Iterator[Any]:
-    """A browser, only as long as a module needs it. Playwright keeps an event loop running in the thread of the tests, which Django would
-    take for async code and async tests of other modules could not share. In `make test-browser` all tests need it, and one serves them all,
-    because starting it takes as long as many tests."""
+    """A browser that lives as long as a module needs it. Playwright keeps an event loop running in the thread of the tests. Django would
+    take that for async code, and async tests of other modules could not share it. In `make test-browser` all tests need a browser, and one
+    serves them all, because starting one takes as long as many tests.
+    """
     from playwright.sync_api import expect, sync_playwright
 
     if CHROMIUM is None:
-        # on CI a browser that is missing is a mistake in CI, not a reason to test less
+        # if CI has no browser, CI is wrong: tests must not be skipped there
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
     with sync_playwright() as playwright:
         expect.set_options(timeout=SECONDS * 1000)

@@ -13,21 +13,22 @@ from pathlib import Path
 import pytest
 
 TICKS = os.sysconf("SC_CLK_TCK")
-MARK = f"CPU_COUNTED_BY={os.getpid()}"  # what a daemon inherits, though its parent is gone
+MARK = f"CPU_COUNTED_BY={os.getpid()}"  # a daemon inherits this variable, also after its parent has ended
 
 
 class Counter:
-    """The processor seconds of a tree of processes. They only grow, because those of a dead child stay with the parent that waited for
-    it."""
+    """The processor seconds of a tree of processes. They only grow, because the seconds of a dead child stay with the parent that waited
+    for it.
+    """
 
     def __init__(self) -> None:
         name, value = MARK.split("=")
         os.environ[name] = value
         self.own = 0.0
-        self.ours: dict[tuple[int, int], bool] = {}  # by process and start: does it belong to us?
+        self.ours: dict[tuple[int, int], bool] = {}  # for each process and start time: whether it belongs to us
 
     def seconds(self) -> float:
-        """All seconds so far, without those of the counting itself."""
+        """All seconds so far, without the seconds of the counting itself."""
         began = time.process_time()
         total = self._total()
         self.own += time.process_time() - began
@@ -72,7 +73,7 @@ class Plugin:
 
     def _since(self) -> float:
         before, self.last = self.last, self.counter.seconds()
-        return round(max(self.last - before, 0.0), 3)  # less where somebody died whom nobody waited for
+        return round(max(self.last - before, 0.0), 3)  # fewer than before if a process died and no parent waited for it
 
     def _write(self, name: str, **seconds: float) -> None:
         with self.path.open("a") as file:

@@ -1,7 +1,7 @@
 """Empties the database after a test that commits.
 
-Django truncates every table and then makes all permissions and content types again, which took longer than most of these tests. After a
-test, few tables have rows, and they have few: to delete these is fifty times as fast.
+Django truncates every table and then makes all permissions and content types again. That took longer than most of these tests. After a
+test, few tables have rows, and these tables have few rows. Deleting them is fifty times as fast.
 """
 
 from typing import Any
@@ -10,7 +10,8 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 from psycopg import sql
 
-KEPT = {"django_migrations", "django_content_type", "auth_permission"}  # what migrations made, no test changes
+# migrations made these rows, and tests do not change them
+KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 _truncate_all = TransactionTestCase._fixture_teardown
 
 
@@ -20,7 +21,7 @@ def _teardown(case: Any) -> None:
         may_set_the_role = cursor.fetchone()[0]
     if may_set_the_role:
         delete_rows()
-    else:  # a database named in DATABASE_URL
+    else:  # the database is one that DATABASE_URL names
         _truncate_all(case)
 
 
@@ -39,7 +40,7 @@ def filled() -> list[str]:
 
 
 def delete_rows() -> None:
-    """Empties all tables that have rows. The role allows to delete rows in any order, without the triggers that protect them."""
+    """Empties all tables that have rows. The role may delete rows in any order, without the triggers that protect them."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         for table in set(filled()) - KEPT:

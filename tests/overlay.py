@@ -1,4 +1,6 @@
-"""Clients of other programs for the tests, beside the installed packages. They need other versions than we do, so they share no lock."""
+"""Client programs of other products for the tests, beside the installed packages. They need other versions than we do, so they share no
+lock.
+"""
 
 import os
 import subprocess
@@ -8,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-MLFLOW = (  # its FastAPI is another than vLLM's
+MLFLOW = (  # its version of FastAPI is not that of vLLM
     "mlflow-skinny==3.17.2", "cachetools==7.3.3", "cloudpickle==3.1.3", "databricks-sdk==0.162.0", "fastapi==0.165.0", "gitdb==4.0.12",
     "GitPython==3.2.1", "importlib_metadata==9.1.0", "smmap==5.0.3", "starlette==1.10.0", "zipp==4.1.2",
 )  # fmt: skip
-CROISSANT = (  # it needs a package that exists as source only
+CROISSANT = (  # it needs a package that exists only as source
     "mlcroissant==1.1.1", "absl-py==2.5.1", "decorator==5.3.1", "etils==1.15.0", "importlib_resources==7.1.0", "jsonpath-rw==1.4.0",
     "ply==3.11", "pyparsing==3.3.3", "rdflib==7.6.0", "zipp==4.1.2",
 )  # fmt: skip
-VERIFIERS = (  # of its requirements those that its judges and tasksets import
+VERIFIERS = (  # only those requirements that its judges and tasksets import
     "verifiers==0.4.0", "aiofiles==25.1.0", "anthropic==2.14.0", "antlr4-python3-runtime==4.13.2", "connectrpc==0.11.1",
     "docstring_parser==0.18.0", "httpx2==2.16.2", "jiter==0.19.0", "latex2sympy2_extended==1.11.0", "math-verify==0.9.0", "mcp==2.0.0",
     "mcp-types==2.3.0", "openai==3.57.0", "prime-sandboxes==0.5.1", "prime-pydantic-config==0.4.3", "protobuf==7.36.2",
@@ -40,6 +42,6 @@ def folder(pins: tuple[str, ...]) -> Path:
         pytest.skip(f"the package index does not give {pins[0]}: {done.stderr[-300:]}")
     try:
         os.rename(partial, kept)
-    except OSError:  # another process of the tests was first
+    except OSError:  # another test process was first
         return partial
     return kept

@@ -4,5 +4,5 @@ from typing import Any
 
 
 def shown(response: Any) -> str:
-    """The HTML of a response on one line, because the line breaks of a template mean nothing."""
+    """The HTML of a response on one line, because line breaks in a template have no meaning."""
     return " ".join(response.content.decode().split())

@@ -1,3 +1,3 @@
-"""How long tests wait for something that must come. Only a failing test waits so long, and a busy machine must not make a test fail."""
+"""How long tests wait for an event that must come. Only a failing test waits so long, and a busy machine must not make a test fail."""
 
 SECONDS = 60.0

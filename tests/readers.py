@@ -1,9 +1,7 @@
 """Processes that read files for imports (`webapp.datasets.ingest.processes`), forked from one that has loaded their modules.
 
-To start Python and load the modules takes half a processor second, and hundreds of tests import a packed file of a few rows. The code that
-runs
-in such a process, and the protocol with it, are the product's own; tests/webapp/datasets/ingest/test_processes.py starts the processes as
-the
+Starting Python and loading the modules takes half a processor second, and hundreds of tests import a packed file of a few rows. The code in
+such a process, and its protocol, are those of the product. tests/webapp/datasets/ingest/test_processes.py starts the processes like the
 product does.
 """
 
@@ -19,7 +17,7 @@ from typing import Any
 from webapp.datasets.ingest import processes
 
 _word = Struct(">q")
-_nursery: list[socket.socket] = []  # our end, once it is started
+_nursery: list[socket.socket] = []  # our end of the socket, after the nursery has been started
 start_as_the_product = processes._process
 
 
@@ -63,12 +61,12 @@ class Reading:
 
 
 def start() -> Reading:
-    """Replaces `processes._process`."""
+    """Replaces `processes._process`: starts a reader through the nursery."""
     (their_in, to), (source, their_out), (status, their_status) = os.pipe(), os.pipe(), os.pipe()
     theirs_all = [their_in, their_out, their_status]
     try:
         socket.send_fds(_at_hand(), [b"."], theirs_all)
-    except BrokenPipeError:  # the nursery has ended, whatever ended it
+    except BrokenPipeError:  # the nursery has ended, for any reason
         _nursery.clear()
         socket.send_fds(_at_hand(), [b"."], theirs_all)
     for each in theirs_all:
@@ -78,7 +76,7 @@ def start() -> Reading:
 
 def _at_hand() -> socket.socket:
     """Our end of the nursery's socket. The nursery is started if there is none."""
-    from webapp.core.children import environment  # here, for a reader loads no Django
+    from webapp.core.children import environment  # imported here, because a reader loads no Django
 
     if not _nursery:
         ours, theirs = socket.socketpair()
@@ -91,9 +89,9 @@ def _at_hand() -> socket.socket:
 
 
 def main() -> None:
-    """The nursery: forks a reader for each three ends of pipes that it gets, until nobody has the other end of its socket."""
+    """The nursery. It forks a reader for each three ends of pipes that it receives, until the other end of its socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a keeper ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody reads the exit status of a keeper
     control = socket.socket(fileno=int(sys.argv[1]))
     while True:
         said, fds, _, _ = socket.recv_fds(control, 1, 3)

@@ -1,10 +1,8 @@
-"""An empty database without the processor time of migrations: it is made once, kept as SQL, and copied for each process.
+"""An empty database without the processor time of migrations. It is made once, kept as SQL, and copied for each process.
 
-Migrating took eleven seconds in each process that runs tests, mostly for Django's models of every state between two migrations. The result
-is
+The migrations took eleven seconds in each test process, mostly for Django's models of every state between two migrations. The result is
 kept in `.pytest_cache`, under a name that changes with the migrations and the packages. Django migrates the copy as well, and finds nothing
-to
-do.
+to do.
 """
 
 import os
@@ -23,13 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".pytest_cache"
 TEMPLATE = "test_schema"
 PROGRAMS = (
-    "TEST_POSTGRES_PROGRAMS"  # where those of the embedded server are; not set where the server is somebody's own
+    "TEST_POSTGRES_PROGRAMS"  # the programs of the embedded server; not set if the server is not the embedded one
 )
 
 
 @contextmanager
 def template() -> Iterator[None]:
-    """In this context, databases of tests are made, by one process at a time, from the template. The first process makes the template."""
+    """In this context, databases of tests are copied from the template, by one process at a time. The first process makes the template."""
     if PROGRAMS not in os.environ:
         yield
         return
@@ -41,7 +39,7 @@ def template() -> Iterator[None]:
         yield
         if not there:
             made = connection.settings_dict["NAME"]
-            connection.close()  # nobody may be in a database that is copied
+            connection.close()  # nobody may be connected to a database that is copied
             copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             server.execute(copy.format(sql.Identifier(TEMPLATE), sql.Identifier(made)))
             _write()
@@ -77,7 +75,7 @@ def _write() -> None:
     part, whole = KEPT / f"{os.getpid()}.sql", kept()
     _program("pg_dump", f"--file={part}")
     part.rename(whole)
-    for old in set(KEPT.glob("schema-*.sql")) - {whole}:  # another process may be about to read the one that holds
+    for old in set(KEPT.glob("schema-*.sql")) - {whole}:  # another process may be about to read the current one
         old.unlink(missing_ok=True)
 
 

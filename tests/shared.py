@@ -1,4 +1,4 @@
-"""The folder of the public data sets for tests, on machines that have them."""
+"""The folder of the public data sets, for tests on machines that have these."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Decides which worker runs which test. The tests of a file run together, because they share fixtures; those of a long file are spread.
+"""Decides which worker runs which test. The tests of a file run together, because they share fixtures. The tests of a long file are spread.
 
-The longest files come first, because at the end a long file would leave the other workers idle. Then come the files with most tests, as in
-xdist.
+The longest files come first, because a long file at the end would leave the other workers idle. Then come the files with the most tests, as
+in xdist.
 """
 
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
-APART = {"tests/webapp/test_api_fuzz.py", "tests/webapp/test_api_roles.py"}  # hundreds of tests that share nothing
+APART = {"tests/webapp/test_api_fuzz.py", "tests/webapp/test_api_roles.py"}  # hundreds of tests that share no fixture
 TOGETHER = {f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "prose", "shape")} | {
     "tests/webapp/security/test_supply.py"
 }  # they read the same files: see `tests.architecture.sources`
@@ -31,11 +31,11 @@ LONGEST = (
     "tests/webapp/test_closed_doors.py",
     "tests/webapp/mlflow/test_real_client.py",
 )
-"""By what they took in CI; a file that is missing here is only run later."""
+"""Seconds that these files took in CI. A file that is missing here is only run later."""
 
 
 class Queue(OrderedDict[str, dict[str, bool]]):
-    """xdist's queue of files, from whose front it takes the next."""
+    """xdist's queue of files. It takes the next file from the front."""
 
     def popitem(self, last: bool = True) -> tuple[str, dict[str, bool]]:
         longest = next((file for file in LONGEST if file in self), None)
@@ -48,10 +48,10 @@ class Spreading(LoadFileScheduling):
         self.workqueue = Queue()
 
     def remove_node(self, node: Any) -> str | None:
-        """Returns the test that was running when the worker died. Tests that were not run yet go to the other workers, but not that test,
+        """Returns the test that was running when the worker died. Tests that were not run yet go to the other workers. That test does not,
         because it would end each of them.
 
-        xdist's own method passes on all units, even those that have been run, and a worker that got one of these waited for ever.
+        xdist's own method passes all units on, even those that have been run, and a worker that got one of these waited for ever.
         """
         left = [
             (file, [test for test, done in unit.items() if not done])
@@ -64,7 +64,7 @@ class Spreading(LoadFileScheduling):
         return died
 
     def _reschedule(self, node: Any) -> None:
-        """A worker keeps its last test until it knows the next one, so a worker with a single test needs another unit, or the end."""
+        """A worker keeps its last test until it knows the next one. So a worker with a single test needs another unit, or the end."""
         super()._reschedule(node)
         while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             self._assign_work_unit(node)

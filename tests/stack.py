@@ -30,7 +30,7 @@ def _then(first: Callable[[], None], second: Callable[[], None] | None) -> Calla
 
 
 class Stack:
-    """Embedded services on free ports. The developer's own database, broker and cluster are not touched."""
+    """Embedded services on free ports. The developer's own database, broker and cluster are not used."""
 
     def __init__(
         self,
@@ -39,9 +39,10 @@ class Stack:
         var: Path | None = None,
         enter: Callable[[], None] | None = None,
     ) -> None:
-        """`env`: its own variables; None removes one. `var`: an existing folder. `enter` is called in the new process before it becomes the
-        supervisor."""
-        # short and open to all: sockets have a length limit, and as root the database runs as another user
+        """`env` has variables of this stack; None removes one. `var` is an existing folder. `enter` is called in the new process before it
+        becomes the supervisor.
+        """
+        # short, because sockets have a length limit; open to all, because as root the database runs as another user
         self.var = var or Path(tempfile.mkdtemp(prefix="ts-stack-"))
         self.var.chmod(0o755)
         ours = {"DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "RAY_TOKEN_FILE", "PUBLIC_URL", "INTERNAL_URL"}
@@ -53,7 +54,7 @@ class Stack:
         for name in (name for name, value in (env or {}).items() if value is None):
             self.env.pop(name, None)
         self.tokens: dict[str, str] = {}
-        self.cookies: list[Any] = []  # of a browser in which the demo's owner has signed in
+        self.cookies: list[Any] = []  # the state of a browser in which the demo's owner has signed in
         self.output = self.var / "up.out"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
@@ -67,7 +68,7 @@ class Stack:
             )
 
     def wait_for(self, *lines: str, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Waits until every text is in the output, such as `wait_for("web       running")`."""
+        """Waits until every text is in the output, for example `wait_for("web       running")`."""
         deadline = time.monotonic() + timeout_s
         while not all(line in self.output.read_text() for line in lines):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -93,7 +94,9 @@ class Stack:
         return done.stdout.strip()
 
     def api(self, email: str = "demo@localhost") -> httpx.Client:
-        """A script of this person; paths below /api/v1/. Each command loads the whole product, so a token serves all tests."""
+        """A client of the API with this person's token; paths are below /api/v1/. Each command loads the whole product, so all tests share
+        a token.
+        """
         if email not in self.tokens:
             self.manage("demo", "--link")
             self.tokens[email] = self.manage("token", email)
@@ -104,7 +107,7 @@ class Stack:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-size:]}" for log in sorted(self.var.glob("log/*.log")))
 
     def stop(self, keep: bool = False) -> int:
-        """Asks it to end, as Ctrl-C does, and returns the exit code. `keep` leaves the data for another start."""
+        """Ends the stack like Ctrl-C, and returns the exit code. `keep` leaves the data for another start."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:

@@ -12,20 +12,20 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 @dataclass
 class Source:
     imported: set[str] = field(default_factory=set)
-    """Modules, by their whole names; those of relative imports are not among them."""
+    """The whole names of imported modules. Names of relative imports are not included."""
     classes: list[tuple[int, str]] = field(default_factory=list)
     functions: list[tuple[int, str, int]] = field(default_factory=list)
-    """Line, name, lines of the body without the docstring."""
+    """(line, name, number of lines of the body without the docstring)."""
     docstrings: list[tuple[int, str]] = field(default_factory=list)
-    """Those below a field or a constant included."""
+    """Docstrings, also those below a field or a constant."""
     strings: list[tuple[int, str]] = field(default_factory=list)
-    """Of four words or more, without docstrings."""
+    """Strings of four words or more that are not docstrings."""
 
 
 @cache
 def read(path: Path) -> Source:
     source, silent = Source(), set[int]()
-    for node in ast.walk(ast.parse(path.read_text())):  # what holds a node comes before it
+    for node in ast.walk(ast.parse(path.read_text())):  # a parent comes before its children
         _note(source, node, silent)
     return source
 

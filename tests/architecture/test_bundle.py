@@ -19,7 +19,7 @@ TOP, TIME = "touchstone-test", 1_700_000_000
 
 @pytest.fixture(autouse=True)
 def tools(monkeypatch):
-    """What images leave out, as test_supply finds it: finding it again would take seconds."""
+    """The list of contents that images leave out, as test_supply finds it. Finding it again would take seconds."""
     listed = set((pins.ROOT / "docker/tools-only.txt").read_text().split())
     monkeypatch.setattr(pins, "tools", lambda *_: listed)
 
@@ -71,7 +71,7 @@ def test_it_installs_from_its_wheels_alone(unpacked):
     )
     assert said.stdout == "1\n"
     (unpacked / "var").mkdir()
-    (unpacked / "var" / "data").touch()  # what it writes while it is used
+    (unpacked / "var" / "data").touch()  # the program writes here while it is used
     again = install(unpacked)
     assert (again.returncode, again.stdout) == (0, "It is installed already: ./start\n")
 
@@ -93,7 +93,7 @@ def link(folder):
 
 
 def exchange(folder):
-    """A wheel and its line in SHA256SUMS, as somebody would who may write here: pip's list still knows the digest."""
+    """Exchanges a wheel and its line in SHA256SUMS. A person who may write here can do that, but pip's list still has the old digest."""
     path = next(folder.glob("wheels/left_over*"))
     before = sha256(path.read_bytes()).hexdigest()
     path.write_bytes(wheel(folder.parent / "evil", "value = 2\n").read_bytes())
@@ -122,13 +122,15 @@ def test_what_pip_refuses_is_not_installed_and_a_second_call_with_the_right_file
     packed = {path: path.read_bytes() for path in (next(wheels.glob("left_over*")), sums)}
     exchange(unpacked)
     failed = install(unpacked)
-    assert failed.returncode == 1 and "DO NOT MATCH THE HASHES" in failed.stderr  # behind our own comparison
+    # found by pip, after our own comparison has passed
+    assert failed.returncode == 1 and "DO NOT MATCH THE HASHES" in failed.stderr
     assert not list(unpacked.glob(".venv/.installed-*"))
     assert not list(unpacked.glob("scripts/__pycache__"))
     for path, content in packed.items():
         path.write_bytes(content)
     (unpacked / "scripts/__pycache__").mkdir()
-    (unpacked / "scripts/__pycache__/fit.cpython-311.pyc").touch()  # somebody has used the program, or put it there
+    # left by a use of the program, or put there by somebody
+    (unpacked / "scripts/__pycache__/fit.cpython-311.pyc").touch()
     done = install(unpacked)
     assert done.returncode == 0, done.stderr
     assert not list(unpacked.glob("scripts/__pycache__"))

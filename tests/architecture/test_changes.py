@@ -1,4 +1,4 @@
-"""docs/changes.md says which files a change touches: the files exist, they have what it names, and the counts are right."""
+"""docs/changes.md says which files a change touches. The files exist, they contain the named parts, and the counts are right."""
 
 import re
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| (?P<change>[^|]+) \| (?P<count>\d+) \| (?P<which>[^|]+) \|$", re.MULTILINE)
 FILE = re.compile(r"`(?P<path>[^`]+)`(?: \((?P<name>[^)]+)\))?")
-MOST = 3  # files of the median change
+MOST = 3  # the number of files in the median change
 
 
 @dataclass(frozen=True)
 class Change:
     count: int
-    files: tuple[tuple[str, str], ...]  # path, and what stands in it or ""
+    files: tuple[tuple[str, str], ...]  # the path, and a text that the file contains or ""
 
 
 def listed() -> dict[str, Change]:

@@ -18,7 +18,7 @@ SHARED = 31
 
 
 def shared_names() -> dict[str, list[str]]:
-    """Each name that several classes have, with where they stand."""
+    """Each name that several classes have, with the places of the classes."""
     listed = subprocess.run(["git", "ls-files", "-z", *PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True)
     places: dict[str, list[str]] = defaultdict(list)
     for file in filter(None, listed.stdout.split("\0")):

@@ -39,7 +39,7 @@ def test_a_container_has_limits_and_a_check_that_ends(name):
     service = SERVICES[name]
     assert re.fullmatch(r"\$\{\w+:-\d+[mg]\}", service["mem_limit"]) and service["pids_limit"] > 0
     assert all("size=" in each for each in service["tmpfs"]), "what is in memory has an end"
-    if service.get("restart") == "no":  # does its work and ends
+    if service.get("restart") == "no":  # runs once and ends
         return
     check = service["healthcheck"]
     assert check["test"][0] in ("CMD", "CMD-SHELL") and check["timeout"] and check["retries"]
@@ -95,17 +95,17 @@ def test_the_profiles_are_those_that_are_described():
 
 
 def default(value):
-    """What `${NAME:-default}` is in bytes where nobody sets it."""
+    """The bytes of `${NAME:-default}` if the variable is not set."""
     number, unit = re.fullmatch(r"\$\{\w+:-(\d+)([mg])b?\}", value).groups()
     return int(number) * {"m": 2**20, "g": 2**30}[unit]
 
 
-OBJECT_STORE = 0.3  # of a node's memory, Ray's own default
+OBJECT_STORE = 0.3  # the share of a node's memory that Ray takes by default
 
 
 @pytest.mark.parametrize(("name", "weights"), [("ray", 500_000_000), ("ray-gpu", 3_000_000_000)])
 def test_pushes_of_weights_fit_the_shared_memory_of_a_node(name, weights):
-    """In the object store, and beside it as a file for vLLM; or both would go through the disk."""
+    """Weights lie in the object store, and for vLLM also in a file beside it. If they do not fit, both go through the disk."""
     service = SERVICES[name]
     memory, shared = default(service["mem_limit"]), default(service["shm_size"])
     assert 4 * weights < OBJECT_STORE * memory

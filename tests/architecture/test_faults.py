@@ -1,4 +1,4 @@
-"""The pins are compared with a list of known faults, which a small server serves here like osv.dev."""
+"""The pins are compared with a list of known faults. A small server in this test serves the list in the same way as osv.dev."""
 
 import json
 

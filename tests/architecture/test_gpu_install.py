@@ -1,4 +1,4 @@
-"""`make gpu` on machines that we do not have: a program with the name nvidia-smi says what each has."""
+"""`make gpu` on machines that we do not have. A fake program `nvidia-smi` says what each machine has."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ LISTED = {
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """Call it with the lines that nvidia-smi gives, or with what it says when it fails; without it there is no driver."""
+    """Installs a fake `nvidia-smi` that prints these lines, or this message if it fails. Without a call there is no driver."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -113,7 +113,7 @@ def test_make_gpu_refuses_before_it_fetches_anything(tmp_path, driver):
     done = make("gpu")
     assert done.returncode == 2 and "compute capability 7.5" in done.stderr.splitlines()[0], done.stderr
     assert not (clone / ".venv").exists()
-    # an environment for the processor on a machine with a card: only by name
+    # an environment for the CPU on a machine with a GPU is made only if it is asked for by name
     (clone / ".venv" / "bin").mkdir(parents=True)
     (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)
     installed = subprocess.run(

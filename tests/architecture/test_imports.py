@@ -1,4 +1,4 @@
-"""The imports that modules may have: by the contracts, and by what the processes really load."""
+"""The imports that modules may have, by the contracts and by the modules that the processes really load."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ print(json.dumps(sorted(sys.modules)))
 
 @pytest.fixture(scope="module")
 def modules() -> set[str]:
-    """Those that web and worker processes load, commands included."""
+    """The modules that web and worker processes load, commands included."""
     return set(json.loads(loaded(LOAD)))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("Makefile", "requirements.lock", "requirements.sha256", "requirements-vllm.lock", "requirements-gpu.sha256")
-# A python3 that says it is another: what is below runs first, then what it was asked for
+# A fake python3 with another version: it runs the lines below first, and then the script that it was called with
 FAKE = """#!/bin/sh
 exec {real} -c '
 import runpy, sys
@@ -22,7 +22,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture
 def clone(tmp_path):
-    """As much of a fresh clone as the first steps read."""
+    """The files of a fresh clone that the first steps read."""
     (tmp_path / "scripts").mkdir()
     for name in (*FILES, "scripts/fit.py", "scripts/gpu.py"):
         shutil.copy(ROOT / name, tmp_path / name)
@@ -30,7 +30,7 @@ def clone(tmp_path):
 
 
 def programs(clone: Path) -> Path:
-    """A folder with all that the first steps call but Python."""
+    """A folder with all programs that the first steps call, except Python."""
     folder = clone / "bin"
     folder.mkdir()
     for name in ("sh", "make", "sed", "sha256sum", "cut", "cat", "grep", "sort"):
@@ -69,13 +69,13 @@ def test_what_is_unfit_is_said_in_one_sentence(clone, lie, said):
     done = make_run(clone)
     first, second = done.stderr.splitlines()
     assert first.endswith(said)
-    assert second.startswith("make: ***")  # make's own line, which names the step
+    assert second.startswith("make: ***")  # make's own line names the step
     assert done.returncode == 2 and done.stdout == ""
     assert not (clone / ".venv").exists()
 
 
 def test_an_environment_that_was_broken_off_is_made_again(clone):
-    """An environment without pip is what a failing `python3 -m venv` leaves."""
+    """A failing `python3 -m venv` leaves an environment without pip."""
     write_program(clone / ".venv" / "bin" / "python", "#!/bin/sh\nexit 1\n")
     calls = clone / "calls"
     write_program(programs(clone) / "python3", f'#!/bin/sh\necho "$@" >> {calls}\n')

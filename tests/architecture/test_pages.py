@@ -26,7 +26,7 @@ PATTERNS = {
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^ *(`{3,}).*?^ *\1", re.DOTALL | re.MULTILINE)
-LONG = 60  # characters of a line that nobody writes twice by chance
+LONG = 60  # a line with this many characters is not written twice by chance
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Parts of the tests run at the same time: every failure is reported, and a failure by chance is called flaky."""
+"""Parts of the tests run at the same time. Every failure is reported, and a failure by chance is called flaky."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def test_chance():
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(phases, "ROOT", tmp_path)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they cost more than these tests
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading plugins takes longer than these tests
     (tmp_path / "Makefile").write_text(MAKEFILE.format(python=sys.executable))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     return tmp_path
@@ -55,19 +55,19 @@ def folder(tmp_path, monkeypatch):
 def test_a_part_that_fails_keeps_no_other_from_running_and_decides(folder, capsys):
     assert phases.main(["bad,good"]) == 1
     said = capsys.readouterr().out
-    assert "something broke\n" in said and "== bad failed (2)" in said  # make's own status
+    assert "something broke\n" in said and "== bad failed (2)" in said  # the exit status of make
     assert "all is well\n" in said and "== good passed" in said
     assert phases.main(["good"]) == 0
 
 
 @pytest.mark.parametrize("lanes", [["slow", "quick"], ["quick", "slow"]])
 def test_lanes_run_beside_each_other(folder, lanes):
-    """Each waits for the other: one after the other they would never end."""
+    """Each part waits for the other, so they would never end if they ran one after the other."""
     assert phases.main(lanes) == 0
 
 
 def test_all_lanes_but_the_first_yield(folder, capsys):
-    ours = os.nice(0)  # this test may run in a lane that yields
+    ours = os.nice(0)  # this test itself may run in a lane that yields
     assert phases.main(["good,nice"]) == 0
     assert f"output\n{ours}\n" in capsys.readouterr().out
     assert phases.main(["good", "nice"]) == 0
@@ -123,14 +123,14 @@ def test_more_than_a_few_failures_are_no_chance(folder, capsys):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_reaches_what_runs_and_is_waited_for(folder, number):
-    """The part tidies up for a while, and the status comes after that."""
+    """The part tidies up for a while, and its status comes after that."""
     long = "long:\n\t@trap 'sleep 0.3; touch tidied; exit 1' INT; touch began; while :; do sleep 0.05; done\n"
     (folder / "Makefile").write_text(long)
     program = f"import pathlib, sys; from scripts import phases; phases.ROOT = pathlib.Path({str(folder)!r}); "
     program += "sys.exit(phases.main(['long']))"
 
     def hear() -> None:
-        """What a shell started in the background ignores Ctrl-C, and so does all that it starts."""
+        """A process that a shell starts in the background ignores Ctrl-C, and so do its children."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     running = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, preexec_fn=hear)

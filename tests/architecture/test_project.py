@@ -44,7 +44,7 @@ GIVEN_TO_JOBS = {
     "TOUCHSTONE_WEIGHTS_JOB",
     "TOUCHSTONE_REQUEST_ID",
 }
-"""What we set ourselves for the jobs we start: nobody else has to."""
+"""Variables that we set for the jobs that we start. Nobody else has to set them."""
 
 
 def test_every_variable_of_ours_that_any_program_reads_stands_in_the_example():

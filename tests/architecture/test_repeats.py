@@ -51,7 +51,7 @@ ARGUED = {
 
 
 def _code(path: Path) -> list[str]:
-    """The lines of a file that count."""
+    """The lines of a file that are compared."""
     found, importing = [], False
     for raw in path.read_text().split("\n"):
         line = " ".join(raw.split())
@@ -78,7 +78,7 @@ def _files() -> Iterator[Path]:
 
 
 def repeats(sources: dict[str, list[str]]) -> dict[tuple[str, str], list[str]]:
-    """Pairs of files (or a file with itself) with the first common run of lines of each."""
+    """The pairs of files (also a file with itself), each with the first run of lines that both contain."""
     places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sources.items():
         for start in range(len(lines) - LINES + 1):

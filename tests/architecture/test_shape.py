@@ -29,7 +29,7 @@ def test_functions_and_files_stay_short():
         if text.count("\n") > LONGEST_FILE:
             long.append(f"{where}: {text.count(chr(10))} lines")
         for line, name, lines in sources.read(path).functions:
-            if lines > limit:  # without the docstring, which is free
+            if lines > limit:  # without the docstring, which does not count
                 long.append(f"{where}:{line} {name}: {lines} lines")
     assert long == []
 
@@ -45,7 +45,7 @@ INLINE = {
 
 @pytest.mark.parametrize("rule", INLINE)
 def test_templates_hold_nothing_that_the_csp_blocks(rule):
-    texts = [(path, path.read_text()) for path in TEMPLATES]  # whole: a tag has several lines
+    texts = [(path, path.read_text()) for path in TEMPLATES]  # whole texts, because a tag has several lines
     found = [
         f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
         for path, text in texts

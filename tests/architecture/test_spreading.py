@@ -22,7 +22,7 @@ def test_the_files_are_there():
 
 
 def test_a_worker_that_dies_takes_only_its_own_test_with_it(tmp_path: Path) -> None:
-    """As where a test runs for more than ten minutes. The others end, and the run does."""
+    """A worker dies, for example, if a test runs for more than ten minutes. The other tests continue, and the run ends."""
     (tmp_path / "conftest.py").write_text(
         "from tests.spreading import Spreading\n"
         "def pytest_xdist_make_scheduler(config, log):\n"

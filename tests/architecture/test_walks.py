@@ -1,4 +1,4 @@
-"""docs/architecture.md walks through the code: its files and names exist, and it says so if it enters a room again."""
+"""docs/architecture.md walks through the code: its files and names exist, and it says when it enters a room again."""
 
 import re
 from itertools import groupby
@@ -22,7 +22,7 @@ def rows(text: str) -> int:
 
 def test_the_page_has_four_walks_and_every_row_is_read():
     assert len(WALKS) == 4
-    heads = 2 * len(WALKS)  # of each table the head and the rule below it
+    heads = 2 * len(WALKS)  # without the head of each table and the rule below it
     assert rows(PAGE) == heads + sum(map(len, WALKS.values()))
 
 

@@ -1,4 +1,4 @@
-"""The tools of `make chaos` by themselves, because a failure that they miss would not show in a storm."""
+"""The tools of `make chaos` by themselves. If a tool missed a failure, a storm would not show it."""
 
 import math
 import os
@@ -50,7 +50,7 @@ def test_what_is_missing_other_or_besides_is_counted() -> None:
 
 
 class Rows:
-    """An installation whose database says what it is told to."""
+    """An installation whose database answers with given rows."""
 
     def __init__(self, ledger: Ledger, *rows: tuple[Any, ...]) -> None:
         self.ledger, self._rows = ledger, list(rows)
@@ -144,7 +144,7 @@ RAY = ["Ray's head", "raylet"]
 
 
 def two_runs(server: Server, steps: int = 60) -> Runs:
-    """1 is synchronous, 2 asynchronous."""
+    """Run 1 is synchronous, run 2 is asynchronous."""
     runs = Runs(server.site, steps, "")
     runs.launched += [Launched(1, "synchronous", True), Launched(2, "asynchronous", True)]
     return runs
@@ -236,8 +236,9 @@ def test_learners_wait_for_ray_to_have_its_turn() -> None:
 
 
 class Slow:
-    """An installation on a busy machine in the eyes of those who draw: all that was hit is back after a while, and so is what hung on it;
-    runs are launched once all services have been there together for a while, begin on Ray, and make a checkpoint now and then."""
+    """A simulated installation on a busy machine. A service that was hit is back after a while, and so are the services that depend on it.
+    Runs are launched once all services have been up together for a while. They begin on Ray and make a checkpoint now and then.
+    """
 
     back = {"web server": 25, "web process": 10, "worker": 25, "beat": 10, "Redis": 2, "Postgres": 10, "judge": 3}
     back |= {"Postgres backend": 5, "Ray's head": 45, "raylet": 45, "rollout actor": 20, "reward worker": 20}
@@ -272,7 +273,7 @@ class Slow:
                 self.made[run] += seconds / self.checkpoint_s
 
     def living(self, may_end: list[int]) -> list[str]:
-        """What begins is there as well, like a service that its supervisor has started."""
+        """The processes that live. A process that is beginning counts, like a service that its supervisor has started."""
         learner = ["learner"] if any(self.waits[run] <= 0 for run in may_end) else []
         away = () if self.waits[2] <= 0 else ACTORS
         return [kind for kind in self.there_at if kind not in away] + learner
@@ -390,7 +391,7 @@ def test_a_clock_is_set_under_a_program_that_runs_and_the_one_that_only_runs_for
     with subprocess.Popen(command, env={**os.environ, **clock.environment}, **pipes) as program:
 
         def off() -> float:
-            """Hours."""
+            """The difference of the clocks, in hours."""
             assert program.stdin and program.stdout
             program.stdin.write("?\n")
             wall, steady = map(float, program.stdout.readline().split())

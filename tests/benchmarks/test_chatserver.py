@@ -1,4 +1,4 @@
-"""The endpoint that measurements are taken against counts what it says it counts."""
+"""The endpoint that measurements use counts calls and tokens correctly."""
 
 from time import perf_counter
 

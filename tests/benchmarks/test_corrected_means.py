@@ -1,4 +1,4 @@
-"""Corrected means against the answers of ppi-python, which `python -m benchmarks.corrected_means --keep` wrote down."""
+"""Corrected means compared with the answers of ppi-python, which `python -m benchmarks.corrected_means --keep` wrote down."""
 
 import json
 
@@ -28,5 +28,5 @@ def test_value_and_standard_error_are_those_of_ppi_python(study: Study, answer: 
     n = answer.labels
     ours_se = (ours.corrected.high - ours.corrected.low) / 2 / scipy.stats.t.ppf(0.975, n - 2)
     theirs_se = (answer.high - answer.low) / 2 / NORMAL
-    # it divides sums of squares by n, we by n - 2, and it takes the normal quantile: ours is the wider one, by no more than that
+    # it divides sums of squares by n, we by n - 2, and it takes the normal quantile: our interval is wider, by at most that much
     assert theirs_se < ours_se <= theirs_se * (n / (n - 2)) ** 0.5 * (1 + 1e-9)

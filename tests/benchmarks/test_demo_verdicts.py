@@ -1,4 +1,4 @@
-"""Known verdicts for the threshold of the judge in the box, and what is kept apart from them."""
+"""Known verdicts for the threshold of the shipped judge, and the verdicts that are kept apart from them."""
 
 from benchmarks.demo_verdicts import verdicts
 from benchmarks.judged_rubrics import chosen_on, demo, truth_of, unseen

@@ -1,4 +1,4 @@
-"""A measurement of many starts continues where it was stopped."""
+"""A measurement of many starts continues at the start where it was stopped."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from benchmarks.engine_check import EngineSetting, Outcomes, faulty, healthy
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds of the starts that were really made; start 1 is stopped."""
+    """The seeds of the starts that were really made. The start with seed 1 is stopped."""
     seeds: list[int] = []
 
     def outcome(setting: EngineSetting, seed: int, fault: Any = None, lr: float = 0.0) -> tuple[str, str]:

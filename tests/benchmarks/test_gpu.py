@@ -43,7 +43,7 @@ def test_every_objective_and_both_heads_are_compared(setting: MeasureSetting) ->
 
 @pytest.mark.parametrize("wrong", ["value", "gradient", "infinite"])
 def test_a_device_that_computes_something_else_is_told(wrong: str) -> None:
-    calls = iter([False, True])  # the CPU, then the device
+    calls = iter([False, True])  # on the CPU, then on the device
 
     def loss(own: Any) -> torch.Tensor:
         there = next(calls)
@@ -82,7 +82,7 @@ def test_a_fault_that_the_engine_check_lets_pass_is_told(
 
 
 def test_steps_without_a_gradient_are_told(setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "stepping", lambda *_: lambda number: float(number))  # the first one is 0
+    monkeypatch.setattr(steps, "stepping", lambda *_: lambda number: float(number))  # the first step has no gradient
     assert [row.verdict for row in steps._steps(steps.SMALL[0], setting)][0] == "WRONG"
 
 
@@ -125,7 +125,7 @@ def test_without_a_card_it_says_so_in_a_sentence(
 
 
 class Children:
-    """In place of the processes of parts: what each prints, or how it ends."""
+    """Replaces the processes of the parts. Says what each process prints, or how it ends."""
 
     def __init__(self, **ends: Any) -> None:
         self._ends = ends
@@ -153,7 +153,7 @@ def test_one_table_and_one_object_whatever_becomes_of_a_part(
     assert "the time for all parts was over" in record["parts"]["c"]["failed"]
     assert lines[-2] == "Something is wrong in (b), (c)" and "SMALL: these numbers say nothing" in lines[-3]
     assert check.main(["--device", "cpu", "a"]) == 0
-    assert check.main(["--device", "cpu", "--limit-s", "0", "a"]) == 1  # nothing is begun once the time is over
+    assert check.main(["--device", "cpu", "--limit-s", "0", "a"]) == 1  # no part begins after the time is over
 
 
 def test_what_was_taken_on_a_card_is_written_under_its_name(

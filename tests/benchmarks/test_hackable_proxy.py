@@ -1,4 +1,4 @@
-"""The rewards of the hackable proxy: every arm is a config that works, and what each pays for; and what is read off a run."""
+"""The rewards of the hackable proxy. The config of every arm works, each arm pays for the right thing, and the results of a run are read."""
 
 import asyncio
 from typing import Any

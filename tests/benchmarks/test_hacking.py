@@ -1,4 +1,4 @@
-"""The instrument: planted flaws begin where it says, and all signals together keep to the budget."""
+"""The instrument: planted flaws begin at the planned step, and all signals together keep to the budget of false alarms."""
 
 import pytest
 

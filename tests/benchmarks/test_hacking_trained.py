@@ -1,4 +1,4 @@
-"""The instrument on trained policies: when a policy games the reward, what the planted judge rewards, and what is read from a run."""
+"""The instrument on trained policies: from which step a policy games the reward, what the planted judge rewards, and how a run is read."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What both sides of the measurement of judge training are given: the same questions, and a reward that is that of the recipe."""
+"""Both sides of the measurement of judge training get the same questions, and the reward is that of the recipe."""
 
 from types import SimpleNamespace
 

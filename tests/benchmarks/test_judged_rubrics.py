@@ -1,4 +1,4 @@
-"""A small model behind the chat API, asked by the judges' engine; and how its verdicts are compared with the verifiers'."""
+"""The judges' engine asks a small model behind the chat API, and its verdicts are compared with those of the verifiers."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from trainer.rewards.parts import RewardAnswer
 
 
 class Told:
-    """Says yes where the question has the word blue; what it writes is no JSON."""
+    """Says yes if the question contains the word blue. The answer is not JSON."""
 
     def answer(self, calls: Sequence[LocalCall]) -> list[dict[str, Any]]:
         return [self._one(call) for call in calls]

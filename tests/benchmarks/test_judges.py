@@ -23,5 +23,5 @@ def test_what_prompts_share_is_counted_as_if_they_came_one_after_the_other():
         json.dumps({"messages": [{"role": "user", "content": "x" * 634 + last}]}).encode()
         for last in ("a", "b", "c", "d")
     ]
-    # "<user>" and 634 letters are ten blocks of 16 tokens; three of four requests find them, and one token is their own
+    # "<user>" and 634 letters are ten blocks of 16 tokens; three of four requests find these in the cache, and have one token of their own
     assert judges.cacheable(bodies) == pytest.approx(3 * 160 / (4 * 161))

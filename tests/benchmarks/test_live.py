@@ -1,4 +1,4 @@
-"""The measurement of live pages, with trackers that only count: what is sent, what is compared, and what is missing."""
+"""The measurement of live pages, with trackers that only count. The tests check the records, the comparisons and the missing values."""
 
 import json
 from dataclasses import replace

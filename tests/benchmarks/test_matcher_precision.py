@@ -1,4 +1,4 @@
-"""Two precisions of the matcher compared on known matches: what changes, and what the rule makes of it."""
+"""Two precisions of the matcher are compared on known matches: how scores change, and what the rule decides."""
 
 import pytest
 

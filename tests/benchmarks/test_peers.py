@@ -1,4 +1,4 @@
-"""Other annotation tools: the message if one is missing, and how its people work, without installing anything."""
+"""Other annotation tools, without an installation: the message if a tool is missing, and the work of its people."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ PAGE = '<input id="instance_id" name="instance_id" type="hidden" value="k{}"/>'
 
 
 class FakePotato:
-    """Its pages, from memory: every person has a task of their own after each answer."""
+    """The pages of the tool as we know them. After each answer, every person gets a task that nobody else has."""
 
     def __init__(self):
         self.saved, self.moved = [], 0
@@ -29,7 +29,7 @@ class FakePotato:
 
 
 class FakeLabelStudio:
-    """Its API, from memory: refuses what comes without the token that its pages set."""
+    """The API of the tool as we know it. It refuses requests without the token that the pages set."""
 
     def __init__(self):
         self.answered, self.signed_up = [], []
@@ -49,7 +49,7 @@ class FakeLabelStudio:
 
 
 def through(fake, work):
-    """What `work` returns, given a client that talks to the fake."""
+    """The result of `work` with a client that talks to the fake server."""
 
     async def whole():
         async with httpx.AsyncClient(transport=httpx.MockTransport(fake), base_url="http://peer") as client:

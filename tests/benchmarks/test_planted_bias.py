@@ -1,4 +1,6 @@
-"""The planted judge: right but for its bias, which is the same pairs' in both orders; and what is read off a run."""
+"""The planted judge is right except for its bias, which affects the same pairs in both orders. The results of a run are read from its
+metrics.
+"""
 
 import asyncio
 import json
@@ -40,7 +42,7 @@ def test_the_biased_pairs_are_the_share_asked_for_and_the_same_in_both_orders() 
 
 
 def test_precision_counts_labels_that_the_truth_does_not_confirm(tmp_path: Path) -> None:
-    """Of 10 pairs 8 are kept; the truth tells 4 of them apart and confirms 3."""
+    """The judge keeps 8 of 10 pairs. The truth has a preference for 4 of these, and confirms 3."""
     row = {
         "label/pairs": 10.0,
         "label/kept": 0.8,

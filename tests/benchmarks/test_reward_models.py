@@ -1,4 +1,4 @@
-"""What a seed trains on and holds out, and the numbers of the table."""
+"""The data that each seed trains on and holds out, and the numbers of the table."""
 
 import gzip
 import json

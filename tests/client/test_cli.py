@@ -1,4 +1,4 @@
-"""The command in one process with the server: the commands that people type, and the output."""
+"""The command, in one process with the server: the commands that people type, and their output."""
 
 import json
 import stat
@@ -127,7 +127,7 @@ def prompts(tmp_path):
 
 @pytest.fixture
 def worker(remote, monkeypatch):
-    """A worker that carries out imports whenever the command waits."""
+    """A worker that runs imports each time the command waits."""
 
     def work(seconds: float) -> None:
         for job in ImportJob.objects.filter(state="queued"):

@@ -39,7 +39,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|((?:^    \S[^\n]*\n(?:^    [^\n]*\n)*
 
 
 def blocks() -> list[tuple[str, str]]:
-    """(kind, text) of all code of the page: `python`, `yaml`, `shell`, or `json` for what is only shown."""
+    """(kind, text) of all code blocks of the page. The kind is `python`, `yaml` or `shell`, or `json` for output that is only shown."""
     found = []
     for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
         text = match[2] or re.sub(r"^    ", "", match[3], flags=re.MULTILINE)
@@ -70,7 +70,7 @@ def test_each_kind_of_example_is_there():
 
 @pytest.fixture
 def live(transactional_db, settings, monkeypatch):
-    """The server, and a worker that imports at once and does nothing else: what is launched waits."""
+    """The server, and a worker that runs imports at once and nothing else. Launched runs wait."""
     import workers.imports  # noqa: F401  registers its tasks
 
     def send(name: str, args: tuple) -> None:
@@ -88,7 +88,7 @@ def live(transactional_db, settings, monkeypatch):
 @pytest.fixture
 def runs(cast, settings) -> dict[int, Run]:
     """Runs 7 (under way), 8 (stopped) and 9 (finished) of the demo's owner, with what they have logged."""
-    settings.MAX_RUNNING_RUNS = 1  # what the page launches waits: nothing here trains
+    settings.MAX_RUNNING_RUNS = 1  # the launched runs wait, because nothing trains here
     User.objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
     for table in ("datasets_dataset", "datasets_importjob", "webhooks_webhook"):
         numbered(table, 1)
@@ -117,7 +117,7 @@ def numbered(table: str, number: int) -> None:
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, live, cast, runs) -> Path:
-    """The folder in which the examples run, with what they speak of. Names of the network stand for a public address."""
+    """The folder in which the examples run, with the files that they use. A host name stands for a public address."""
     from trainer.inference.models import make_tiny
 
     if shutil.which("curl") is None:
@@ -146,7 +146,7 @@ def place(tmp_path, monkeypatch, live, cast, runs) -> Path:
 
 
 def token(words: str, capsys) -> str:
-    """What `manage.py token ...` prints, in this process: another one would ask another database."""
+    """The output of `manage.py token ...`. It runs in this process, because another process would use another database."""
     capsys.readouterr()
     call_command(*words.split())
     return capsys.readouterr().out.strip()
@@ -154,7 +154,7 @@ def token(words: str, capsys) -> str:
 
 def test_every_example_of_the_page_works(place, live, runs, capsys, monkeypatch):
     here: dict[str, object] = {}
-    before, failed = "", []  # what the shell remembers: variables and functions
+    before, failed = "", []  # the variables and functions that the shell keeps
     for kind, text in blocks():
         text = text.replace(ADDRESS, live.url).replace(FOLDER, str(place / "my-model"))
         text = TOKEN.sub(lambda found: token(found[1], capsys), text)
@@ -173,11 +173,11 @@ def test_every_example_of_the_page_works(place, live, runs, capsys, monkeypatch)
         elif kind == "shell" and not text.startswith((".venv", "claude ", "ts_")):
             failed += [why for line in commands(text) if (why := carried_out(before, line))]
     assert not failed, "\n\n".join(failed)
-    assert Run.objects.filter(config__steps=40).count() == 3  # by curl, by Python, and by the command with a key
+    assert Run.objects.filter(config__steps=40).count() == 3  # with curl, with Python, and with the command and a key
 
 
 def commands(text: str) -> list[str]:
-    """The commands of a block, one of several lines as one."""
+    """The commands of a block. A command of several lines becomes one."""
     return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
@@ -190,7 +190,7 @@ def interpreted(text: str, here: dict[str, object]) -> list[str]:
 
 
 def ends(run: Run, address: str) -> None:
-    """Has the run's process say that it is over, once somebody listens."""
+    """Lets the process of the run report its end after somebody has begun to listen."""
     Run.objects.filter(pk=run.pk).update(state="running", ray_job_id=f"run-{run.pk}-1", next_try_at=None)
     process = Process(address, Run.objects.get(pk=run.pk))
     done = process.event("state", state="finished")
@@ -198,7 +198,7 @@ def ends(run: Run, address: str) -> None:
 
 
 def carried_out(before: str, line: str) -> str:
-    """Why the command did not work; empty where it did."""
+    """The reason why the command did not work, or "" if it did."""
     asked = ["bash", "-euo", "pipefail", "-c", f"{before}\n{line}"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False)

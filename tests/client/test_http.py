@@ -1,4 +1,4 @@
-"""Tries again, pages, launches once, and says what the server refuses."""
+"""The client tries again, follows pages, launches once, and reports the server's refusals."""
 
 import json
 

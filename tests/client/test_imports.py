@@ -1,7 +1,7 @@
-"""Runs that other tools have kept are sent once, whole, and what a run cannot hold is counted.
+"""Runs that other tools have stored are sent once and completely. Values that a run cannot hold are counted.
 
 The files of TensorBoard were written by tensorboardX 2.6.5 (run-a, with its hyperparameters) and tensorboard 2.21 (run-b: values as
-tensors); trackio.db by trackio 0.43.0, packed into small pages.
+tensors). trackio.db was written by trackio 0.43.0 and packed into small pages.
 """
 
 import shutil
@@ -113,8 +113,8 @@ def test_a_file_that_is_still_written_is_read_on(tmp_path):
 @pytest.mark.parametrize(
     "damaged",
     [
-        record(scalar("a", 1, 1.0)) + b"\x01" * 40,  # no length here
-        record(scalar("a", 1, 1.0)) + record(b"\x0a\xff\xff\xff\xff\x7f"),  # longer than it is
+        record(scalar("a", 1, 1.0)) + b"\x01" * 40,  # not a length
+        record(scalar("a", 1, 1.0)) + record(b"\x0a\xff\xff\xff\xff\x7f"),  # the length is greater than the file
         record(scalar("a", 1, 1.0)) + record(b"\xff" * 12),  # a number without an end
         record(scalar("a", 1, 1.0)) + record(b"\x2a\x07\x0a\x05\x0a\x03\xff\xfe\xfd"),  # a name that is not text
         record(scalar("a", 1, 1.0)) + record(b"\x09\x00\x00"),  # half a time

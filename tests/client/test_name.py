@@ -1,4 +1,4 @@
-"""The product's name stands in one place of the program, and once in the package for programs."""
+"""The product's name is in one place of the program, and once in the package for other programs."""
 
 import tomllib
 from pathlib import Path

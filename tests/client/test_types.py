@@ -1,4 +1,4 @@
-"""The client's types, against the document that the server draws from its code."""
+"""The client's types compared with the document that the server generates from its code."""
 
 from typing import get_type_hints
 

@@ -1,4 +1,4 @@
-"""A program that logs to W&B logs here with one changed line, even if the server is away or the program dies."""
+"""A program that logs to W&B logs to Touchstone after one changed line, even if the server is away or the program dies."""
 
 import json
 
@@ -21,7 +21,7 @@ def ended():
 
 @pytest.fixture
 def begun(remote):
-    """`begun(**options)`: a run that lies on disk, and `sent()` gives the server what waits."""
+    """`begun(**options)` begins a run that is stored on disk. `sent()` sends the stored records to the server."""
 
     def begin(**options) -> wandb.Run:
         return wandb.init(**{"project": "shim", "mode": "offline", **options})
@@ -63,7 +63,7 @@ def test_steps_commits_and_what_goes_by(begun, remote, caplog):
     run = begun()
     wandb.log({"a": 1.0}, step=5)
     wandb.log({"b": 2.0}, step=5)
-    wandb.log({"a": 9.0}, step=3)  # went by
+    wandb.log({"a": 9.0}, step=3)  # ignored: the step is over
     wandb.log({"c": 1.0}, commit=False)
     wandb.log({"d": float("nan"), "odd": object()}, step=6)
     run.finish()
@@ -108,7 +108,7 @@ def test_a_program_that_died_is_sent_later_and_goes_on(begun, remote):
     for step in range(3):
         wandb.log({"loss": float(step)})
     with run._spool.lines.open("a") as out:
-        out.write('{"do": "metrics", "met')  # died while it wrote
+        out.write('{"do": "metrics", "met')  # the process died while it wrote this
     run._spool.release()
     wandb.run = None
     assert [(name, left) for name, left, _ in send_kept(remote)] == [("kept", 0)]
@@ -153,7 +153,7 @@ def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
 
 def test_a_config_never_changes_once_it_was_sent(begun, remote, caplog):
     run = begun(config={"lr": 1})
-    wandb.config.update({"lr": 2}, allow_val_change=True)  # before the first log
+    wandb.config.update({"lr": 2}, allow_val_change=True)  # before the first call of log
     with pytest.raises(wandb.UsageError, match="allow_val_change"):
         wandb.config.update(lr=3)
     wandb.log({"loss": 1.0})

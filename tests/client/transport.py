@@ -7,8 +7,9 @@ from django.test import Client
 
 
 class InProcess(httpx.BaseTransport):
-    """`away(request)` says whether the server does not answer this request; `lost(request)` whether it carries the request out and its
-    answer is lost."""
+    """`away(request)` says whether the server does not answer this request. `lost(request)` says whether the server carries the request out
+    but its answer is lost.
+    """
 
     def __init__(self) -> None:
         self.client = Client(raise_request_exception=True)

@@ -1,4 +1,4 @@
-"""The shipped demo data is what its README says, and an empty answer earns nothing by its rubrics."""
+"""The shipped demo data matches its README, and its rubrics give nothing to an empty answer."""
 
 from collections import Counter
 from pathlib import Path
@@ -130,7 +130,7 @@ def test_the_projects_open_with_tasks_and_the_owner_and_only_once():
 
 @pytest.mark.django_db
 def test_a_first_judge_has_somebody_to_ask(monkeypatch, tmp_path):
-    """And again: the second start of the product changes nothing."""
+    """The second start of the product changes nothing."""
     for name in ("config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors"):
         (tmp_path / name).write_text("{}")
     monkeypatch.setattr(demo, "MODEL_DIR", tmp_path)

@@ -1,5 +1,6 @@
-"""The shipped pairs with rubrics, as the importer of RubricBench's layout reads them: what their README says, and no shortcut to the
-labels."""
+"""The shipped pairs with rubrics, read by the importer of RubricBench's layout: they match their README, and have no shortcut to the
+labels.
+"""
 
 from collections import Counter
 
@@ -24,7 +25,7 @@ def imported() -> list[Example]:
 
 
 def side(example: Example) -> tuple[str, bool, bool]:
-    """Split, whether the first answer is the better one, and whether the longer one is."""
+    """(split, whether the first answer is better, whether the first answer is longer)."""
     first, second = (response.text for response in example.responses)
     first_better = example.preferences[0].strength < 0
     return example.meta["split"], first_better, (len(first) > len(second)) is first_better
@@ -59,7 +60,7 @@ def test_what_should_mislead_by_length_is_longer_and_what_by_form_has_marks(impo
 
 
 def test_the_claim_reads_what_the_importer_reads(imported):
-    """But for its split, which RubricBench has not, and where it says that it is from."""
+    """Both read the same, except for the split, which RubricBench does not have, and the place of origin."""
     own = {"source": "", "tags": (), "meta": {}}
     told = [
         example.model_copy(update=own | {"split": example.meta["split"], "group": example.key}) for example in imported

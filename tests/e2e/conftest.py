@@ -11,13 +11,13 @@ from tests.stack import Stack
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that stop the stack come after all others."""
+    """Moves tests that stop the stack behind all others."""
     items.sort(key=lambda item: item.get_closest_marker("stops_the_stack") is not None)
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """All services, with the demo's owner but without the demo. Each test brings its own data and model."""
+    """All services, with the demo's owner but without the demo's data. Each test brings its own data and model."""
     running = Stack("--no-demo")
     try:
         running.wait_until_up()

@@ -1,4 +1,4 @@
-"""A real web server in this process, and a training process that only sends messages, for browser tests that need no Ray."""
+"""A real web server in this process, and a training process that only sends messages: browser tests with these need no Ray."""
 
 import asyncio
 import importlib
@@ -25,7 +25,7 @@ VENDOR = Path(__file__).parents[2] / "webapp" / "static" / "vendor" / "uplot.js"
 
 
 class Server:
-    """Uvicorn in a thread: `stop` breaks every connection, `start` answers at the same address again."""
+    """Uvicorn in a thread. `stop` breaks every connection, `start` answers at the same address again."""
 
     def __init__(self) -> None:
         with socket.socket() as probe:
@@ -69,7 +69,7 @@ def server(transactional_db, settings, monkeypatch):  # noqa: F811 - pytest-djan
 
 
 def _also_from_the_test(server: Server, send: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A test that does the work of a worker reaches open pages like a worker.
+    """Sends broadcasts of this test to open pages, like those of a worker.
 
     Playwright keeps an event loop running in the thread of the tests, from which asgiref refuses to send.
     """
@@ -89,9 +89,7 @@ def wait_for_scripts(page: Page) -> None:
     Playwright acts on an element as soon as it is parsed. A key or click that comes before the modules have run does nothing.
     """
     page.add_init_script(_SAYS_WHEN_READY)
-    page.add_locator_handler(
-        page.locator("html:not([data-ready])"), lambda: None
-    )  # Playwright then waits until it is gone
+    page.add_locator_handler(page.locator("html:not([data-ready])"), lambda: None)  # until it is gone, Playwright waits
 
 
 @pytest.fixture

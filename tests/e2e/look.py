@@ -1,8 +1,8 @@
-"""Faults of a page that a designer would see at once."""
+"""Faults of a page that a designer would see immediately."""
 
 from playwright.sync_api import Locator, Page
 
-# A box that is lower than its letters hides parts of them, which no measure of the page shows.
+# A box that is lower than its letters hides parts of them. No measure of the page shows that.
 LOW_LINES = """() => [...document.querySelectorAll("body *")].filter((node) => {
   const style = getComputedStyle(node);
   return ["hidden", "clip"].includes(style.overflowY) && node.clientHeight > 1
@@ -12,13 +12,13 @@ LOW_LINES = """() => [...document.querySelectorAll("body *")].filter((node) => {
 
 
 def faults(page: Page) -> list[str]:
-    """Letters without their tails, and a page wider than its window."""
+    """Letters whose lower parts are cut off, and a page that is wider than its window."""
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
 
 
 def looked_at(page: Page) -> None:
-    """Asserts that the page has no fault in either theme, on a wide and on a narrow window, and leaves the wide one."""
+    """Asserts that the page has no such fault in either theme, in a wide and in a narrow window. Leaves the wide window."""
     for scheme in ("light", "dark"):
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
@@ -28,7 +28,7 @@ def looked_at(page: Page) -> None:
 
 
 def unfold(page: Page, field: str) -> Locator:
-    """The input with this id, in a section that is open: a click on its line opens one that is folded."""
+    """The input with this id, in an open section. If the section is folded, a click on its line opens it."""
     found = page.locator(f"#{field}")
     folded = page.locator("details:not([open])", has=found)
     while folded.count():

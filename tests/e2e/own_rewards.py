@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 def install_package(folder: Path) -> Path:
-    """Builds and installs the package of the page. Returns the folder of the installation, which no environment shares."""
+    """Builds and installs the package that the page shows. Returns a separate folder with the installation."""
     source, target = folder / "polite-rewards", folder / "site"
     source.mkdir()
     (source / "pyproject.toml").write_text(blocks("toml")[0])
@@ -36,7 +36,7 @@ def install_package(folder: Path) -> Path:
 
 @contextmanager
 def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[str, list[str]]]:
-    """The address of the service, and the lines of its log as they come."""
+    """The address of the service, and the lines of its log in order."""
     file = folder / "service.py"
     file.write_text(blocks("python")[0])
     variables = {**os.environ, "REWARD_SECRET": secret, "PORT": str(port), "PYTHONUNBUFFERED": "1"}
@@ -48,7 +48,7 @@ def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[
         try:
             url = f"http://127.0.0.1:{port}/"
             _wait_for(url)
-            while not any('" 401 ' in line for line in log):  # the thread that reads may be behind
+            while not any('" 401 ' in line for line in log):  # the thread that reads may be late
                 time.sleep(0.01)
             log.clear()
             yield url, log

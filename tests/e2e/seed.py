@@ -1,4 +1,4 @@
-"""A plausible run of 60 steps, as the ingest would have stored it: rising curves, a narrowing spread, rollouts."""
+"""A plausible run of 60 steps in the form in which the ingest stores it: rising curves, a narrowing spread, rollouts."""
 
 import math
 import random

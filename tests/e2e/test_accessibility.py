@@ -1,4 +1,4 @@
-"""Every page with axe-core, light and dark, its fit, and its use without a mouse."""
+"""Every page is checked with axe-core, light and dark. Its layout fits the window, and it can be used without a mouse."""
 
 from pathlib import Path
 
@@ -144,7 +144,7 @@ LOOK = """async () => (await axe.run(document, { resultTypes: ["violations"] }))
   .filter((found) => ["serious", "critical"].includes(found.impact))
   .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.target.join(" ")}: ${node.failureSummary}`))"""
 
-# a rule that axe leaves out unless it is asked: who speaks to a page says the words that stand on a button
+# axe checks this rule only if it is asked: a person who speaks to a page says the words that a button shows
 NAMED = """async () => (await axe.run(document, { runOnly: ["label-content-name-mismatch"] })).violations
   .flatMap((found) => found.nodes.map((node) => node.html))"""
 WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/tokens", "/settings/profile", "/workspaces")
@@ -152,7 +152,7 @@ WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/token
 
 @pytest.fixture
 def addresses(server, cast, process) -> list[str]:
-    """`PAGES` of a workspace in which one run is under way, with an alarm and pass rates."""
+    """`PAGES` of a workspace in which one run is active, with an alarm and pass rates."""
     version = make_version(cast.owner)
     model = RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
@@ -172,7 +172,7 @@ def addresses(server, cast, process) -> list[str]:
 
 
 def looked_through(cast, version) -> dict[str, int]:
-    """What came of a look for criteria in a version, and an import with a line that was refused."""
+    """The results of a search for criteria in a version, and an import with a line that was refused."""
     counts = {"judged": 2, "idle": 1, "without_verdicts": 1, "rubrics_all_idle": 0}
     look = version.curations.create(kind="criteria", state="finished", result=counts)
     idle = [{"id": "c0", "text": "Uses $x^2$", "met": True, "of": 2}]
@@ -183,7 +183,7 @@ def looked_through(cast, version) -> dict[str, int]:
         file_name="set.jsonl",
         format="touchstone",
         state="failed",
-        finished_at=timezone.now(),  # the first page names what failed lately
+        finished_at=timezone.now(),  # the first page lists what failed lately
         rejected=[{"line": 3, "field": "prompt", "reason": "is missing"}],
         rejected_count=1,
     )
@@ -191,7 +191,7 @@ def looked_through(cast, version) -> dict[str, int]:
 
 
 def reported(cast, run) -> int:
-    """A report with each kind of block, and with one that shows why it has nothing."""
+    """A report with a block of each kind, and a block that says why it has nothing to show."""
     blocks = [
         f"```chart\nmetric: eval/rubric_score, reward/mean\nruns: {run.pk}\n```",
         "```chart\nmetric: a\nruns: 999999\n```",
@@ -202,7 +202,7 @@ def reported(cast, run) -> int:
 
 
 def measured(cast) -> int:
-    """A dataset with pass rates: one prompt of each reach."""
+    """A dataset with pass rates. Its prompts are of each difficulty."""
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Sums")
     rates = {"easy": (8, 8), "fair": (3, 8), "hard": (0, 8)}
     rows = [Example.model_validate({"key": key, "prompt": [{"role": "user", "content": key}]}) for key in rates]
@@ -220,7 +220,7 @@ def told_of_flattery(trainer) -> None:
 
 
 def swept(cast, run) -> int:
-    """A sweep with two trials under way."""
+    """A sweep with two active trials."""
     axes = [{"path": "optim.lr", "values": [1e-4, 1e-3]}]
     choice = checks.DatasetChoice(id=run.data.dataset_id)
     made = sweeps.launch(cast.owner, Wish("policy", run.config, choice, axes, method="grid", source=run))
@@ -229,7 +229,7 @@ def swept(cast, run) -> int:
 
 
 def studied(cast, model: str) -> int:
-    """A claim that is put to the test on pairs with reasons."""
+    """A claim that is tested on pairs with reasons."""
     responses = (Response(id="a", text="cruel"), Response(id="b", text="late"))
     judged = Preference(a="a", b="b", strength=2, rater="r", reasons=(Reason(text="cruel"),))
     pairs = make_version(cast.owner, "reasons", rubrics=False, responses=responses, preferences=(judged,))
@@ -239,7 +239,7 @@ def studied(cast, model: str) -> int:
 
 
 def asked(cast) -> dict[str, int]:
-    """A project in which somebody has answered one task, and that has gold tasks."""
+    """A project with gold tasks and one answered task."""
     project = projects.create(
         cast.owner, name="Colours", kind="pairwise", dataset=make_pairs(cast.owner), guidelines="## Be fair\nAlways."
     )
@@ -254,7 +254,7 @@ def asked(cast) -> dict[str, int]:
 
 
 def judged(cast) -> dict[str, int]:
-    """A judge with two versions, of which the newer one has said something."""
+    """A judge with two versions. The newer one has recorded outputs."""
     endpoint = create_endpoint(cast.owner, "recorded", name="tape")
     first = create_judge(cast.owner, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     spec = {"kind": "criterion", "prompt": "{{response}}\nIs it true? {{criterion}}"}
@@ -264,7 +264,7 @@ def judged(cast) -> dict[str, int]:
 
 
 def violations(page, address: str) -> list[str]:
-    """Of the page in the theme that the browser asks for."""
+    """The faults of the page in the theme that the browser asks for."""
     visit(page, address)
     return [f"{address}: {found}" for found in page.evaluate(LOOK) + faults(page)]
 
@@ -273,11 +273,12 @@ def visit(page, address: str) -> None:
     answer = page.goto(address)
     assert answer is not None and answer.ok, f"{address} is a page that says what went wrong"
     page.wait_for_load_state("networkidle")
-    page.evaluate(AXE.read_text())  # and not a script element, which the pages' policy would refuse
+    # without a script element, which the content security policy of the pages would refuse
+    page.evaluate(AXE.read_text())
 
 
 def in_both_themes(page, address: str) -> list[str]:
-    """One visit: the style sheets follow the theme without another."""
+    """The faults in both themes, in one visit. The style sheets follow the theme without a reload."""
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     visit(page, address)
     found = [f"{address}: {each}" for each in page.evaluate(LOOK) + faults(page)]

@@ -1,4 +1,4 @@
-"""An alarm of a run as a researcher meets it: it comes without a reload, shows its responses, and goes to people by one click."""
+"""An alarm of a run, as a researcher sees it: it appears without a reload, shows its responses, and one click sends it to people."""
 
 import pytest
 from playwright.sync_api import expect

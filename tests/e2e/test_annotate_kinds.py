@@ -1,4 +1,4 @@
-"""A rubric, grades, an order and ratings, each given at the workbench by keyboard alone."""
+"""A rubric, grades, an order and ratings, each given in the workbench by keyboard alone."""
 
 import json
 
@@ -68,7 +68,7 @@ def stored() -> dict:
 
 
 def says(bench, text) -> None:
-    """What a screen reader is told."""
+    """The texts for screen readers."""
     expect(bench.page.locator("#work-say")).to_contain_text(text)
 
 
@@ -93,7 +93,7 @@ def test_criteria_are_graded_with_evidence_and_a_note(bench):
     says(at, "Evidence for criterion 1")
     quoted = rows.nth(0).locator("q").text_content()
     at.press("c")
-    at.type("yes: nyu")  # while one types, y, n and u are letters
+    at.type("yes: nyu")  # in a text field, y, n and u are letters
     at.press("Escape", "o", "n", "ArrowDown", "u")
     expect(at.page.locator(".kind-head .num")).to_have_text("3 of 3")
     at.press("ArrowUp", "ArrowUp", "ArrowDown", "y", "Control+Enter")
@@ -313,7 +313,9 @@ def test_a_scale_that_cannot_be_judged_is_an_answer_and_not_a_gap(bench):
 
 
 def count_words(at: Bench) -> None:
-    """The number of words checks the current criterion; by one letter, for a list forgets what was typed a second ago."""
+    """Chooses “number of words” as the verifier of the current criterion. One letter must do, because a list forgets letters after a
+    second.
+    """
     at.press("c", "N")
     expect(at.page.locator(".verifier-form select").first).to_have_value("word_count")
 
@@ -386,7 +388,7 @@ def test_the_table_fills_as_the_judge_of_the_stress_test_answers(bench, cast, ch
     status = at.page.locator(".work-after [role=status]")
     expect(status).to_contain_text("A judge is reading them for 1 criterion")
 
-    stressing.stress(Answer.objects.get().pk)  # as a worker does
+    stressing.stress(Answer.objects.get().pk)  # the work of a worker
     expect(row.locator("td").last).to_have_text("yes")
     expect(row.locator("td[data-tone=good]")).to_have_count(1)
     expect(row.locator("td[title='It says so.']")).to_have_count(len(RESPONSES))
@@ -443,7 +445,7 @@ def test_the_id_of_a_deleted_criterion_is_not_given_to_another_one(bench):
 
 
 def test_a_task_comes_with_the_list_that_its_keys_choose_from(server, open_page, cast, as_annotator):
-    """A letter pressed before the verifiers had come chose nothing."""
+    """The list of verifiers is loaded with the task. A letter that was pressed before the list had arrived chose nothing."""
     project = make_project(cast.researcher, [pair("q0")], kind="rubric", people=[cast.annotator], settings={})
     page, held = open_page(as_annotator), []
     page.route("**/api/v1/verifiers", lambda route: held.append(route))
@@ -561,7 +563,7 @@ def test_it_opens_at_the_last_question_and_the_reference_is_folded(server, open_
     expect(question).to_be_in_viewport()
     outer, inner = box.bounding_box(), question.bounding_box()
     assert outer["y"] <= inner["y"] and inner["y"] + inner["height"] <= outer["y"] + outer["height"]
-    assert inner["y"] - outer["y"] < 60  # it is what one reads first
+    assert inner["y"] - outer["y"] < 60  # because people read it first
     expect(page.get_by_text("THE REFERENCE.")).to_be_hidden()
     page.get_by_text("Reference answer").click()
     expect(page.get_by_text("THE REFERENCE.")).to_be_visible()
@@ -613,7 +615,7 @@ def test_the_mark_of_the_first_error_follows_the_verdicts(bench):
     expect(first).to_have_text("4")
     at.press("ArrowUp", "n")
     expect(first).to_have_text("2")
-    at.press("n")  # taken back
+    at.press("n")  # undone
     expect(first).to_have_text("4")
     at.page.get_by_role("button", name="Show all of it").click()
     expect(at.page.get_by_role("button", name="Show less")).to_have_count(1)

@@ -1,4 +1,4 @@
-"""A page that follows something does not keep a session open; a person at the page does."""
+"""A page that loads news by itself does not keep a session open. A person who uses the page does."""
 
 import time
 from datetime import timedelta
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_polls_are_no_use_until_somebody_touches_the_page(open_page, as_owner, server, cast):
-    services.ask(cast.owner.user)  # nobody writes it here: the page asks again and again
+    services.ask(cast.owner.user)  # nobody writes to the page: it asks the server again and again
     page = open_page(as_owner)
     asked = []
     page.on("request", lambda request: asked.append(request) if request.headers.get("hx-request") else None)

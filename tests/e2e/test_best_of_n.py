@@ -1,5 +1,6 @@
-"""From what a policy sampled to a model tuned on the best of it, and on to a policy that begins with that model: the pages between
-real training processes on the tiny model."""
+"""From the samples of a policy to a model that is tuned on the best ones, and to a policy that begins with that model. The test uses the
+pages between real training processes on the tiny model.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -30,7 +31,7 @@ POLICY = {
 
 @pytest.fixture
 def sampled(server, cast, tiny_dir, settings, tmp_path) -> Run:  # noqa: F811
-    """A policy run that has been through its only step."""
+    """A policy run that has finished its only step."""
     settings.VAR = tmp_path
     RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
     examples = [
@@ -55,13 +56,13 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     page = open_page(as_researcher)
     page.goto(f"/runs/{sampled.pk}/rollouts")
     page.get_by_role("link", name="Make a dataset").click()
-    page.get_by_role("checkbox", name="Truncated").uncheck()  # the tiny model never ends by itself
+    page.get_by_role("checkbox", name="Truncated").uncheck()  # the tiny model does not end a response by itself
     page.get_by_role("button", name="Count again").click()
     expect(page.get_by_text("off", exact=True).first).to_be_visible()
     page.get_by_label("Name", exact=True).fill("Two of each")
     page.get_by_role("button", name="Make the dataset").click()
     page.wait_for_url("**/imports/*")
-    imports.run_import(ImportJob.objects.get().pk)  # as a worker does
+    imports.run_import(ImportJob.objects.get().pk)  # the work of a worker
     page.reload()
     page.get_by_role("link", name="Open the dataset").click()
     page.locator("summary", has_text="Train on it").click()

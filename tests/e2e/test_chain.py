@@ -1,5 +1,6 @@
-"""A chain in a browser: by keyboard, a run is put after a run, and an evaluation after that; the chain is drawn, and steps are
-cancelled."""
+"""A chain in a browser. By keyboard, a run is put after a run, and an evaluation after that run. The chain is drawn, and steps are
+cancelled.
+"""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,5 +1,6 @@
-"""The short form of `make chaos`, without runs, whose kills other tests of the stack try: people, an import and a judge work while web
-server, worker, beat, Redis, Postgres, Ray and judge are killed, and nothing is lost."""
+"""The short form of `make chaos`. People, an import and a judge work while the web server, worker, beat, Redis, Postgres, Ray and the judge
+are killed, and nothing is lost. It has no runs, because other tests of the stack kill those.
+"""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Claims in a browser: one click starts every arm, after the task is made if there is none; the table fills by itself, and the verdict is
-above it."""
+"""Claims in a browser. One click starts every arm; if there is no task, it is made first. The table fills by itself, and the verdict is
+above it.
+"""
 
 import json
 import re

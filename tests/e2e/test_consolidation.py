@@ -1,4 +1,4 @@
-"""A reviewer consolidates a project without a pointer."""
+"""A reviewer consolidates a project without a mouse."""
 
 import pytest
 from playwright.sync_api import expect
@@ -22,12 +22,12 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     opposite, near, _ = made.tasks.order_by("rank")
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review")
-    page.keyboard.press("Enter")  # the least agreement first
+    page.keyboard.press("Enter")  # the task with the least agreement comes first
     page.wait_for_url(f"**/review/{opposite.pk}")
     expect(page.locator("[data-undecided]")).to_have_text("3 of 3 rows to decide")
-    page.keyboard.press("2")  # the second person's strength
-    page.keyboard.press("d")  # the first reason goes
-    page.keyboard.press("z")  # or not
+    page.keyboard.press("2")  # takes the strength of the second person
+    page.keyboard.press("d")  # drops the first reason
+    page.keyboard.press("z")  # undoes that
     page.keyboard.press("e")
     page.keyboard.press("Control+a")
     page.keyboard.type("A names a source; d and 1 are only letters here.")
@@ -88,7 +88,7 @@ def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, cast):
     page.keyboard.press("Enter")
     expect(page.locator("[data-undecided]")).to_have_text("The row is decided")
     page.keyboard.press("Control+Enter")
-    page.wait_for_url(f"**/projects/{made.pk}/review")  # it was the last one
+    page.wait_for_url(f"**/projects/{made.pk}/review")  # this was the last row
     assert Resolution.objects.get().content["tiers"] == [["r1", "r2"]]
 
 
@@ -108,7 +108,7 @@ def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(o
     page.reload()
     expect(undecided).to_have_text("1 of 3 rows to decide")
     expect(page.locator(".sheet tbody tr").nth(1)).to_have_attribute("data-state", "drop")
-    answer(task, two, preference(2, "B is too long."))  # a new revision: nothing was decided about it
+    answer(task, two, preference(2, "B is too long."))  # a new revision, about which nothing was decided
     refresh.bring_up_to_date(made)
     page.reload()
     expect(undecided).to_have_text("3 of 3 rows to decide")
@@ -146,7 +146,7 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
 
 
 def open_agreed(open_page, cast):
-    """The reviewer's page of a task on which everybody agrees, its project and the task."""
+    """The reviewer's page of a task on which everybody agrees, with its project and the task."""
     made = make_project(cast, n=1)
     task = made.tasks.get()
     for member in annotators(cast, made):
@@ -158,7 +158,7 @@ def open_agreed(open_page, cast):
 
 
 def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
-    """It was lost: the next task was not shown, and a comment was not sent."""
+    """An earlier version lost these requests: the next task was not shown, and a comment was not sent."""
     page, made, task = open_agreed(open_page, cast)
     held = []
     page.route("**/comments", lambda route: route.continue_() if held else held.append(route))
@@ -172,7 +172,7 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
     with page.expect_request("**/comments"):
         comment("First.")
     comment("Second.")
-    page.keyboard.press("Control+Enter")  # saves, and leads on
+    page.keyboard.press("Control+Enter")  # saves, and opens the next task
     assert page.url.endswith(f"/review/{task.pk}") and not Comment.objects.exists()
     held[0].continue_()
     page.wait_for_url(f"**/projects/{made.pk}/review")
@@ -180,10 +180,13 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
 
 
 def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
-    """The next key may come before the browser says that the dialog is closed: saving led on, and the comment was lost."""
+    """The next key may be pressed before the browser reports that the dialog is closed. In an earlier version, saving then opened the next
+    task, and the comment was lost.
+    """
     page, made, _ = open_agreed(open_page, cast)
     held = []
-    page.route("**/resolution", lambda route: held.append(route))  # or the page is left before a late comment is sent
+    # otherwise the page is left before a late comment is sent
+    page.route("**/resolution", lambda route: held.append(route))
     page.keyboard.press("c")
     page.keyboard.type("Look again.")
     page.evaluate("""async () => {
@@ -202,7 +205,7 @@ def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
 
 
 def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
-    """`g d` is the way to the datasets; it dropped the row."""
+    """`g d` opens the datasets. In an earlier version its `d` also dropped the row."""
     made = make_project(cast, n=1)
     task = made.tasks.get()
     for member, strength in zip(annotators(cast, made), (1, 2), strict=True):
@@ -211,7 +214,7 @@ def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
     page = open_page(browser(cast.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     expect(page.locator(".sheet tbody tr").first).to_be_visible()
-    for second in ("x", "k", "1"):  # no way leads there, and none of them decides
+    for second in ("x", "k", "1"):  # no page has such a key, and none of these keys decides
         page.keyboard.press("g")
         page.keyboard.press(second)
     assert all("to decide" in told for told in page.locator("td.result").all_inner_texts())

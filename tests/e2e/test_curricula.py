@@ -1,4 +1,4 @@
-"""Curricula as a researcher meets them: pass rates written into a version, stages and hints on the form with what the data lacks."""
+"""Curricula, as a researcher sees them: pass rates are written into a version, and the form shows stages and hints with missing data."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""From a file on somebody's disk to a page of examples, in a browser."""
+"""From a file on a person's disk to a page of examples, in a browser."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_a_file_is_shown_before_it_has_a_name_then_imported_and_read_page_by_pag
     page.fill("#id_name", "Questions")
     page.get_by_role("button", name="Import", exact=True).click()
     page.wait_for_url("**/imports/*")
-    services.run_import(ImportJob.objects.get().pk)  # as the worker does
+    services.run_import(ImportJob.objects.get().pk)  # the work of a worker
     page.get_by_role("link", name="Open the dataset").click()
     shown = page.locator("tbody tr[data-href]")
     expect(shown).to_have_count(50)
@@ -63,5 +63,5 @@ def test_a_waiting_import_is_cancelled_also_by_a_press_during_which_its_card_is_
     asked = []
     other.on("request", lambda request: asked.append(request.url))
     other.wait_for_timeout(4_500)
-    assert not asked  # it is over
+    assert not asked  # it has ended
     assert ImportJob.objects.get().state == ImportJob.State.CANCELLED

@@ -1,4 +1,4 @@
-"""The newcomer's story in a real browser, through every real service, on a model that is too small to be slow."""
+"""A newcomer's first use in a real browser, through every real service, on a model that is small enough to be fast."""
 
 import re
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from trainer.contracts import jsonlines
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.slow]
 
-LONG_MS = 180_000  # Ray starting a process that imports torch, on a busy machine
+LONG_MS = 180_000  # time for Ray to start a process that imports torch, on a busy machine
 NUMBERS = {
-    "steps": 2000,  # more than the test waits for: it presses Stop
+    "steps": 2000,  # more steps than the test waits for: the test presses Stop
     "rollout.prompts_per_step": 2,
     "rollout.group_size": 4,
     "rollout.max_new_tokens": 16,
@@ -69,7 +69,7 @@ def launch(page: Page, dataset: str, model: str, numbers: Iterable[tuple[str, in
 
 
 def change(page: Page, field: str, act) -> None:
-    """Every change sends the form to be checked; the next one may come once the answer is drawn."""
+    """Changes a field. Every change sends the form to the server for checks; the next change may come after the answer is drawn."""
     with page.expect_response(lambda response: response.request.method == "POST") as checked:
         act(unfold(page, field))
     assert checked.value.ok
@@ -82,13 +82,13 @@ def enter(field, value: str) -> None:
 
 
 def wait_for_a_step(page: Page) -> None:
-    """As the page shows it, which hears of it over its websocket."""
+    """Waits until the page shows a new step, which it hears of over its websocket."""
     step = page.locator("[data-bind=step]").first
     expect(step).not_to_have_text(step.inner_text(), timeout=LONG_MS)
 
 
 def read_a_rollout(page: Page) -> None:
-    """A step's responses with what each criterion found; then the news of a later step, on the same page."""
+    """Reads the responses of a step and what each criterion found, and then sees the news of a later step on the same page."""
     page.get_by_role("link", name="Rollouts", exact=True).click()
     shown = page.locator("#step-shown")
     expect(shown).to_have_text(re.compile(r"^\d+$"))

@@ -1,4 +1,4 @@
-"""Rollouts are sent to annotation from their page, and an episode is read as a tree."""
+"""Rollouts are sent to annotation from their page, and the page shows an episode as a tree."""
 
 import os
 
@@ -25,7 +25,7 @@ def plain(index: int, **fields) -> dict:
 
 
 def look(page, name: str) -> None:
-    """Keeps what a person would see in either theme, in the folder of TOUCHSTONE_LOOK, to be looked at."""
+    """Saves pictures of the page in both themes in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)

@@ -1,4 +1,4 @@
-"""The researcher's journey on recorded verdicts: upload, start, read the numbers, open a case, ask people about it."""
+"""A researcher's work with recorded verdicts: upload them, start an evaluation, read the numbers, open a case, ask people about it."""
 
 import json
 
@@ -20,7 +20,7 @@ JUDGE, JUDGED_BY = "arena_hard", "claude-3-haiku-20240307"
 
 @pytest.fixture
 def recorded(tmp_path):
-    """One of JudgeBench's judges, which saw the pairs of Claude in both orders, as lines for an audit."""
+    """Verdicts of one of JudgeBench's judges about the pairs of Claude in both orders, as lines for an audit."""
     lines = []
     for line in (FOLDER / "judgments.jsonl").open():
         row = json.loads(line)
@@ -66,7 +66,7 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
     row = Evaluation.objects.get()
     assert row.state == "finished", row.problem
 
-    page.locator(".estimates td.estimate a").nth(5).click()  # order consistency leads to what it is short of
+    page.locator(".estimates td.estimate a").nth(5).click()  # order consistency leads to the cases that lower it
     expect(page.locator(".chip[aria-current]", has_text="inconsistent")).to_be_visible()
     assert not faults(page)
     page.locator(".cases-table tbody a").first.click()

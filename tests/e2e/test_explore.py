@@ -32,7 +32,7 @@ def dataset(cast):
 
 
 def work():
-    runner.run(CurationJob.objects.latest("id").pk)  # as the worker does
+    runner.run(CurationJob.objects.latest("id").pk)  # the work of a worker
 
 
 def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researcher, dataset):
@@ -69,7 +69,7 @@ def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researche
     page.get_by_role("link", name="Export", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("link", name="TRL preference as JSONL").click()
-    with zipfile.ZipFile(download.value.path()) as archive:  # a file for each side of the split
+    with zipfile.ZipFile(download.value.path()) as archive:  # one file for each split
         files = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".jsonl")]
     rows = [row for file in files for row in jsonlines.rows(file)]
     assert len(rows) == 18 and rows[0]["prompt"][0]["content"]
@@ -104,7 +104,7 @@ def test_formulas_are_drawn_and_nothing_is_wider_than_a_phone(open_page, as_rese
     example = dataset.examples.get(key="k00")
     page.goto(f"/examples/{example.pk}")
     expect(page.locator(".katex").first).to_be_visible()
-    assert page.locator(".katex svg").first.bounding_box()["width"] > 3  # the arrow: its size is a style
+    assert page.locator(".katex svg").first.bounding_box()["width"] > 3  # the arrow, whose size is set by a style
     page.set_viewport_size({"width": 390, "height": 844})
     base = f"/datasets/{dataset.pk}/versions"
     for path in (f"/datasets/{dataset.pk}", base, f"{base}/1/curate", f"{base}/1/export", f"/examples/{example.pk}"):

@@ -1,4 +1,4 @@
-"""The strip above the charts: what the last steps spent their time on, whole even where curves leave steps out."""
+"""The strip above the charts shows how the last steps spent their time. It is complete even if curves leave steps out."""
 
 import os
 
@@ -39,7 +39,7 @@ def test_the_strip_shows_the_last_steps_and_grows_with_each(open_page, as_resear
         trainer.post(*(trainer.event("metrics", step, values=spent(step), histograms={}) for step in steps))
     page.reload()
     strip = health.get_by_role("img")
-    # 120 steps of 10 s, and twelve evaluations of as much
+    # 120 steps of 10 s, and twelve evaluations of 10 s
     expect(strip).to_have_attribute("aria-label", "Share of the time of the last 120 steps: "
         "Sampling 55%, Rewards 9.1%, Training 27%, Evaluation 9.1%")  # fmt: skip
     expect(health).to_contain_text("Steps 1,181 to 1,300")

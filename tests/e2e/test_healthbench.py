@@ -1,5 +1,6 @@
-"""HealthBench rows from their file to a run on its page, whose judge goes away and comes back. The training process only talks
-here; tests/e2e/test_judged_run.py has the same way with all services, and a judge that really fails."""
+"""HealthBench rows from their file to a run on its page. The judge of the run fails and works again. Here the training process only sends
+messages; tests/e2e/test_judged_run.py tests the same with all services, and a judge that really fails.
+"""
 
 import json
 import re

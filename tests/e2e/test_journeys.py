@@ -1,7 +1,7 @@
-"""From opinions to a better model, on the real stack with a model that is too small to be slow.
+"""From preferences of people to a better model, on the real stack with a model that is small enough to be fast.
 
-With PICTURES=FOLDER each station leaves a picture, and the model is the demo's, so that answers are English: `make pictures`
-makes those of docs/from-opinions.md so.
+With PICTURES=FOLDER the test saves a picture of each page and uses the demo's model, so that answers are English. `make pictures` makes the
+pictures of docs/from-opinions.md in this way.
 """
 
 import os
@@ -50,7 +50,7 @@ SMALL = {
 
 
 def pairs(name: str) -> list[dict]:
-    """Of each prompt a short answer and a long one, which nobody has compared yet."""
+    """A short and a long answer to each prompt, which nobody has compared yet."""
     return [
         {
             "key": f"{name}-{fruit}",
@@ -85,7 +85,7 @@ def base_model(stack: Stack) -> Path:
 
 
 def picture(page: Page, name: str, top: str = "", room: str = "1rem") -> None:
-    """`top`: what stands highest in it, with `room` above."""
+    """Saves a picture. `top` selects the element at its top, with `room` above it."""
     if PICTURES:
         if top:
             scroll = "(node, room) => { node.style.scrollMarginTop = room; node.scrollIntoView(); }"
@@ -95,7 +95,7 @@ def picture(page: Page, name: str, top: str = "", room: str = "1rem") -> None:
 
 
 def project(api: httpx.Client, stack: Stack) -> int:
-    """Open, with a task for each pair."""
+    """An open project with a task for each pair."""
     dataset = api.get("datasets").json()["items"][0]["id"]
     body = {"name": "Which is better?", "kind": "pairwise", "dataset": {"id": dataset}, "overlap": 1, "open": True}
     made = api.post("projects", json=body)
@@ -106,7 +106,7 @@ def project(api: httpx.Client, stack: Stack) -> int:
 
 
 def judge(api: httpx.Client, project_id: int) -> None:
-    """As a person who likes short answers, whichever side they stand on."""
+    """Answers as a person who likes short answers, on either side."""
     queue = api.post(f"projects/{project_id}/claim", json={"hold": 1}).json()
     while queue["items"]:
         task = queue["items"][0]
@@ -119,7 +119,7 @@ def judge(api: httpx.Client, project_id: int) -> None:
 
 
 def run_over(page: Page, api: httpx.Client, stack: Stack) -> dict:
-    """The run that the page shows, once it is finished."""
+    """The run of the page, after it has finished."""
     run_id = int(re.search(r"/runs/(\d+)", page.url)[1])
     run = eventually(
         lambda: api.get(f"runs/{run_id}").json(),
@@ -138,7 +138,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
 
     page.goto(f"/projects/{project_id}/answers")
     picture(page, "answers")
-    page.get_by_role("button", name="Train a reward model").click()  # the second act: one click
+    page.get_by_role("button", name="Train a reward model").click()  # the second part: one click
     page.wait_for_url(re.compile(r"/runs/\d+$"))
     trained = run_over(page, api, stack)
     picture(page, "reward-model")
@@ -151,7 +151,8 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     change(page, "f-model-name", lambda field: field.select_option(BASE))
     change(page, "f-rewards-0-kind", lambda field: field.select_option("reward_model"))
     change(page, "f-rewards-0-model", lambda field: field.select_option(output["name"]))
-    scaffold = page.locator("details.group-scaffold[open]")  # its problem has opened it: there are no rubrics to show
+    # the group is open because it has a problem: there are no rubrics to show
+    scaffold = page.locator("details.group-scaffold[open]")
     expect(scaffold.locator(".error")).to_contain_text("switch it off")
     with page.expect_response(lambda response: response.request.method == "POST"):
         scaffold.locator("[name='scaffold.__on']").uncheck()
@@ -166,7 +167,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     assert [point["step"] for point in points] == list(range(1, STEPS + 1))
     page.goto(f"/runs/{learnt['id']}/rollouts")
     expect(page.locator(".response").first).to_be_visible()
-    picture(page, "rollouts", top=".group", room="11rem")  # below the filters, which stay
+    picture(page, "rollouts", top=".group", room="11rem")  # below the filters, which stay at the top
 
     [policy] = learnt["outputs"]
     page.goto(f"/models/{policy['id']}")

@@ -1,4 +1,4 @@
-"""HealthBench rows train a policy on criteria that only a judge can decide, over an endpoint that fails and comes back."""
+"""HealthBench rows train a policy on criteria that only a judge can decide. The judge's endpoint fails and works again."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ def healthbench() -> list[dict[str, Any]]:
 
 
 def launched(api: httpx.Client, stack: Stack, address: str, name: str, judges: tuple[str, ...]) -> list[int]:
-    """A run for each judge, of the same data, model and config; the judges ask for models of their own names."""
+    """Two runs with the same data, model and config, one for each judge. The judges ask for models of different names."""
     import_examples(api, stack, name, healthbench())
     model = {"name": name, "source": "local", "path": str(make_model(stack))}
     assert api.post("models", json=model).status_code == 201
@@ -60,7 +60,7 @@ def launched(api: httpx.Client, stack: Stack, address: str, name: str, judges: t
 
 
 def verdict(body: dict[str, Any]) -> str:
-    """The same for the same question, whoever asks."""
+    """The same question always gets the same verdict."""
     return json.dumps({"explanation": "So it reads.", "met": len(json.dumps(body["messages"])) % 2 == 0})
 
 
@@ -74,7 +74,7 @@ def test_a_run_waits_for_its_judge_and_asks_nothing_twice(stack: Stack):
     api = stack.api()
     with chat_server(key=KEY, answer=answer) as server:
         server.faults.extend(["", "", "", ""])
-        server.fault = "error"  # from the fifth call on
+        server.fault = "error"  # begins with the fifth call
         (run,) = launched(api, stack, server.url, "health", ("Doctor",))
         told = eventually(
             lambda: api.get(f"runs/{run}").json(), lambda found: found["state"] in ("blocked", "failed"), stack, 300
@@ -97,7 +97,7 @@ def test_a_run_waits_for_its_judge_and_asks_nothing_twice(stack: Stack):
 
 
 def learned(api: httpx.Client, stack: Stack, run: int) -> dict[str, Any]:
-    """What the run came to: what it was rewarded with, and its weights to the last bit."""
+    """The results of a run: its rewards, and the bytes of its weights."""
     keys = ("reward/mean", "policy/loss", "policy/entropy", "rollout/length")
     curves = {key: api.get(f"runs/{run}/metrics", params={"key": key}).json()["points"] for key in keys}
     weights = sorted((stack.var / "runs" / str(run) / "outputs").rglob("*.safetensors"))

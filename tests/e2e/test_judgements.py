@@ -1,4 +1,4 @@
-"""Judgements of pairs on a run's page: verdict and reasons beside people's, and which reason was taken for which."""
+"""Judgements of pairs on a run's page: verdict and reasons beside those of people, and which reason was matched with which."""
 
 import pytest
 from playwright.sync_api import expect
@@ -104,7 +104,7 @@ def test_consistency_is_drawn_against_accuracy_step_by_step(open_page, as_resear
 
 
 def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_researcher, run, process):  # noqa: F811
-    """Rewards of one's own show what they like, under the names of ours or not; and a kind of ours may not have its form."""
+    """A user's own rewards may show anything, under any name. Also a reward of one of our kinds may lack the form of a judgement."""
     pair, ragged = {"verdict": 1, "label": -1}, {"human": HUMAN, "reasons": GIVEN, "scores": [[None, "x"], [0.1]]}
     rubrics = {"written": [None], "human": [], "matches": [1]}
     odd = [("python", found) for found in (pair, ragged, rubrics, {"verdicts": 3, "answers": {}, "ratings": [None]})]

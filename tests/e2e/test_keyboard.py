@@ -1,4 +1,4 @@
-"""The pages without a pointer, and on a phone."""
+"""The pages without a mouse, and on a phone."""
 
 import pytest
 from playwright.sync_api import expect

@@ -12,7 +12,7 @@ from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
-STEPS = 40  # enough that the run is still under way when the test has seen its third step
+STEPS = 40  # so many that the run is still active when the test has seen its third step
 CONFIG = {"steps": STEPS, **RUN}
 SAME = ("reward/mean", "eval/rubric_score", "policy/entropy", "policy/loss", "rollout/length", "scaffold/ratio")
 
@@ -51,7 +51,7 @@ def launch(api: httpx.Client, name: str) -> int:
 
 
 def wait(api: httpx.Client, stack: Stack, run_id: int, reached, timeout_s: float = 300) -> dict:
-    """The run once `reached(run)`; fails with what the run and the services said."""
+    """Returns the run when `reached(run)` holds. Fails with messages of the run and the services."""
     return eventually(lambda: api.get(f"runs/{run_id}").json(), reached, stack, timeout_s)
 
 
@@ -60,7 +60,7 @@ def is_over(run: dict) -> bool:
 
 
 def process_of(stack: Stack, run_id: int) -> psutil.Process:
-    """The training process of a run of this stack; another stack on the machine may have a run of the same number."""
+    """The training process of a run of this stack. Another stack on the machine may have a run with the same number."""
     for process in psutil.process_iter(["cmdline"]):
         if process.info["cmdline"] and process.info["cmdline"][-3:] == ["-m", "trainer", "job"]:
             try:

@@ -1,4 +1,4 @@
-"""The line in a browser: it moves by itself, priorities are changed by keyboard, and an evaluation stands in it."""
+"""The line of waiting runs in a browser. It moves by itself, priorities are changed by keyboard, and an evaluation waits in it."""
 
 import os
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
     link.focus()
     Run.objects.filter(id=other.id).update(state="stopped")
     expect(waiting).to_have_count(2)  # without a reload
-    expect(link).to_be_focused()  # nor does it take the key's place away
+    expect(link).to_be_focused()  # and the focus stays where it is
     page.goto(f"/runs/{third.id}")
     expect(page.get_by_text("Priority:")).to_be_visible()
     page.get_by_role("button", name="Lower the priority of three").click()

@@ -1,4 +1,4 @@
-"""Lineage in a browser: by keyboard from a version to its run and back to the people, in both themes, wide and on a phone."""
+"""Lineage in a browser: by keyboard from a version to its run and back to the people, in both themes, on a wide screen and on a phone."""
 
 import pytest
 from playwright.sync_api import expect

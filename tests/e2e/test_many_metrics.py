@@ -1,4 +1,4 @@
-"""A run with a thousand metrics: each has its chart, of which the curve comes once it is looked at, and a field finds it."""
+"""A run with a thousand metrics. Each metric has a chart, whose curve is loaded when the chart is in view, and a search field finds it."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""From a score that people should correct to their tasks, and back to the score: on pages alone."""
+"""From a score that people should correct to the tasks of these people, and back to the score, on pages alone."""
 
 import os
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 
 def look(page, name: str) -> None:
-    """Of the place alone and of the page, in both themes."""
+    """The faults of this part and of the whole page, in both themes."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
@@ -27,7 +27,7 @@ def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_pag
     page, other = open_page(as_researcher), open_page(as_researcher)
     assert AXE.exists() and not in_both_themes(page, address)
     look(page, "to-make")
-    other.goto(address)  # another tab, which still offers the button
+    other.goto(address)  # another tab that still offers the button
     place = page.locator("#grade-next")
     place.get_by_label("People per response").fill("0")
     place.get_by_role("button", name="Make annotation tasks").click()

@@ -1,4 +1,4 @@
-"""Notices in a browser: they come by themselves, lead to their subjects, and are marked as read."""
+"""Notices in a browser: they appear by themselves, lead to their subjects, and can be marked as read."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from webapp.experiments.models import Run
 from webapp.judging.judges.services import create_judge
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-# a browser that grants what it is asked, remembers what it showed, and is not looked at
+# a browser in the background that grants permissions and remembers the notices that it showed
 BOXES = """
 window.shown = [];
 window.Notification = class extends EventTarget {
@@ -34,7 +34,7 @@ def run(launch) -> Run:  # noqa: F811
 
 
 def look(page, name: str) -> None:
-    """Keeps what a person would see, in the folder of TOUCHSTONE_LOOK, to be looked at."""
+    """Saves pictures in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         page.screenshot(path=f"{folder}/{name}.png")
@@ -42,7 +42,9 @@ def look(page, name: str) -> None:
 
 @pytest.fixture
 def fail(process):
-    """`fail(run)`: its process begins, and ends with an error. Over HTTP: what the server itself does, its sockets hear at once."""
+    """`fail(run)`: the process of the run begins, and ends with an error. It uses HTTP, because sockets hear of the server's own changes
+    immediately.
+    """
 
     def _fail(run: Run) -> None:
         training = process(run)

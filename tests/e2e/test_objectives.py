@@ -1,4 +1,4 @@
-"""The page of an objective and the run form's choice among them, in a browser."""
+"""The page of an objective, and the choice of objectives in the run form, in a browser."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_the_formula_is_drawn_and_the_calculator_answers(page, eager):
         '{"logp": [[-1.0], [-2.0]], "logp_old": [[-1.0], [-2.0]], "logp_roll": [[-1.0], [-9.0]], "rewards": [1, 0]}'
     )
     page.get_by_role("button", name="Calculate").click()
-    # the second token is a thousand times likelier to the trainer than to the sampler: silenced
+    # the trainer gives the second token a thousand times the probability that the sampler gave it: the token is silenced
     page.locator("#result .gradient", has_text="-0.5000").wait_for(timeout=60_000)
     assert page.locator("#result .gradient").all_inner_texts() == ["-0.5000", "0.0000"]
     record.fill('{"logp": [[-1.0]]}')

@@ -1,4 +1,4 @@
-"""Rewards of one's own from the pages: a service is named and chosen, a function is chosen, and a real run asks both."""
+"""A user's own rewards from the pages: a service is named and chosen, a function is chosen, and a real run asks both."""
 
 from ipaddress import ip_network
 from socket import socket
@@ -55,7 +55,7 @@ def launched(page) -> Run:
 
 
 def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, server, settings, monkeypatch, tmp_path):
-    """Both as docs/rewards.md has them: a package that pip installs, and a service that refuses what is not signed."""
+    """Both rewards are those of docs/rewards.md: a package that pip installs, and a service that refuses unsigned requests."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
     settings.VAR = tmp_path
     site = install_package(tmp_path)
@@ -65,7 +65,7 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
     page.goto("/runs/new?recipe=policy")
     page.locator("#f-rewards-0-kind").select_option("python")
     expect(page.locator("#f-rewards-0-entry-note")).to_contain_text("No function is allowed here")
-    monkeypatch.syspath_prepend(str(site))  # installed where the web server runs as well
+    monkeypatch.syspath_prepend(str(site))  # also installed where the web server runs
 
     with socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -83,7 +83,7 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
         expect(naming.locator("h1")).to_have_text("Our service")
         naming.close()
         page.get_by_role("button", name="Add").first.click()
-        page.locator("#f-rewards-1-kind").focus()  # as a person would: a button that has the focus is sent along
+        page.locator("#f-rewards-1-kind").focus()  # a person's click sends the button that has the focus
         page.locator("#f-rewards-1-kind").select_option("python")
         page.locator("#f-rewards-1-entry").select_option("polite")
         page.locator("#f-rewards-0-endpoint").select_option("Our service")
@@ -105,7 +105,7 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
 
 
 def test_rubrics_without_verifiers_are_refused_until_a_judge_is_chosen(open_page, as_researcher, ready, cast):
-    """What a project of people publishes: no criterion has a verifier."""
+    """Rubrics as a project of people publishes them: no criterion has a verifier."""
     endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
     row = Judge.objects.create(workspace=cast.workspace, name="Grader", kind="criterion")
     spec = resolve_spec({"kind": "criterion"}).model_dump(mode="json")

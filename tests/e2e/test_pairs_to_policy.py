@@ -1,5 +1,6 @@
-"""From a file of compared answers to a policy that people compare with what it came from, every station in the browser: a reward
-model, a policy that it rewards, *Try it*, twenty comparisons by two people, and the win rate."""
+"""From a file of compared answers to a policy that people compare with its base model, each step in the browser: a reward model, a policy
+that it rewards, *Try it*, twenty comparisons by two people, and the win rate.
+"""
 
 import json
 import re
@@ -28,14 +29,14 @@ POLICY = {
     "rollout-prompts_per_step": 2,
     "rollout-group_size": 2,
     "rollout-max_new_tokens": 12,
-    "optim-lr": 0.05,  # after one step it shall say something else
+    "optim-lr": 0.05,  # after one step the policy must write something different
 }
 
 
 @pytest.fixture
 def tiny(server, cast, settings, tiny_dir) -> Iterator[RegisteredModel]:  # noqa: F811
-    """The model to begin with; the processes that answer for it and for the policy end with the test."""
-    settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))  # a socket's path must be short
+    """The base model. The processes that answer for it and for the policy end with the test."""
+    settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))  # the path of a socket must be short
     yield RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
     for child in process._children:
         child.stdin.close()
@@ -60,10 +61,10 @@ def use_as(page: Page, model: RegisteredModel, recipe: str, role: str) -> None:
 
 
 def ask_and_send(page: Page) -> None:
-    """Every prompt of the dataset, by keyboard."""
+    """Sends every prompt of the dataset, by keyboard."""
     for number in range(1, PAIRS + 1):
         page.get_by_text(f"{number} of {PAIRS}", exact=True).wait_for()
-        page.locator("h1").click()  # keys do nothing while somebody types
+        page.locator("h1").click()  # keys do nothing while a person types
         page.keyboard.press("a")
         for column in page.locator(".try-answer").all():
             column.get_by_text(re.compile(r"\d+ tokens ·")).wait_for(timeout=LONG_MS)
@@ -73,7 +74,7 @@ def ask_and_send(page: Page) -> None:
 
 
 def compare(chromium: Browser, url: str, link: str, name: str, key: str) -> None:
-    """Joins, and prefers one side in every pair, by keyboard alone."""
+    """Joins, and prefers one model in every pair, by keyboard alone."""
     context = chromium.new_context(base_url=url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.goto("/join/" + link.rsplit("/", 1)[1])
@@ -86,7 +87,7 @@ def compare(chromium: Browser, url: str, link: str, name: str, key: str) -> None
     for _ in range(PAIRS):
         prompt = page.locator("#work-prompt")
         expect(prompt).not_to_have_text(before)
-        expect(page.locator("#work-widget")).not_to_have_attribute("inert", "")  # keys before that are lost
+        expect(page.locator("#work-widget")).not_to_have_attribute("inert", "")  # earlier keys would be lost
         before = prompt.inner_text()
         page.keyboard.press(key)
         expect(page.locator(".work-scale :checked")).to_have_count(1)
@@ -97,7 +98,7 @@ def compare(chromium: Browser, url: str, link: str, name: str, key: str) -> None
 
 
 def wins(model: str) -> int:
-    """How many of the answers prefer this model's, whichever side it stood on."""
+    """The number of answers that prefer this model, on either side."""
     found = 0
     for answer in Answer.objects.select_related("assignment__task__example"):
         responses = {each["id"]: each["origin"] for each in answer.assignment.task.example.content["responses"]}
@@ -137,13 +138,13 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
     page.goto(f"/projects/{project.pk}/people")
     page.get_by_role("button", name="Make a link").click()
     link = page.locator(".copyable .code").inner_text()
-    for name, key in (("Nora", "1"), ("Omar", "7")):  # the first, and the second, whichever it is
+    for name, key in (("Nora", "1"), ("Omar", "7")):  # the first or the second answer
         compare(chromium, server.url, link, name, key)
 
     assert Answer.objects.count() == 2 * PAIRS
     page.goto(f"/projects/{project.pk}")
     cells = page.get_by_role("row").filter(has_text=policy.name).get_by_role("cell")
-    expect(cells).to_have_count(6)  # the page asks for them once it is there
+    expect(cells).to_have_count(6)  # the page asks for the win rates after it is loaded
     model, _, rate, interval, tasks, _ = cells.all()
     expect(rate).to_have_text(f"{wins(model.inner_text()) / (2 * PAIRS):.0%}")
     expect(interval).to_have_text(re.compile(r"\d+% to \d+%"))

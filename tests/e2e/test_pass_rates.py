@@ -1,4 +1,4 @@
-"""From the map of pass rates to the prompts that are learnable, and to a version of them."""
+"""From the map of pass rates to the learnable prompts, and to a version with these prompts."""
 
 import pytest
 from playwright.sync_api import expect
@@ -43,7 +43,7 @@ def test_the_map_leads_to_the_learnable_prompts_and_to_a_version_of_them(open_pa
     page.get_by_role("link", name="Derive a version").click()
     page.get_by_role("button", name="Make the version").click()
     page.wait_for_url("**/curations/*")
-    runner.run(CurationJob.objects.latest("id").pk)  # as the worker does
+    runner.run(CurationJob.objects.latest("id").pk)  # the work of a worker
     page.reload()
     page.get_by_role("link", name="Open version 2").click()
     expect(page.locator("tbody tr[data-href]")).to_have_count(28)

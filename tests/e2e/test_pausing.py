@@ -1,4 +1,4 @@
-"""Pausing in a browser: two people at one run, which saves, waits for them, and goes into the line again."""
+"""Pausing in a browser. Two people look at one run. It saves, waits for them, and then waits in the line again."""
 
 import pytest
 from playwright.sync_api import expect

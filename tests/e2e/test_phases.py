@@ -1,4 +1,4 @@
-"""The phases of a run as a researcher meets them: planned on the form, drawn behind the curves, and said where they do not come."""
+"""The phases of a run, as a researcher sees them: planned on the form, drawn behind the curves, with a note about phases that do not begin."""
 
 import os
 
@@ -34,7 +34,7 @@ def look(page, name: str) -> None:
 
 
 def shades_of(chart) -> list[str]:
-    """Of steps 2 to 5, at a height where no curve goes: a band from step 4 on is darker than what lies before it."""
+    """The colours of steps 2 to 5 at a height where there is no curve. The band from step 4 on is darker than the part before it."""
     return chart.evaluate(
         """(node) => {
           const { plot } = node.chart;
@@ -61,7 +61,7 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     chart.locator("canvas").wait_for()
     shades = shades_of(chart)
     assert shades[0] == shades[1] != shades[2] == shades[3]
-    expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart of its own
+    expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart
     assert faults(page) == []
     look(page, "phases")
     page.set_viewport_size({"width": 390, "height": 844})
@@ -91,7 +91,7 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
 
 @pytest.fixture
 def comparing(server, cast):
-    """A run on pairs, which has no reward: other pairs from step 4 on, and slower once held-out accuracy is level."""
+    """A run on pairs, which has no reward. It gets other pairs from step 4 on, and learns more slowly after the held-out accuracy is level."""
     pair = (Response(id="a", text="one"), Response(id="b", text="two"))
     judged = (Preference(a="a", b="b", strength=1, rater="r"),)
     version = make_version(cast.owner, responses=pair, preferences=judged, domain="code")
@@ -178,7 +178,7 @@ def test_a_phase_of_rounds_begins_with_one_and_a_recipe_without_phases_says_what
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=iterative_dpo&at.phases.0.step=12&at.phases.0.temperature=set")
     step = unfold(page, "f-phases-0-step")
-    expect(page.locator("#f-phases-0-verification")).to_have_count(0)  # pairs are learnt, not rewards
+    expect(page.locator("#f-phases-0-verification")).to_have_count(0)  # the run learns pairs, not rewards
     step.press("Tab")
     step.fill("15")
     step.press("Tab")

@@ -1,4 +1,4 @@
-"""The manager's journey: set a project up, open it, send a link; a newcomer follows it and answers the first task."""
+"""The manager's work: set a project up, open it, send a link. A newcomer follows the link and answers the first task."""
 
 import pytest
 from playwright.sync_api import expect
@@ -16,7 +16,7 @@ def version(server, cast):
 
 
 def set_up(page) -> None:
-    """Fills in the form as a person would, and opens the project."""
+    """Fills in the form like a person, and opens the project."""
     page.goto("/projects")
     page.get_by_role("link", name="Set up the first project").click()
     page.locator(".kind", has_text="Pairwise preference").click()
@@ -110,7 +110,7 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
 
 
 def hasty_and_slow(cast, version):
-    """A project of two people, the first of whom has a warning."""
+    """A project of two people. The first person has a warning."""
     from webapp.annotation.agreement import refresh
     from webapp.annotation.agreement.person_figures import Figures
     from webapp.annotation.projects import services as projects

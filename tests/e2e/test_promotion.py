@@ -1,4 +1,4 @@
-"""Aliases in a browser: given from a model's page by keyboard, moved, seen in the list and in the launch form, and removed."""
+"""Aliases in a browser. By keyboard, an alias is given on a model's page, moved and removed. The list and the launch form show it."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""One prompt through training: from its rollouts to two of its steps side by side, with the keyboard alone."""
+"""One prompt through training: from its rollouts to two steps side by side, by keyboard alone."""
 
 import os
 

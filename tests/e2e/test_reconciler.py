@@ -17,7 +17,7 @@ DONE = "Its process is gone: Ray does not know the job any more, perhaps because
 
 
 def is_for_everybody(page, name: str) -> None:
-    """No fault of axe, nothing wider than the window; a picture of it in the folder of TOUCHSTONE_LOOK."""
+    """Asserts that axe finds no fault and that nothing is wider than the window. Saves a picture in the folder of TOUCHSTONE_LOOK."""
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) + page.evaluate(NAMED) == [], name
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), name

@@ -1,4 +1,6 @@
-"""A report as a researcher writes it: from a comparison, a wrong line seen in its place, two tabs, and a chart that goes on while a run does."""
+"""A researcher writes a report: it begins with a comparison, shows a wrong line in its place, is edited in two tabs, and has a chart that
+grows with a run.
+"""
 
 import os
 import re
@@ -41,7 +43,7 @@ runs: {live}, 999999
 
 @pytest.fixture
 def lab(server, cast) -> list[Run]:
-    """Three finished runs, two of which differ by their seed alone, and one that goes on."""
+    """Four runs: three are finished, and two of these differ only in their seed. One is still active."""
     version = make_version(cast.owner)
     RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
@@ -174,7 +176,8 @@ def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_pag
     page.goto((tmp_path / "report.html").as_uri())
     expect(page.locator(".chart-svg")).to_have_count(3)
     expect(page.locator(".report-rollout")).to_be_visible()
-    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "832px"  # its style is let in
+    # the policy of the page lets its style in
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "832px"
     assert len(asked) == 1
     photograph(page, "report-file")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -1,4 +1,4 @@
-"""The filters of the page that makes a dataset of a run's rollouts, as a person fills them in."""
+"""The filters of the page that makes a dataset of a run's rollouts, filled in like a person does."""
 
 import pytest
 from playwright.sync_api import expect

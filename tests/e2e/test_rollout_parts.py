@@ -1,4 +1,4 @@
-"""What a judge said of a response is read on the run's page, and found where the parts of the reward disagree."""
+"""The run's page shows what a judge said of a response, and finds responses on which the parts of the reward disagree."""
 
 import pytest
 from playwright.sync_api import expect
@@ -17,7 +17,7 @@ WORDS = [
 
 
 def response(index: int, verifier: float, judge: float | None, **fields) -> dict:
-    """One response of a group, with what its verifier and its judge said."""
+    """One response of a group, with the results of its verifier and its judge."""
     verdict = {
         "criterion_id": "c1",
         "met": None if judge is None else bool(judge),
@@ -49,7 +49,7 @@ def response(index: int, verifier: float, judge: float | None, **fields) -> dict
 
 @pytest.fixture
 def told(run, process):  # noqa: F811
-    """Two steps: in the first verifier and judge disagree on responses 0 and 1, in the second they agree."""
+    """Two steps. In the first, verifier and judge disagree on responses 0 and 1. In the second they agree."""
     rewards = [
         {"kind": "verifier", "name": "verifier", "weight": 0.5},
         {"kind": "judge", "name": "judge", "weight": 1, "judge": "Grader v1"},

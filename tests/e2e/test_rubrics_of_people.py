@@ -1,5 +1,6 @@
-"""Criteria that two people write become what a policy is trained on, with a judge where no program decides: every station in the
-browser, on the real stack with a model that is too small to be slow."""
+"""Two people write criteria, and a policy is trained on them. A judge decides criteria that no program decides. Each step is in the
+browser, on the real stack with a model that is small enough to be fast.
+"""
 
 import json
 import re
@@ -60,7 +61,7 @@ def api(stack: Stack, judge: ChatServer) -> Iterator[httpx.Client]:
 
 
 def invited(page: Page) -> str:
-    """Sets the project up as a person would; the link for the two who are wanted."""
+    """Sets the project up like a person, and returns the link for two people."""
     page.goto("/projects/new")
     page.locator(".kind", has_text="Rubric authoring").click()
     page.get_by_label("Name", exact=True).fill(NAME)
@@ -75,7 +76,7 @@ def invited(page: Page) -> str:
 
 
 def write_criteria(chromium: Browser, stack: Stack, link: str, name: str) -> None:
-    """Joins, and writes what a good answer must have, by keyboard alone."""
+    """Joins, and writes the criteria of a good answer, by keyboard alone."""
     context = chromium.new_context(base_url=stack.url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.goto(link)
@@ -97,7 +98,7 @@ def write_criteria(chromium: Browser, stack: Stack, link: str, name: str) -> Non
 
 
 def settle(page: Page) -> None:
-    """What only one of the two has written stays, by two keys a row."""
+    """Keeps the criteria that only one of the two has written, by two keys for each row."""
     page.get_by_role("link", name="Overview", exact=True).click()
     expect(page.get_by_text("2 complete tasks wait for a decision")).to_be_visible()
     page.get_by_role("link", name="Settle disagreements").click()

@@ -1,4 +1,4 @@
-"""Charts of a run as a researcher sets them up: scales, outliers, expressions over metrics, and what is pinned."""
+"""Charts of a run, as a researcher sets them up: scales, outliers, expressions over metrics, and pinned charts."""
 
 import json
 import math
@@ -26,7 +26,7 @@ SPIKE = 17
 
 @pytest.fixture
 def trainer(server, cast, process):
-    """Of a run of 40 steps whose reward jumps at one of them, and is 0 at two."""
+    """The values of a run of 40 steps. Its reward has an outlier at one step, and is 0 at two steps."""
     version = make_version(cast.owner)
     RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
@@ -44,7 +44,7 @@ def tell(trainer, step, values):
 
 
 def look(page, name: str) -> None:
-    """Pictures to be judged by a person, where somebody asks for them."""
+    """Saves pictures for a person to look at, if they are asked for."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
@@ -119,7 +119,7 @@ def test_the_middle_of_values_is_found_without_their_outliers(open_page, as_rese
 
 
 def test_the_browser_computes_expressions_as_the_server_does(open_page, as_researcher, trainer):
-    """`computed.json` is the same that the server's test reads."""
+    """The server's test reads the same `computed.json`."""
     page = open_page(as_researcher)
     page.goto(f"/runs/{trainer.run_id}")
     cases = [case | {"program": formulas.parse(case["expression"]).steps} for case in CASES]
@@ -273,7 +273,7 @@ def test_a_chart_is_a_picture_with_its_title_legend_axes_and_what_is_not_shown(o
     texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"Reward", "step", "Not shown: 1 above", "10", "2"} <= set(texts)
     lines = [each.get("d") for each in root.iter("{http://www.w3.org/2000/svg}path")]
-    assert len([line for line in lines if line.count("L") == 39]) == 2  # what was measured, and its mean
+    assert len([line for line in lines if line.count("L") == 39]) == 2  # the measured values, and their mean
     for (_, kind), content in files.items():
         assert content.startswith(b"\x89PNG" if kind == "PNG" else b"<svg")
         assert b"style" not in content or kind == "PNG"
@@ -314,7 +314,7 @@ def test_charts_are_drawn_by_the_tokens_that_were_sampled_and_grow_with_them(ope
     look(page, "by-tokens")
     tell(trainer, 41, {"rollout/tokens": 500.0, "reward/mean": 1.0})
     page.wait_for_function(ends, arg=[1000, 40500])
-    tell(trainer, 41, {"rollout/tokens": 700.0})  # a step that comes again is not added again
+    tell(trainer, 41, {"rollout/tokens": 700.0})  # a step that is reported twice counts once
     page.wait_for_function(ends, arg=[1000, 40700])
     page.get_by_role("button", name="Samples", exact=True).click()
     page.wait_for_function(ends, arg=[8, 320])
@@ -326,7 +326,7 @@ def test_charts_are_drawn_by_the_tokens_that_were_sampled_and_grow_with_them(ope
 def test_a_step_between_two_points_of_an_axis_lies_between_them(open_page, as_researcher, trainer):
     page = open_page(as_researcher)
     page.goto(f"/runs/{trainer.run_id}")
-    expect(page.get_by_role("button", name="Tokens", exact=True)).to_have_count(0)  # the run does not count them
+    expect(page.get_by_role("button", name="Tokens", exact=True)).to_have_count(0)  # the run does not report tokens
     found = page.evaluate(
         """async () => {
             const { reached } = await import("/static/js/chartmeasures.js");

@@ -1,4 +1,4 @@
-"""The history of a run in a browser: it goes on by itself, and fits a phone."""
+"""The history of a run in a browser. It continues by itself, and fits a phone."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,6 +1,6 @@
-"""The run page as a researcher sees it: curves, rollouts and log move without a reload, and after a lost connection.
+"""The run page, as a researcher sees it: curves, rollouts and log change without a reload, also after a lost connection.
 
-`watch` is the part that does not care how the run was launched; the full-stack test gives it a run that really trains.
+`watch` is the part that does not depend on how the run was launched; the full-stack test uses it with a run that really trains.
 """
 
 import os
@@ -32,7 +32,7 @@ def run(server, cast):
 
 
 def step_events(process, step: int) -> list[dict]:
-    """What a trainer tells of one step."""
+    """The records that a trainer sends about one step."""
     rng = random.Random(step)  # noqa: S311 - a picture, not a secret
     values = {"reward/mean": 0.3 + step / 50, "reward/std": 0.1, "policy/ratio_raw": 1.0, "scaffold/ratio": 0.5}
     histogram = {"edges": [0.5, 0.9, 1.1, 1.5], "counts": [3, 90, 7]}
@@ -46,7 +46,7 @@ def step_events(process, step: int) -> list[dict]:
 
 
 def watch(page, run_id: int, advance) -> None:
-    """Follows a run on its page. `advance()` returns once the run has told of at least one more step."""
+    """Follows a run on its page. `advance()` returns after the run has reported one more step or several."""
     page.goto(f"/runs/{run_id}")
     page.wait_for_selector('#connection[data-state="live"]')
     advance()
@@ -70,7 +70,8 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     server.stop()
     page.wait_for_selector('#connection[data-state="lost"]')
     server.start()
-    trainer.post(*step_events(trainer, next(steps)))  # may come before the page is back: it must not be missed
+    # may be sent before the page is connected again: it must not be lost
+    trainer.post(*step_events(trainer, next(steps)))
     page.wait_for_selector('#connection[data-state="live"]')
     expect(page.locator("#chart-reward-mean .chart-now")).to_have_text("0.360")
     assert page.evaluate("window.notReloaded")
@@ -129,7 +130,7 @@ def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, 
 
 
 def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_researcher, cast, process):
-    """The other's histogram of an earlier turn does not stand under the step, and counts lie in a chart of their own."""
+    """A step shows only its own role's histogram, not one of an earlier turn of the other role. Counts have a separate chart."""
     answers = tuple(Response(id=name, text=f"Answer {name}") for name in "ab")
     version = make_version(
         cast.owner, "pairs", responses=answers, preferences=(Preference(a="a", b="b", strength=-2, rater="r"),)
@@ -175,7 +176,7 @@ def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_r
 
     trainer.post(*step_events(trainer, 2))
     page.get_by_text("1 new step: show the newest").wait_for()
-    assert page.locator("#step-shown").inner_text() == "1"  # what is read stays
+    assert page.locator("#step-shown").inner_text() == "1"  # the step on the page does not change
     page.locator("#rollout-news").click()
     expect(page.locator("#step-shown")).to_have_text("2")
     page.keyboard.press(",")
@@ -199,7 +200,7 @@ def test_a_very_long_response_keeps_its_verdicts_in_sight_and_opens_in_place(ope
     text = page.locator(".response-text").first
     text.wait_for()
     expect(text).to_have_css("unicode-bidi", "plaintext")
-    expect(text).to_have_attribute("aria-expanded", "false")  # it is measured once it is drawn
+    expect(text).to_have_attribute("aria-expanded", "false")  # it is measured when it is drawn
     assert text.bounding_box()["height"] < 500
     text.focus()
     page.keyboard.press("Enter")
@@ -208,7 +209,7 @@ def test_a_very_long_response_keeps_its_verdicts_in_sight_and_opens_in_place(ope
 
 
 def test_a_response_in_several_turns_tells_who_wrote_what(open_page, as_researcher, run, process):
-    """As `rollout_records` writes an attempt that an environment had part in."""
+    """The response is in the form in which `rollout_records` writes an attempt with an environment."""
     said = [("policy", ["I", " add", " 2", " and", " 2", "."]), ("env", ["\n", "result", ":", " 4", "\n"])]
     said += [("policy", ["The", " answer", " is", " 4", "."]), ("env", ["done"])]
     turns = [{"author": who, "text": "".join(tokens), "tokens": len(tokens)} for who, tokens in said]
@@ -281,7 +282,7 @@ def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_
 
 
 def test_launch_is_heard_while_the_field_that_was_just_left_is_still_being_checked(open_page, as_researcher, run):
-    """Pressing the button leaves the field, which asks for a check: that must not take the button away under the finger."""
+    """A press of the button leaves the field, which asks the server for a check. That must not move the button under the finger."""
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=policy")
     checks = []

@@ -1,4 +1,4 @@
-"""The table of runs as a researcher uses it: a query by completion, columns, keys, a change of many and its undoing, a view."""
+"""The table of runs, as a researcher uses it: a query with completion, columns, keys, a change of many runs and its undo, a view."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def runs(server, cast) -> list[Run]:
 
 
 def photograph(page, name: str) -> None:
-    """Into the folder that LOOK names, for whoever wants to see it, light and dark."""
+    """Saves pictures, light and dark, in the folder that LOOK names."""
     if folder := os.environ.get("LOOK"):
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

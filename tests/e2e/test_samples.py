@@ -1,4 +1,4 @@
-"""Pairs and texts of a run, each in a viewer of its own, fed through the events that every run sends."""
+"""Pairs and texts of a run, each in a viewer for their kind, sent with the events that every run sends."""
 
 import pytest
 from playwright.sync_api import expect

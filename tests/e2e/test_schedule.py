@@ -1,4 +1,4 @@
-"""Start not before, in a browser: on the form that launches a run and in the menu of one that waits, by keyboard, in both themes."""
+"""“Start not before” in a browser: on the form that launches a run and in the menu of a waiting run, by keyboard, in both themes."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The README's picture is taken if there is a run to show; otherwise the command says what to do."""
+"""The README's picture is taken if there is a run to show. Otherwise the command says what to do."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A passkey, as a browser keeps it: added on the page, asked for after the password, and instead of it."""
+"""A passkey in a browser: it is added on the page, asked for after the password, and used instead of the password."""
 
 import pytest
 from playwright.sync_api import expect
@@ -25,7 +25,7 @@ def test_a_passkey_is_added_asked_for_and_enough(open_page, as_owner, server, ca
     device = page.context.new_cdp_session(page)
     device.send("WebAuthn.enable")
     device.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
-    home = server.url.replace("127.0.0.1", "localhost")  # passkeys are for names, not for numbers
+    home = server.url.replace("127.0.0.1", "localhost")  # passkeys work for host names, not for addresses
 
     def by_password(path: str = "") -> None:
         page.goto(f"{home}/sign-in?next={path or '/'}")

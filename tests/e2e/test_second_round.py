@@ -1,5 +1,6 @@
-"""From people's comparisons to a policy, and from there to a second round on its own answers: the pages between real training
-processes on the tiny model."""
+"""From people's comparisons to a policy, and to a second round on the policy's own answers. The test uses the pages between real training
+processes on the tiny model.
+"""
 
 import json
 import os
@@ -47,14 +48,14 @@ def letters(text: str) -> int:
 
 
 def prefers_more_letters(body) -> str:
-    """By what is written, never by its place."""
+    """Decides by the text, not by the position."""
     first, second = map(letters, _ANSWERS.findall(body["messages"][-1]["content"]))
     verdict = "tie" if first == second else "A" if first > second else "B"
     return json.dumps({"reasons": ["it has more letters"], "verdict": verdict})
 
 
 def trained(run: Run, url: str) -> Run:
-    """The process that Ray would start, to its end."""
+    """Runs the process that Ray would start, to its end."""
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     variables = {"URL": url, "RUN_ID": str(run.id), "RUN_TOKEN": tokens.run_token(run)}
     environment = {f"TOUCHSTONE_{name}": value for name, value in variables.items()}
@@ -74,7 +75,7 @@ def trained(run: Run, url: str) -> Run:
 
 
 def answer_questions(run: Run) -> None:
-    """What a worker does when questions have come."""
+    """Does the work of a worker after questions have arrived."""
     waiting = RunQuestion.objects.filter(judge__run=run, state=RunQuestion.State.QUEUED)
     for judge_id in set(waiting.values_list("judge_id", flat=True)):
         asking.answer(judge_id)
@@ -82,7 +83,7 @@ def answer_questions(run: Run) -> None:
 
 @pytest.fixture
 def judge(cast, settings):
-    """A judge that compares, over an endpoint that needs no key."""
+    """A judge of pairs, with an endpoint that needs no key."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
     with chat_server(answer=prefers_more_letters) as chat:
         endpoint = endpoints.create_endpoint(cast.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
@@ -92,7 +93,7 @@ def judge(cast, settings):
 
 @pytest.fixture
 def ready(server, cast, tiny_dir, settings, tmp_path):  # noqa: F811
-    """Prompts with two answers each, which nobody has compared, and a model to begin with."""
+    """Prompts with two answers each, which nobody has compared, and a base model."""
     settings.VAR = tmp_path
     RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
     examples = [
@@ -109,14 +110,14 @@ def ready(server, cast, tiny_dir, settings, tmp_path):  # noqa: F811
 
 
 def set_up(page: Page) -> str:
-    """A project of pairs, as a person sets it up; the link for whoever compares them."""
+    """Sets up a project of pairs like a person. Returns the link for the person who compares them."""
     page.goto("/projects/new")
     page.locator(".kind", has_text="Pairwise preference").click()
     page.get_by_label("Name", exact=True).fill("Which is better?")
     page.get_by_label("People per task").fill("1")
     page.get_by_role("button", name="Create and open").click()
     page.wait_for_url(re.compile(r"/projects/\d+$"))
-    task_services.make(Project.objects.get().pk)  # as a worker does
+    task_services.make(Project.objects.get().pk)  # the work of a worker
     page.get_by_role("link", name="People", exact=True).click()
     page.get_by_role("button", name="Make a link").click()
     return page.locator(".copyable .code").inner_text()
@@ -126,7 +127,7 @@ def compare(chromium: Browser, url: str, link: str) -> None:
     """Joins, and prefers the apple in every pair, by keyboard alone."""
     context = chromium.new_context(base_url=url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    page.goto("/join/" + link.rsplit("/", 1)[1])  # tests have another address than the settings
+    page.goto("/join/" + link.rsplit("/", 1)[1])  # the test's server has another address than the settings say
     page.get_by_label("Your name").fill("Nora")
     page.get_by_label("Email").fill("nora@example.com")
     page.get_by_label("Password").fill("twelve letters")

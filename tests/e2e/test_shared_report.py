@@ -1,4 +1,6 @@
-"""A report that is shared: a researcher makes a link, somebody without an account reads it while a run goes on, and it is withdrawn."""
+"""A shared report: a researcher makes a link, a person without an account reads the report while a run continues, and the link is
+withdrawn.
+"""
 
 import re
 from urllib.parse import urlsplit
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def link(open_page, as_researcher, cast, report) -> str:  # noqa: F811
-    """Made on the page, as its path."""
+    """Makes a link on the page, and returns its path."""
     allow_share_links(cast.owner, True)
     page = open_page(as_researcher)
     page.goto(f"/reports/{report.pk}")
@@ -37,7 +39,7 @@ def link(open_page, as_researcher, cast, report) -> str:  # noqa: F811
 
 @pytest.fixture
 def strange(chromium, server, link):
-    """A page of somebody who has the link and no cookie."""
+    """A page of a person who has the link and no cookie."""
     context = chromium.new_context(base_url=server.url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.set_default_timeout(SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""A comparison that is shared: a researcher makes a link, somebody without an account opens it, and it is withdrawn before their eyes."""
+"""A shared comparison: a researcher makes a link, a person without an account opens it, and it is withdrawn while the page is open."""
 
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def refusals(page: Page) -> list[str]:
-    """Of axe in both themes, and what a designer would see at once."""
+    """The faults that axe finds in both themes, and those that a designer would see immediately."""
     page.evaluate(AXE.read_text())
     found = []
     for scheme in ("light", "dark"):

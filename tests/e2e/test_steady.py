@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize("act", ["press", "click"])
 def test_an_action_waits_for_the_modules_of_the_page(open_page, as_researcher, act):
-    """As behind a link: what comes next does not wait for `load`."""
+    """A page with a slow script. Like after a link, the next action does not wait for `load`."""
     page = open_page(as_researcher)
 
     def late(route) -> None:

@@ -1,4 +1,4 @@
-"""Stopping in a browser: two people at one run, and the end without waiting, which asks first."""
+"""Stopping in a browser, with two people at one run. Ending it without waiting asks for confirmation first."""
 
 import pytest
 from playwright.sync_api import expect

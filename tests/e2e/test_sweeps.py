@@ -1,4 +1,6 @@
-"""A sweep as a researcher makes it: from a run, a wrong value seen at its field, launched, and its trials as they come to a value."""
+"""A sweep, as a researcher makes it: it begins with a run, shows a wrong value at its field, is launched, and shows its trials as they get
+values.
+"""
 
 import math
 import random
@@ -36,7 +38,7 @@ def run(server, cast) -> Run:
 
 
 def come_to(sweep: Sweep, worth) -> None:
-    """Its runs have finished but for the last trial's; `worth(values, seed)` is None where one has failed."""
+    """Finishes the runs of the sweep, except those of the last trial. If `worth(values, seed)` is None, the run has failed."""
     last = sweep.trials.order_by("-number").first()
     for row in SweepRun.objects.filter(trial__sweep=sweep).exclude(trial=last).select_related("trial", "run"):
         value = worth(row.trial.values, row.seed)
@@ -55,7 +57,7 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     page.goto(f"/runs/{run.pk}")
     page.get_by_label("More", exact=True).click()
     page.get_by_role("link", name="Sweep from this run").click()
-    page.wait_for_load_state()  # the form is there before its script is
+    page.wait_for_load_state()  # the form is there before its script has run
     page.get_by_label("Key", exact=True).select_option("optim.lr")
     expect(page.get_by_text("the run had")).to_be_visible()
     values = page.get_by_label("Values", exact=True)

@@ -1,4 +1,4 @@
-"""A time limit in a browser: set by keyboard, shown at once, refused where it is used up."""
+"""A time limit in a browser: it is set by keyboard and shown immediately. A launch is refused when it is used up."""
 
 from datetime import timedelta
 

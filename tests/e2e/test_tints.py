@@ -1,4 +1,4 @@
-"""Tokens tinted by what the run recorded of them: the scale, what is lacking, and the value of a token by pointer and keyboard."""
+"""Tokens are tinted by the values that the run recorded: the scale, missing values, and the value of a token by pointer and keyboard."""
 
 import os
 
@@ -24,7 +24,7 @@ def response(index: int, advantage: float | None = 0.5, **fields) -> dict:
 
 @pytest.fixture
 def recorded(run, process):  # noqa: F811
-    """With entropies; with advantages of the tokens; of a version that recorded no entropies; left out, without tokens."""
+    """Responses with entropies, with advantages of the tokens, of a version that recorded no entropies, and without tokens (left out)."""
     trainer = process(run)
     rows = [
         response(0, entropies=[0.01, 0.3, 0.75, 1.5, 3.0]),
@@ -107,7 +107,7 @@ def test_the_value_of_a_token_is_said_under_the_pointer_and_with_the_arrow_keys(
     page.keyboard.press("ArrowLeft")
     expect(told).to_have_text("Token 4 of 5, “ blue”: entropy 1.5 nats")
     page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")  # there is no further token
+    page.keyboard.press("ArrowRight")  # this is the last token
     expect(told).to_have_text("Token 5 of 5, “ today”: entropy 3 nats")
 
 

@@ -1,4 +1,4 @@
-"""Notes on tokens of a response, by pointer and by keyboard, in two tabs, and after the response was sampled again."""
+"""Notes on tokens of a response: by pointer and by keyboard, in two tabs, and after the response was sampled again."""
 
 import os
 
@@ -118,11 +118,11 @@ def test_two_tabs_hear_of_each_other_and_neither_overwrites(open_page, as_resear
     two.get_by_label("Note on “green”").fill("From the second tab")
     one.get_by_role("button", name="Save the change").click()
     expect(one.locator(".token-note")).to_contain_text("From the first tab")
-    expect(two.get_by_label("Note on “green”")).to_have_value("From the second tab")  # what is being written stays
+    expect(two.get_by_label("Note on “green”")).to_have_value("From the second tab")  # the open text of a note stays
     two.get_by_role("button", name="Save the change").click()
     expect(two.get_by_role("alert").filter(has_text="changed meanwhile")).to_contain_text("From the first tab")
     two.get_by_role("button", name="Save the change").click()
-    expect(one.locator(".token-note")).to_contain_text("From the second tab")  # and the first tab hears of it
+    expect(one.locator(".token-note")).to_contain_text("From the second tab")  # and the first tab shows it
     note.refresh_from_db()
     assert note.revision == 3
 

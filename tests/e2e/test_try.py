@@ -1,4 +1,4 @@
-"""Models side by side in a real browser, with real weights of a tiny model behind them."""
+"""Models side by side in a real browser, with the real weights of a tiny model."""
 
 import shutil
 
@@ -69,7 +69,7 @@ def test_two_models_answer_side_by_side_and_their_pair_goes_to_people_once(lab, 
     page.get_by_role("textbox", name="Prompt").click()
     page.keyboard.press("Control+Enter")  # the same seed: the same answers
     answered(page)
-    page.reload()  # the address leads back to the settings; a new page knows nothing of what was sent
+    page.reload()  # the address leads back to the settings; a new page does not know the sent messages
     page.get_by_role("textbox", name="Prompt").fill(PROMPT)
     page.keyboard.press("Control+Enter")
     answered(page)
@@ -79,14 +79,14 @@ def test_two_models_answer_side_by_side_and_their_pair_goes_to_people_once(lab, 
 
 
 def test_answers_to_the_prompts_of_a_dataset_are_scored_by_their_rubrics_and_sent_by_keys(lab, open_page):  # noqa: F811
-    """test_pairs_to_policy.py goes on from here: two people compare, and the win rate is shown."""
+    """test_pairs_to_policy.py continues from here: two people compare, and the page shows the win rate."""
     version = make_version(lab.owner, train=2, heldout=0)
     DatasetVersion.objects.filter(pk=version.pk).update(counts={"examples": 2})
     page = open_page(browser(lab.researcher))
     page.goto(f"/try?dataset={version.dataset_id}&max_new_tokens=24")
     for number in (1, 2):
         page.get_by_text(f"{number} of 2", exact=True).wait_for()
-        page.locator("h1").click()  # keys do nothing while somebody types
+        page.locator("h1").click()  # keys do nothing while a person types
         page.keyboard.press("a")
         answered(page)
         page.get_by_text("Rubric 0.00, 0 of 1 met").first.wait_for()
@@ -101,9 +101,10 @@ def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab
     page.goto("/try?max_new_tokens=1500")
     page.get_by_role("textbox", name="Prompt").fill("Hello")
     page.keyboard.press("Control+Enter")
-    failed, good = page.locator(".try-answer").all()  # the newest model stands first
+    failed, good = page.locator(".try-answer").all()  # the newest model is at the top
     good.get_by_label("Stop this answer").wait_for(timeout=120_000)
-    good.get_by_label("Stop this answer").click()  # at once: a model of two layers has soon said all it has to say
+    # immediately, because a model of two layers writes its answer quickly
+    good.get_by_label("Stop this answer").click()
     good.get_by_text("Stopped").wait_for()
     failed.get_by_role("alert").wait_for(timeout=120_000)
     good.get_by_label("Ask this model again").click()

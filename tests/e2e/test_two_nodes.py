@@ -1,8 +1,8 @@
-"""A cluster that shares no disk with the server, and whose nodes share none with one another: two raylets on this machine,
-each in a mount namespace where the server's folder and the other node's are empty.
+"""A cluster whose nodes share no disk with the server or with each other: two raylets on this machine, each in a mount namespace in which
+the folders of the server and of the other node are empty.
 
-The run's own process is on the first node, its workers are on the second. It trains, is stopped, leaves its checkpoint in a bucket,
-is resumed, finishes, and its model is downloaded from the web server.
+The run's own process is on the first node, its workers are on the second. It trains, is stopped, leaves its checkpoint in a bucket, is
+resumed, finishes, and its model is downloaded from the web server.
 """
 
 import hashlib
@@ -42,17 +42,18 @@ from webapp.localstack.ray import RayHead
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 ATTEMPTS = 5
-STEPS = 12  # enough that the run is still under way when the test has seen its second step
+STEPS = 12  # so many that the run is still active when the test has seen its second step
 RUNNER = {"kind": "async", "workers": 1, "reward_workers": 1, "cpus_per_worker": 1}
-FIRST, OTHER = "127.0.0.2", "127.0.0.3"  # what Ray takes for addresses of two machines
-HEAD = {"--num-cpus": "--num-cpus=0", "--node-ip-address": f"--node-ip-address={FIRST}"}  # no worker fits on the first
-ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # by which a head of ours says that it has no other nodes
+FIRST, OTHER = "127.0.0.2", "127.0.0.3"  # Ray takes these for addresses of two machines
+# no worker fits on the first node
+HEAD = {"--num-cpus": "--num-cpus=0", "--node-ip-address": f"--node-ip-address={FIRST}"}
+ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # with this variable, our head says that it has no other nodes
 WAYS = (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"])
 HIDE = 'mount --make-rprivate / && for each in $HIDDEN; do mount -t tmpfs none "$each" || exit 9; done; exec "$@"'
 
 
 def own_mounts(folder: Path) -> list[str]:
-    """How a process gets mounts of its own here. Skips, with what is missing, where it cannot."""
+    """The command that gives a process its own mounts on this machine. Skips the test with the reason if there is none."""
     why = "there is no `unshare` (util-linux)"
     for way in WAYS if shutil.which("unshare") else ():
         line, more = hidden(way, [folder], ["true"])
@@ -64,12 +65,12 @@ def own_mounts(folder: Path) -> list[str]:
 
 
 def hidden(way: Sequence[str], folders: Sequence[Path], command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """`command` where these folders are empty, and the variable that it needs for that."""
+    """`command` with these folders emptied, and the variable that the command needs for that."""
     return [*way, "sh", "-c", HIDE, "sh", *command], {"HIDDEN": " ".join(map(str, folders))}
 
 
 class Node:
-    """A raylet with a folder of its own, for its sockets and logs and for what runs fetch and write."""
+    """A raylet with its own folder, for its sockets and logs and for the files that runs fetch and write."""
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"ts-{name}-"))
@@ -83,7 +84,9 @@ class Node:
             self.process = subprocess.Popen(line, env=told, stdout=out, stderr=out, start_new_session=True)
 
     def join(self, *start: Any) -> None:
-        """As `start`, until the node belongs to the cluster. Ray gives up after 30 s, too few for a busy machine: it then tries again."""
+        """Calls `start` until the node belongs to the cluster. Ray stops after 30 s, which is too short on a busy machine; then this tries
+        again.
+        """
         for _ in range(ATTEMPTS):
             self.start(*start)
             while self.process is not None and self.process.poll() is None:
@@ -116,7 +119,7 @@ class Node:
 
 
 def second(command: Sequence[str], node: Node) -> list[str]:
-    """The command of a further node, out of that of the head: another address, other ports, room for two workers."""
+    """The command of another node, made from that of the head: another address, other ports, room for two workers."""
     gcs = next(each.partition("=")[2] for each in command if each.startswith("--port="))
     agent, agent_grpc, metrics, env_agent = free_ports(4)
     options = {
@@ -148,7 +151,7 @@ def bucket(settings) -> Iterator[BucketServer]:
 
 @pytest.fixture
 def nodes(settings, tmp_path: Path, bucket, server) -> Iterator[tuple[Node, Node]]:
-    """The server is this process, and the cluster's job API is that of the first node."""
+    """The server is this process. The cluster's job API is that of the first node."""
     way = own_mounts(tmp_path)
     first, other = Node("first"), Node("other")
     assert Path(settings.VAR).is_relative_to(tmp_path)
@@ -174,7 +177,7 @@ def nodes(settings, tmp_path: Path, bucket, server) -> Iterator[tuple[Node, Node
 
 
 def digest_of(train: int, heldout: int, verifier: VerifierSpec) -> str:
-    """Of the version that `make_version` makes: a run compares what it fetches with it."""
+    """The digest of the version that `make_version` makes, because a run compares the examples that it fetches with it."""
     rubric = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3, verifier=verifier),))
     records = [
         Example(
@@ -190,8 +193,8 @@ def digest_of(train: int, heldout: int, verifier: VerifierSpec) -> str:
 
 @pytest.fixture
 def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
-    """Its model's folder is the server's, and no node sees it."""
-    monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)  # this test does what workers would
+    """A run whose model is in a folder of the server, which no node sees."""
+    monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)  # this test does the work of workers
     monkeypatch.setattr(jobs, "_web_answers", lambda: True)
     folder = tmp_path / "tiny"
     subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(folder)], check=True)
@@ -211,7 +214,7 @@ def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
 
 
 def until(run: Run, reached: Callable[[Run], bool], nodes: Sequence[Node]) -> Run:
-    """The run once `reached`; until then this is the worker that hands it over and the beat that watches it."""
+    """Returns the run when it is in the state `reached`. Until then this does the work of a worker and of beat."""
     deadline = time.monotonic() + 600
     while True:
         jobs.watch()
@@ -246,7 +249,7 @@ def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast,
     resumed = LogLine.objects.filter(run=run, message__startswith="resumed after step").values_list(
         "message", flat=True
     )
-    # From the checkpoint in the bucket: the step that Stop gave up may have told its first half.
+    # The run resumes from the checkpoint in the bucket. Stop may have cut off a step whose first half was reported already.
     assert list(resumed) in [[f"resumed after step {step}"] for step in (stopped.step - 1, stopped.step)]
 
     api = ApiClient(cast.researcher)

@@ -81,7 +81,7 @@ def test_nothing_listens_beyond_this_machine(stack: Stack):
 
 
 def connections(process: psutil.Process) -> list:
-    """Its TCP sockets; none of a process that has just ended."""
+    """The TCP sockets of a process, or none if it has just ended."""
     try:
         return process.net_connections("tcp")
     except psutil.NoSuchProcess:
@@ -94,7 +94,7 @@ def signed_out(stack: Stack):
 
 
 @pytest.mark.browser
-@pytest.mark.usefixtures("signed_out")  # so that `page` takes the link
+@pytest.mark.usefixtures("signed_out")  # so that the fixture `page` takes the link
 def test_the_link_signs_in(page: Page, stack: Stack):
     assert page.url == f"{stack.url}/"
     assert page.locator("h1").inner_text() == "Demo"
@@ -102,7 +102,7 @@ def test_the_link_signs_in(page: Page, stack: Stack):
 
 @pytest.mark.stops_the_stack
 def test_stopping_leaves_no_process_and_keeps_the_data(stack: Stack):
-    """Whatever the tests before it have done to the stack."""
+    """This holds after all changes that earlier tests have made to the stack."""
     family = psutil.Process(stack.process.pid).children(recursive=True)
     assert any("raylet" in process.name() for process in family)
     assert stack.stop(keep=True) == 0

@@ -26,7 +26,7 @@ def answer(bench: Bench, digit: str, reason: str) -> None:
 
 
 def letter_of(side: str) -> str:
-    """Where the annotator of the first task sees this response."""
+    """The side on which the annotator of the first task sees this response."""
     order = Assignment.objects.order_by("task__rank").first().order
     return "AB"[order.index(["good", "bad"].index(side))]
 
@@ -38,7 +38,8 @@ def test_a_pair_is_judged_with_reasons_and_a_passage_by_keyboard_alone(bench):
     bench.press("Enter")
     bench.type("answers something else")
     bench.press("Control+Shift+ArrowUp", "ArrowDown", "Escape", bad.lower())
-    bench.press(*["ArrowRight"] * 6, "Shift+ArrowLeft", "Enter")  # The first compiler was written [in 1987]
+    # of “The first compiler was written in 1987”, the last two words
+    bench.press(*["ArrowRight"] * 6, "Shift+ArrowLeft", "Enter")
     expect(bench.page.locator(".work-reason-span q")).to_have_text("in 1987")
     bench.press("Control+Enter")
     bench.on_task(1)
@@ -90,7 +91,7 @@ def test_the_network_goes_away_in_the_middle_and_nothing_is_lost(bench):
     bench.type("written without a network")
     bench.says("kept in this browser")
     bench.press("Control+Enter")
-    bench.on_task(1)  # it was there already
+    bench.on_task(1)  # this task was loaded already
     bench.says("1 submission waits to be sent")
     bench.press("6", "r")
     bench.type("also offline")
@@ -111,7 +112,7 @@ def test_a_tab_closed_offline_is_made_good_by_the_next_one(bench):
     bench.type("only in this browser")
     bench.says("kept in this browser")
     bench.page.unroute_all()
-    bench.page.route("**/draft", lambda route: route.abort())  # nor does the last word get through
+    bench.page.route("**/draft", lambda route: route.abort())  # and the last words are not sent either
     bench.page.goto("/")
     bench.page.unroute_all()
     bench.open()
@@ -336,7 +337,7 @@ def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):
 
 
 def sign_out(bench) -> list:
-    """As when the session ends meanwhile; the cookies that sign in again."""
+    """Removes the cookies, as if the session had ended. Returns the cookies that sign in again."""
     cookies = bench.page.context.cookies()
     bench.page.context.clear_cookies()
     return cookies
@@ -354,7 +355,7 @@ def test_who_is_signed_out_loses_nothing(bench):
 
 
 def sign_in_elsewhere(bench, cookies) -> None:
-    """In another tab: the same session for this test, and what changes with each, the token of forms."""
+    """Signs in as if in another tab. The session is the same in this test; the token of forms changes, as with each sign-in."""
     fresh = [{**each, "value": "n" * 32} if each["name"] == "csrftoken" else each for each in cookies]
     bench.page.context.add_cookies(fresh)
     bench.page.evaluate("dispatchEvent(new Event('focus'))")  # back in this tab
@@ -393,7 +394,7 @@ def test_the_next_task_is_there_when_it_is_asked_for(bench):
     bench.delivered()
     took = bench.page.evaluate("performance.getEntriesByName('work:next').map((entry) => entry.duration)")
     print(f"from key press to the next task: {', '.join(f'{ms:.0f} ms' for ms in took)}")
-    assert len(took) == 4 and max(took) < 5000  # a page that waits forever; the benchmark has the number
+    assert len(took) == 4 and max(took) < 5000  # the page would wait forever; the benchmark measures the time
 
 
 def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotator, cast):

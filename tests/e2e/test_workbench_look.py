@@ -1,4 +1,4 @@
-"""The workbench for everybody: other kinds, models' suggestions, axe, a phone."""
+"""More of the workbench: other kinds, suggestions of models, axe, a phone."""
 
 import re
 
@@ -14,7 +14,7 @@ RATIONALE = "B is wrong about the year. A is short and right."
 
 
 def with_rationale(number: int) -> dict:
-    """The first example brings a text to cut, the next one does not."""
+    """The first example has a text to cut into reasons, the next one has none."""
     responses = [{"id": "good", "text": "In 1952."}, {"id": "bad", "text": "In 1987."}]
     return {"responses": responses, "meta": {"rationale": RATIONALE} if number == 0 else {}}
 
@@ -30,12 +30,12 @@ def test_code_is_set_as_code_without_fences_too(open_page, as_annotator, cast):
 
 
 def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, cast):
-    """By pointer and by keyboard; stars, numbers and addresses are not to be seen, a formula is one word."""
+    """Chooses words by pointer and by keyboard. Stars, numbers and addresses are not shown, and a formula is one word."""
     texts = {"good": MARKED, "bad": "In **1987**."}
     record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
     project = make_project(cast.owner, cast.annotator, record=record, tasks=1)
     bench = Bench(open_page(as_annotator), project)
-    letter = Assignment.objects.get().order.index(0)  # where the marked text stands
+    letter = Assignment.objects.get().order.index(0)  # the place of the marked text
     body = bench.page.locator(".work-card .work-text").nth(letter)
     expect(body.locator("strong")).to_have_text("year")
     expect(body.locator(".math .katex")).to_have_count(1)
@@ -78,7 +78,7 @@ def test_a_rationale_is_cut_into_reasons_by_keyboard_alone(open_page, as_annotat
     expect(bench.reason(2)).to_have_value("A is short and right.")
     bench.press("Control+Enter")
 
-    bench.on_task(1)  # without a text: one's own
+    bench.on_task(1)  # no text is given: the person writes one
     bench.press("Control+Enter")
     expect(bench.page.locator("#work-problems")).to_contain_text("Nothing is answered yet")
     own = bench.page.get_by_role("textbox", name="Your rationale")
@@ -131,7 +131,8 @@ def test_a_models_view_of_the_last_task_is_seen_before_one_leaves(open_page, as_
 
 
 def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page, as_annotator, cast):
-    settings = {"suggestions": "after", "gold_feedback": True}  # the answer is waited for, so the next task comes later
+    # the page waits for the answer's feedback, so the next task comes later
+    settings = {"suggestions": "after", "gold_feedback": True}
     project = make_project(cast.owner, cast.annotator, record=judged, tasks=3, **settings)
     bench = Bench(open_page(as_annotator), project)
     bench.press("4", "Control+Enter")
@@ -147,7 +148,7 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     project = make_project(cast.owner, cast.annotator)
     bench = Bench(open_page(as_annotator), project)
     Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
-    for number in range(2):  # two tasks were in hand before
+    for number in range(2):  # two tasks were loaded before the change
         bench.on_task(number)
         bench.press("2", "Control+Enter")
         bench.delivered()
@@ -177,7 +178,7 @@ def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, 
     for name in ("side-guidelines", "side-progress"):
         page.evaluate(f"localStorage.setItem('work:{name}', 'true')")
     found = violations(page, f"/projects/{project.id}/work")
-    expect(page.locator("#work-main")).to_have_attribute("data-state", "task")  # keys before that do nothing
+    expect(page.locator("#work-main")).to_have_attribute("data-state", "task")  # earlier keys do nothing
     for keys in (
         ["2", "r"],
         ["Escape", "b", "ArrowRight", "Enter"],

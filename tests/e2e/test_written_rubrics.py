@@ -1,4 +1,4 @@
-"""A written rubric stands beside the one of people, and each criterion says whether the other has it."""
+"""A written rubric is shown beside the rubric of people, and each criterion says whether the other rubric has it."""
 
 import pytest
 from playwright.sync_api import expect

@@ -21,13 +21,13 @@ RUN: dict[str, Any] = {
     "evaluation": {"every": 4, "max_examples": 4},
     "checkpoint": {"every": 2},
 }
-"""Of a run that is killed and compared with one that is not; its steps are added."""
+"""Settings of a run that is killed and compared with one that is not killed. A test adds the number of steps."""
 PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowel": "[aeiou]"}
-"""Each is met by some of a random model's responses and not by others, so that rewards and scores differ."""
+"""Each criterion is met by some responses of a random model and not by others, so that rewards and scores differ."""
 
 
 def make_model(stack: Stack) -> Path:
-    """The model's directory beside the stack's other data. It is made once."""
+    """The directory of the model, beside the other data of the stack. It is made once."""
     directory = stack.var / "models" / "tiny"
     if (directory / "config.json").is_file():
         return directory
@@ -48,8 +48,9 @@ def import_examples(api: httpx.Client, stack: Stack, name: str, examples: Iterab
 def eventually(
     read: Callable[[], T], reached: Callable[[T], bool], stack: Stack, timeout_s: float = 60, every_s: float = 0.3
 ) -> T:
-    """The result of `read`, once `reached` holds for it. Raises an AssertionError with the services' logs after `timeout_s`. To look more
-    often would take processor time from the work that the test waits for."""
+    """Returns the result of `read` when `reached` holds for it. Raises an AssertionError with the services' logs after `timeout_s`. Looking
+    more often would take processor time from the work that the test waits for.
+    """
     deadline = time.monotonic() + timeout_s
     while not reached(found := read()):
         if time.monotonic() > deadline:

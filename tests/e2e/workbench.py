@@ -1,4 +1,4 @@
-"""A project with tasks, and its annotator at the keyboard."""
+"""A project with tasks, and its annotator who uses the keyboard."""
 
 import time
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def make_project(
     subject: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Project:
-    """An open project in which `people` take part. `record(number)` makes the example's parts beside key and prompt."""
+    """An open project in which `people` take part. `record(number)` makes the parts of an example other than its key and prompt."""
     dataset = Dataset.objects.create(workspace=owner.workspace, name=f"data for {name}")
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
     project = Project.objects.create(
@@ -71,12 +71,12 @@ def _example(dataset: Dataset, number: int, parts: dict[str, Any]) -> Example:
 
 
 def delivered(page: Page) -> None:
-    """Waits until nothing is being sent: the next task is shown before the server has answered about the last one."""
+    """Waits until nothing is being sent. The page shows the next task before the server has answered about the last one."""
     expect(page.locator("#work-main")).to_have_attribute("data-waiting", "0")
 
 
 def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Waits until the database has the change, because pages do not show when everything has arrived."""
+    """Waits until the database has the change, because pages do not show when all changes have arrived."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not so within {seconds} s"
@@ -119,5 +119,5 @@ class Bench:
         return self.page.get_by_role("textbox", name=f"Reason {number}")
 
     def choice(self) -> str:
-        """The value of the chosen step of the first row, "" where there is none."""
+        """The value of the chosen step of the first row, or "" if there is none."""
         return str(self.page.evaluate("document.querySelector('.work-scale :checked')?.value ?? ''"))

@@ -1,4 +1,4 @@
-"""Two simulated GPUs: tensors say that they are on `card:0` or `card:1`, and the processor has their numbers.
+"""Two simulated GPUs: tensors say that they are on `card:0` or `card:1`, but their numbers are in the memory of the CPU.
 
 An operation on tensors of two places is refused, as a GPU refuses it. Only copying moves numbers from one place to another, and each such
 move is recorded.
@@ -24,16 +24,16 @@ from torch.utils.backend_registration import (
 NAME = "card"
 CPU = torch.device("cpu")
 INDEXED = {"aten.index": 1, "aten.index_put": 1, "aten.index_put_": 1}
-"""How many of the tensors of an operation must lie together: a GPU takes places in others from the processor too."""
+"""The number of tensors of an operation that must be in the same place. A GPU accepts other tensors from the CPU too."""
 MOVES = ("aten._to_copy", "aten.copy_", "aten.to")
 
 
 class OnCard(Tensor):
-    """`own` has the numbers."""
+    """A tensor that says it is on a card. `own` has the numbers."""
 
     own: Tensor
     at: torch.device
-    # autograd knows one device of a backend in Python, and is told of that one alone
+    # autograd knows one device of a Python backend, and only that one is registered
     device = property(lambda self: self.at)
 
     @staticmethod
@@ -55,11 +55,11 @@ class OnCard(Tensor):
 
 
 class Mixed(RuntimeError):
-    """One operation on tensors of several places."""
+    """Runs one operation on tensors of several places."""
 
 
 class Move(NamedTuple):
-    """A copy from one place to another. `whole`: of whole numbers, such as tokens and places."""
+    """A copy from one place to another. `whole` says whether the numbers are integers, such as tokens and positions."""
 
     source: str
     target: str
@@ -91,7 +91,7 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def one_place(func: Any, tensors: Sequence[Tensor]) -> torch.device:
-    """The place of all tensors. Single numbers of the processor may be used with any GPU. Raises Mixed."""
+    """The place of all tensors. Single numbers of the CPU may be used with any GPU. Raises Mixed."""
     cards = {each.at for each in tensors if isinstance(each, OnCard)}
     taken = INDEXED.get(str(func).rsplit(".", 1)[0], len(tensors))
     others = [each for each in tensors[:taken] if not isinstance(each, OnCard) and each.dim()]
@@ -101,13 +101,13 @@ def one_place(func: Any, tensors: Sequence[Tensor]) -> torch.device:
 
 
 def bare(given: Any) -> Any:
-    """The same for the processor."""
+    """The same operation for the CPU."""
     given = tree_map_only(OnCard, lambda each: each.own, given)
     return tree_map_only(torch.device, lambda each: CPU if each.type == NAME else each, given)
 
 
 class Written(TorchFunctionMode):
-    """`torch.tensor` asks no mode of operations where it puts the numbers."""
+    """`torch.tensor` does not ask a mode of operations where to put the numbers."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -126,7 +126,7 @@ class Operations(TorchDispatchMode):
 
 
 class _Module(_DummyBackendModule):
-    """Draws no random numbers: those of the processor are all there are."""
+    """Draws no random numbers, because only the CPU has a generator."""
 
     def get_rng_state(self, device: Any = None) -> Tensor:
         return torch.empty(0, dtype=torch.uint8)
@@ -137,7 +137,7 @@ class _Module(_DummyBackendModule):
 
 @contextmanager
 def cards() -> Iterator[list[Move]]:
-    """Meanwhile there are `card:0` and `card:1`; what is copied between places. The process knows the name from then on."""
+    """In this context there are `card:0` and `card:1`; it gives the list of copies between them. The process knows the name from then on."""
     _name_them()
     LOG.clear()
     with Operations(), Written():

@@ -1,4 +1,4 @@
-"""A chat server for a test that waits: it answers from its own thread."""
+"""A chat server for a test that blocks its own thread: the server answers in another one."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from benchmarks.chatserver import ChatServer
 
 @contextmanager
 def chat_server(**options: Any) -> Iterator[ChatServer]:
-    """Its attributes may be changed while it runs."""
+    """A test may change the attributes while the server runs."""
     server = ChatServer(**options)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)

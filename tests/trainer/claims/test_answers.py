@@ -1,4 +1,4 @@
-"""The task of the claim `judge_policy`: what serves the judges, what serves the policies, and what neither of them sees."""
+"""The task of the claim `judge_policy`: the data for the judges, the data for the policies, and the data that neither sees."""
 
 import random
 import re

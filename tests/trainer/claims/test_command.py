@@ -1,4 +1,4 @@
-"""The command from end to end with a model that was never taught: it resumes, refuses other settings, and reports."""
+"""The command from start to end with an untrained model: it resumes, refuses other settings, and reports."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.ArmJob]:
-    """Runs one after the other, for one process has loaded torch already; returns the jobs as they are done."""
+    """Runs the jobs one after the other, because only one process has loaded torch. Returns the jobs as they end."""
     done: list[runs.ArmJob] = []
 
     def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
@@ -70,8 +70,9 @@ def test_a_command_given_again_does_only_what_is_left(
 def test_in_a_process_of_its_own_a_run_that_fails_is_named_and_the_next_one_has_a_result(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one thread is faster for a model that small
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # which its process must not have, and this one must keep
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one thread is faster for such a small model
+    # the run's process must not have this variable, and this process must keep it
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     environment = dict(os.environ)
     data = out / "examples.jsonl"
     data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(2)))
@@ -142,7 +143,7 @@ def test_an_arm_uses_what_earlier_arms_of_its_seed_have_left(
     )
     measured = json.loads((out / "report.json").read_text())["measures"]
     ends, begins = (measured[arm]["0"]["curve"]["eval/rubric_score"] for arm in ("first", "second"))
-    assert ends["1"] == begins["0"]  # it goes on where the first has ended
+    assert ends["1"] == begins["0"]  # the second call continues where the first has ended
 
 
 def test_an_arm_uses_no_arm_that_stands_behind_it() -> None:
@@ -218,7 +219,7 @@ def test_a_claim_about_judges_runs_their_recipe_and_is_read_off_its_curves(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(faults, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
+    monkeypatch.setattr(faults, "TRAINED", 240)  # every run reads all pairs, and a step uses a few
     out = tmp_path / "out"
     faults.make_model(out / "model", steps=1)
     arguments = ["rationale", "--seeds", "0", "1", "--steps", "2", "--jobs", "1", "--out", str(out)]
@@ -242,7 +243,7 @@ def test_a_claim_about_rubric_writers_grades_rubrics_by_the_words_of_its_task(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rubrics, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
+    monkeypatch.setattr(rubrics, "TRAINED", 240)  # every run reads all pairs, and a step uses a few
     out = tmp_path / "out"
     rubrics.make_model(out / "model", steps=1)
     assert command.main(["mams", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
@@ -260,7 +261,7 @@ def test_a_claim_about_turns_runs_all_orders_and_reads_the_variances(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turns, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
+    monkeypatch.setattr(turns, "TRAINED", 240)  # every run reads all pairs, and a step uses a few
     out = tmp_path / "out"
     turns.make_model(out / "model", steps=1)
     assert command.main(["rubric_arm", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
@@ -317,7 +318,7 @@ def test_curves_are_read_once_per_step_and_their_shape_is_told(tmp_path: Path) -
     events += [
         {"step": step, "data": {"kind": "metrics", "values": {"policy/entropy": value}}}
         for step, value in enumerate(entropy, start=1)
-        for _ in range(2)  # a resumed run repeats what came after its checkpoint
+        for _ in range(2)  # a resumed run repeats the steps after its checkpoint
     ]
     file = tmp_path / "events.jsonl"
     file.write_text("".join(json.dumps(event) + "\n" for event in events))

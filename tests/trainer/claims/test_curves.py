@@ -1,4 +1,4 @@
-"""Measures that are read from curves, by hand."""
+"""Measures that are read from curves, compared with values worked out by hand."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_what_is_not_there_is_missing_and_never_zero() -> None:
 
 
 def test_runs_are_compared_at_equal_rollouts() -> None:
-    """64 responses a step against 128: when 256 are sampled, the one is at step 4, the other at step 2."""
+    """One arm takes 64 responses per step, the other 128. When 256 are sampled, the first is at step 4, the second at step 2."""
     score = {0: 0.0, 2: 0.2, 4: 0.4, 6: 0.6}
     plain = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 64.0)}
     more = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 128.0)}

@@ -1,4 +1,4 @@
-"""Real pairs: what the model is shown first, what is left for the runs, and the command with them."""
+"""Real pairs: the pairs that the model is taught, the pairs that are left for the runs, and the command with these pairs."""
 
 import json
 import random
@@ -16,7 +16,7 @@ SPLITS: Any = ["train"] * 8 + ["heldout"] * 3
 
 
 def pair(number: int, split: Any = "train", said: str = "A2 gives facts of {} kinds") -> Example:
-    """Two raters are for the second answer and one is for the first."""
+    """Two raters prefer the second answer and one prefers the first."""
     reasons = [said.format(number), "argument 1 says hardly anything", "A1 is shorter to read"]
     votes = [
         Preference(a="arg7", b="arg9", strength=strength, rater=f"w{place}", reasons=(Reason(text=reason),))

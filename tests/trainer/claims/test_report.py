@@ -1,4 +1,4 @@
-"""The report of a claim: what it says about how the runs were made."""
+"""The report of a claim says how the runs were made."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pairs with rubrics: what the model is shown first, which judge stays as it is, and the command with them."""
+"""Pairs with rubrics: the pairs that the model is taught, the judge that does not change, and the command with these pairs."""
 
 import json
 from pathlib import Path

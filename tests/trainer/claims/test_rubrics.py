@@ -1,4 +1,4 @@
-"""The task of the claim `mams`: what a topic wants, what the judge of rubrics knows, and what the model is taught."""
+"""The task of the claim `mams`: the criteria of a topic, the knowledge of the judge of rubrics, and the model's first lessons."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ CONFIG: Any = resolve("rubric_writer", PLANS["mams"].config(PLANS["mams"].arm("b
 
 
 def score(*words: str) -> float | None:
-    """What the judge of rubrics gives, as the runs of the plan have it."""
+    """The score that the judge of rubrics gives, with the settings of the plan's runs."""
     pair = ComparedPair(
         example="", conversation=(), chosen=Response(id="a", text=""), rejected=Response(id="b", text="")
     )

@@ -1,4 +1,4 @@
-"""The task of the claim `rubric_arm`: what a topic wants, what tells nothing, and what the model is taught."""
+"""The task of the claim `rubric_arm`: the criteria of a topic, features that carry no information, and the model's first lessons."""
 
 import random
 from collections import defaultdict
@@ -30,7 +30,7 @@ def test_length_tells_nothing() -> None:
 
 
 def test_to_count_words_tells_nothing() -> None:
-    """Who would count them instead of reading the rubric is right no more often than by lot."""
+    """A judge that counted these features instead of reading the rubric would be right only as often as by chance."""
     for example in turns.examples():
         for response in example.responses:
             said = response.text.split()

@@ -1,4 +1,4 @@
-"""The decision rule, on numbers worked out by hand."""
+"""The decision rule, compared with numbers worked out by hand."""
 
 import math
 from fnmatch import fnmatchcase
@@ -47,7 +47,7 @@ def test_each_verdict(values: list[float | None], verdict: str) -> None:
 
 
 def test_differences_are_paired_by_seed() -> None:
-    """The arms vary far more between seeds than within them."""
+    """Values differ far more between seeds than between the arms of a seed."""
     result = judge(Claim("a beats b", (PART,)), measures([0.2, 0.5, 0.8], [0.1, 0.39, 0.71]))
     assert result.verdict == "holds"
     assert result.parts[0].difference.value == pytest.approx(0.1)

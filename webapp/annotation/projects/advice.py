@@ -37,10 +37,10 @@ def warnings(
     working = [person for person in people if person.takes_part and not person.paused]
     told = [*_of_the_queue(project, far, working), *_of_people(project, people, named)]
     if count := remarks.get(Comment.Kind.GUIDELINES):
-        wishes = "wish" if count == 1 else "wishes"
+        requests = "request" if count == 1 else "requests"
         told.append(
             Advice(
-                f"{count} {wishes} to change the guidelines",
+                f"{count} {requests} to change the guidelines",
                 "Somebody found a case that the guidelines do not settle.",
                 _at("project_guidelines", project),
                 "info",
@@ -97,7 +97,7 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
         )
     if writes and not any(person.takes_part for person in people):
         steps.append(
-            _step("Invite people", "A link lets them in as annotators.", "project_people", project, icon="user-plus")
+            _step("Invite people", "People who open the link work as annotators.", "project_people", project, icon="user-plus")
         )
     if writes and far.tasks and not far.gold and project.state != State.CLOSED:
         text = "Tasks with a known answer show you early who has understood the task."

@@ -269,7 +269,7 @@ def test_items_are_matched_by_the_process_and_by_words_where_it_fails(cast, monk
     settings.MATCH_COMMAND = ["false"]
     assert matched(made).state == "failed"
     page = browser(cast.reviewer).get(f"/projects/{made.pk}/agreement").content.decode()
-    assert "Matched by words, not by meaning" in page and "the matcher failed" in page
+    assert "The texts were matched by words, not by meaning" in page and "the matcher failed" in page
     script = (
         'import sys,json\nprint(json.dumps({"matcher":"m"}))\n'
         'for line in sys.stdin: print(json.dumps({"id":json.loads(line)["id"],"groups":[[[0,0],[1,0]]]}))'
