@@ -1,4 +1,4 @@
-"""Runs that SIGKILL ends, in their own process, so that nothing is unwound, closed or flushed."""
+"""Runs that SIGKILL ends, each in its own process, so that nothing is unwound, closed or flushed."""
 
 import multiprocessing
 import os
@@ -23,8 +23,10 @@ def killed(
     **options: Any,
 ) -> None:
     """Calls `run(*given, **options)` in a process that is killed when it calls `where`, a `module:Class.method`, for the `call`-th time, or
-    for the first time with `step`. `prepare` is called before, in that process."""
-    context = multiprocessing.get_context("forkserver")  # it loads what runs need once, and each run is a fork of it
+    for the first time with `step`. `prepare` is called first, in that process.
+    """
+    # this process loads the modules of runs once, and each run is a fork of it
+    context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.trainer.preloaded"])
     around = dict(os.environ), list(sys.path)
     process = context.Process(target=_until, args=(where, call, step, prepare, around, given, options))

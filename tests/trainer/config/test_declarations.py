@@ -1,4 +1,4 @@
-"""Declarations of recipes: whole and without contradiction, metrics, needs and examples."""
+"""Declarations of recipes are complete and consistent: metrics, needs and examples."""
 
 from collections import Counter
 

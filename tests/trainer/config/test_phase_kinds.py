@@ -1,4 +1,4 @@
-"""The kinds of phases: that of each recipe has only fields that have an effect in the recipe."""
+"""The kinds of phases. The kind of each recipe has only fields that have an effect in the recipe."""
 
 import pytest
 

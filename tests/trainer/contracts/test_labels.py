@@ -1,4 +1,4 @@
-"""Names that examples have: the most frequent are kept, and others are not said to be absent."""
+"""Names that examples have. The most frequent ones are kept, and the others are not reported as absent."""
 
 from trainer.contracts import labels
 from trainer.contracts.labels import Labels

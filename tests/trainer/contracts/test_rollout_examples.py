@@ -1,4 +1,4 @@
-"""What a run has sampled, as examples: which responses stay, and what is said of those that do not."""
+"""The samples of a run as examples: which responses stay, and the reasons for those that do not."""
 
 import pytest
 
@@ -39,13 +39,13 @@ def test_a_prompt_keeps_what_it_is_and_gets_its_responses_with_their_rewards() -
     assert {response.origin for response in example.responses} == {"tiny, run 7"}
     assert (example.key, example.split, example.reference) == ("a", "train", "r")
     assert found.left_out == {"repeated": 1}
-    assert training_counts(example)["valued"] == 1  # what `sft` with source 'best' needs
+    assert training_counts(example)["valued"] == 1  # `sft` with source 'best' needs this
 
 
 def test_the_best_are_taken_and_of_equal_ones_the_earlier() -> None:
     (example,) = gather(FOUR, EXAMPLES, WantedResponses(best=1), "m").examples
     assert [response.text for response in example.responses] == ["y"]
-    assert training_counts(example)["turns"] == 1  # one answer is a demonstration
+    assert training_counts(example)["turns"] == 1  # one answer counts as a demonstration
     found = gather(FOUR, EXAMPLES, WantedResponses(best=2), "m")
     assert [response.text for response in found.examples[0].responses] == ["y", "z"]
     assert found.left_out == {"repeated": 1, "not_best": 1}

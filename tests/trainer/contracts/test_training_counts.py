@@ -1,4 +1,4 @@
-"""The counts of an example that recipes need, by hand."""
+"""The counts of an example that recipes need, compared with counts by hand."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def example(**fields) -> Example:
 
 
 def compared(*judgements) -> Example:
-    """`("a", "b", -2)`: a is better by 2; None for a strength: nobody could tell."""
+    """`("a", "b", -2)`: a is better by 2. A strength of None means that the rater could not tell."""
     preferences = [
         {"a": a, "b": b, "strength": strength, "verdict": "compared" if strength is not None else "cannot_assess"}
         for a, b, strength in judgements
@@ -25,8 +25,8 @@ def compared(*judgements) -> Example:
     ("judgements", "found"),
     [
         ([("a", "b", -2)], {"pairs": 1}),
-        ([("a", "b", -2), ("b", "a", 1)], {"pairs": 1}),  # the same pair, the same side
-        ([("a", "b", -3), ("a", "b", 1)], {"ties": 1}),  # one vote each: strength does not outvote a person
+        ([("a", "b", -2), ("b", "a", 1)], {"pairs": 1}),  # the same pair, with the same side preferred
+        ([("a", "b", -3), ("a", "b", 1)], {"ties": 1}),  # one vote each: strength does not give a person more votes
         ([("a", "b", 0)], {"ties": 1}),
         ([("a", "b", None)], {"undecided": 1}),
         ([("a", "b", None), ("a", "b", 1)], {"pairs": 1}),

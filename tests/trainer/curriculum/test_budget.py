@@ -1,4 +1,4 @@
-"""The dynamic budget: by hand, against exact fractions and against every possible allocation."""
+"""The dynamic budget: by hand, compared with exact fractions, and with every possible allocation."""
 
 from fractions import Fraction
 from itertools import product

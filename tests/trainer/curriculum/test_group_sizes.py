@@ -18,14 +18,14 @@ def test_without_a_budget_all_are_alike() -> None:
 
 
 def test_what_is_sometimes_solved_gets_what_the_others_do_not_need() -> None:
-    """a and c are decided, so they get the least; b has the rest, up to its bound."""
+    """a and c are decided, so they get the minimum. b gets the rest, up to its bound."""
     known = rates(a=[True] * 4, b=[True, False, True, False], c=[False] * 4)
     assert GroupSizes(4, Budget(low=2, high=8), known).of(["a", "b", "c"]) == [2, 8, 2]
     assert GroupSizes(4, Budget(low=2, high=6), known).of(["a", "b", "c"]) == [4, 6, 2]
 
 
 def test_responses_from_before_make_a_prompt_worth_less() -> None:
-    """Both have rate 1/2. a has 8 responses: 1/4 / (11 x 12) for its third; b has 2: 1/4 / (5 x 6)."""
+    """Both have rate 1/2. a has 8 responses: its third brings 1/4 / (11 x 12). b has 2: its third brings 1/4 / (5 x 6)."""
     known = rates(a=[True, False] * 4, b=[True, False])
     assert GroupSizes(4, Budget(low=2, high=8), known).of(["a", "b"]) == [2, 6]
     assert GroupSizes(4, Budget(low=2, high=8, value="signal"), known).of(["a", "b"]) == [4, 4]
@@ -54,7 +54,9 @@ def test_a_part_of_a_step_has_its_own_total() -> None:
 
 
 def test_values_by_hand() -> None:
-    """p = 1/4. Two responses are alike with 1/16 + 9/16; the third breaks that with 1/16 x 3/4 + 9/16 x 1/4 = 3/16."""
+    """p = 1/4. Two responses are alike with probability 1/16 + 9/16. The third is different with probability 1/16 x 3/4 + 9/16 x 1/4 =
+    3/16.
+    """
     assert signal_value(0.25, 2) == pytest.approx(3 / 16)
     assert signal_value(0.25, 0) == signal_value(0.25, 1) == pytest.approx(2 * 3 / 16)
     assert signal_value(0.25, 3) == signal_value(0.75, 3) and signal_value(1.0, 3) == 0.0

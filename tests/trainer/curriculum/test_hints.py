@@ -1,4 +1,4 @@
-"""Hints that fade: which part of the reference reasoning a step shows, and what the prompt says of it."""
+"""Hints that fade: the part of the reference reasoning that a step shows, and the text of the prompt about it."""
 
 import pytest
 

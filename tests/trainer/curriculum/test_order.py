@@ -1,4 +1,4 @@
-"""In which order prompts are visited."""
+"""The order in which prompts are visited."""
 
 import pytest
 

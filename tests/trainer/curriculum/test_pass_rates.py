@@ -39,7 +39,7 @@ def test_prompts_move_between_solved_learnable_and_out_of_reach() -> None:
     rates.learned({"a": [True] * 4, "b": [False] * 4, "c": [True, False], "d": [False, True, True, True]})
     reach = rates.reach()
     assert reach and (reach.solved, reach.learnable, reach.unsolved) == (0.25, 0.5, 0.25)
-    for _ in range(2):  # the one failure of d counts for a quarter now: it is forgotten
+    for _ in range(2):  # the one failure of d now counts for a quarter: it is forgotten by and by
         rates.learned({"d": [True] * 4})
     assert (reach := rates.reach()) and (reach.solved, reach.learnable) == (0.5, 0.25)
 

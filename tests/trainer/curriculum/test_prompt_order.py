@@ -1,4 +1,4 @@
-"""Orders of prompts by hand: pools, mixtures, and that a saved order goes on as if nothing had happened."""
+"""Orders of prompts by hand: pools and mixtures. A saved order continues as if it had not been interrupted."""
 
 import json
 from collections import Counter
@@ -60,7 +60,7 @@ def test_from_easy_to_hard_and_again_with_unknown_ones_last() -> None:
 
 
 def test_the_least_certain_come_first_by_what_the_run_has_seen() -> None:
-    """Before the run: 0.5 and the unknown one, then 0.1 and 0.9; after 8 responses to the first of them, others are less certain."""
+    """Before the run: 0.5 and the unknown prompt come first, then 0.1 and 0.9. After 8 responses to the first, others are less certain."""
     rates = PassCounts(0.5)
     unsure = order(Order(data=0.0, uncertain=1.0), rates)
     assert unsure.take(4) == [2, 5, 1, 3]

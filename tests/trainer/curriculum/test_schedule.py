@@ -1,4 +1,4 @@
-"""Which phase begins when, and that a saved schedule goes on as if nothing had happened."""
+"""When each phase begins. A saved schedule continues as if it had not been interrupted."""
 
 import json
 from typing import Any
@@ -42,14 +42,14 @@ def test_a_reward_that_rises_is_no_plateau() -> None:
 
 
 def test_a_phase_looks_at_what_came_after_the_one_before_it() -> None:
-    """Level from the start: the first begins at 5, the second not before it has four steps of its own."""
+    """Rewards are level from the start. The first phase begins at step 5, the second not before it has four steps of its own."""
     schedule = Schedule(phases(*[{"begins": "plateau", "window": 4}] * 2))
     played(schedule, [0.5] * 10)
     assert schedule.began == [5, 9]
 
 
 def test_a_step_whose_phase_is_late_begins_at_once() -> None:
-    """The phase of step 3 waits for the plateau before it."""
+    """The phase of step 3 waits for the plateau of the phase before it."""
     schedule = Schedule(phases({"begins": "plateau", "window": 4}, {"step": 3}))
     played(schedule, [0.5] * 6)
     assert schedule.began == [5, 5]

@@ -33,8 +33,8 @@ def test_the_first_m_iterations_are_a_budget_phase() -> None:
 @pytest.mark.parametrize(
     ("t", "lam", "kept"),
     [
-        (0, 0.5, [1, 0, 0, 0]),  # the mean is 0.5: at lambda the budget is enforced
-        (0, 0.51, [1, 0, 1, 0]),  # below lambda it is not
+        (0, 0.5, [1, 0, 0, 0]),  # the mean is 0.5: if it reaches lambda, the budget is enforced
+        (0, 0.51, [1, 0, 1, 0]),  # below lambda the budget is not enforced
         (1, 0.5, [1, 0, 0, 0]),
         (2, 0.5, [1, 0, 1, 0]),  # the other phase
         (4, 0.5, [1, 0, 0, 0]),

@@ -1,4 +1,4 @@
-"""Self-verification by hand: which responses are judged, how a judgement is read and what it earns."""
+"""Self-verification by hand: which responses are judged, how a judgement is read, and what reward it earns."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def test_hints_fade_with_time_and_pass_rate() -> None:
     assert hint_share(0.5, 0.1, 0, 0.8) == 0.5
     assert hint_share(0.5, 0.1, 10, 1) == pytest.approx(0.5 / math.e)
     assert hint_share(0.5, 0.1, 10, 0.5) == pytest.approx(0.5 * math.exp(-0.5))
-    assert hint_share(0.5, 0.1, 10**9, 0) == 0.5  # what cannot be solved keeps its hint
+    assert hint_share(0.5, 0.1, 10**9, 0) == 0.5  # a prompt that cannot be solved keeps its hint
     assert hint_share(0.5, 1e308, 10**9, 0) == 0.5
     assert hint_share(0.5, 1e308, 10**9, 1) == 0
 

@@ -1,4 +1,4 @@
-"""`python -m trainer formula`: a file in, one JSON object out; bad input, one line that names the field."""
+"""`python -m trainer formula` reads a file and prints one JSON object. For bad input it prints one line that names the field."""
 
 import json
 import re
@@ -24,7 +24,7 @@ GOOD = {name: json.loads(record) for name, record, _ in reversed(EXAMPLES)}
 
 
 def value(name: str, **record: Any) -> Any:
-    """The value of a formula, None where undefined (the reason is then there)."""
+    """The value of a formula, or None if it is undefined (the output then has the reason)."""
     found = FORMULAS[name].evaluate(record)
     assert found["value"] is not None or found["why"]
     return found["value"]
@@ -145,7 +145,7 @@ def test_every_input_is_named_when_it_is_absent_unknown_or_of_another_type(name)
         own = get_origin(declared.annotation) or declared.annotation
         for wrong in ({}, [[[]]], float("nan"), "?"):
             if type(wrong) is own and own in (str, dict):
-                continue  # of the right type, and as good as any other
+                continue  # it has the right type, so it is a valid value
             assert problem(name, {**rest, field: wrong}).startswith(field)
     assert problem(name, {**GOOD[name], "stranger": 1}).startswith("stranger: unknown input")
 

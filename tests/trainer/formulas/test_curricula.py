@@ -1,4 +1,4 @@
-"""Formulas of curricula, budgets and selection, by their inputs' names."""
+"""Formulas of curricula, budgets and selection, with inputs by name."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Formulas of rewards from judgement, by their inputs' names; the functions themselves are tested where they live."""
+"""Formulas of rewards from judgement, with inputs by name. The functions themselves are tested in their own rooms."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_rationale_rewards() -> None:
     assert value("rationale_ap", matrix=matrix, correct=False) == pytest.approx(5 / 9)
     assert value("rationale_hybrid", matrix=matrix, correct=True) == pytest.approx(5 / 9)
     assert value("rationale_hybrid", matrix=matrix, correct=False) == 0
-    assert value("rationale_ap", matrix=matrix, threshold=0) == 1  # the paper's literal reading: 0.2 is a hit too
+    assert value("rationale_ap", matrix=matrix, threshold=0) == 1  # read literally, the paper counts 0.2 as a hit too
     assert value("rationale_hybrid", matrix=matrix, correct=True, threshold=0.8) == pytest.approx(1 / 3)
 
 
@@ -65,7 +65,7 @@ def test_a_group_is_filled_up_when_more_than_half_of_it_is_valid() -> None:
     assert value("pad_group", valid=[True, False, True, True, False]) == [0, 2, 3, 0, 2]
     assert value("pad_group", valid=[1, 0, 1]) == [0, 2, 0]
     assert value("pad_group", valid=[3, 1, 0], size=4) == [3, 1, 0, 3]
-    assert value("pad_group", valid=[True, False]) is None  # half is not more than half
+    assert value("pad_group", valid=[True, False]) is None  # exactly half is not more than half
     assert value("pad_group", valid=[], size=2) is None
 
 

@@ -1,4 +1,4 @@
-"""Formulas of judges and rubric writers that learn, by their inputs' names."""
+"""Formulas of judges and rubric writers that are trained, with inputs by name."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_arm_variances() -> None:
     assert value("arm_variances", p=[0], u_r=[[1]], u_j=[[1]])["c1"] is None
     assert problem("arm_variances", {"p": [0.5], "u_r": [], "u_j": [[1]]}).startswith("u_r: has 0")
     assert problem("arm_variances", {"p": [1, 1], "u_r": [[1], [1, 2]], "u_j": [[1], [1]]}).startswith("u_r[1]: has 2")
-    with np.errstate(all="ignore"):  # as the command does
+    with np.errstate(all="ignore"):  # like the command
         assert value("arm_variances", p=[1, 1], u_r=[[1e300], [-1e300]], u_j=[[1], [1]]) is None
 
 

@@ -21,7 +21,7 @@ def test_evidence_by_hand() -> None:
     # bets 0.25, 0.5 and 0.9: 1 + b (1 - 0.2) / 0.2 = 2, 3, 4.6
     assert not rise.see(6, [1.0])
     assert rise.evidence == pytest.approx(math.log((2 + 3 + 4.6) / 3))
-    # then 1 - b = 0.75, 0.5, 0.1, of one more than there was
+    # then 1 - b = 0.75, 0.5, 0.1, times one more than before: 3, 4, 5.6
     rise.see(7, [0.0])
     assert rise.evidence == pytest.approx(math.log((3 * 0.75 + 4 * 0.5 + 5.6 * 0.1) / 3))
 

@@ -1,4 +1,4 @@
-"""Training against a held-out panel: by hand, on clean runs, and where training leaves the panel behind."""
+"""Training compared with a held-out panel: by hand, on clean runs, and on runs whose training leaves the panel behind."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def drawn(chooser: random.Random, share: float, count: int) -> list[float]:
 
 
 def alarms(seed: int, shares: list[tuple[float, float]], restart: int = -1) -> list[int]:
-    """The turns with an alarm; 40 examples on both sides."""
+    """The turns with an alarm. Both sides have 40 examples."""
     chooser = random.Random(seed)  # noqa: S311 - a simulation, not a secret
     watch, found = HeldOut(0.05, len(shares) - 1), []
     for turn, (training, panel) in enumerate(shares):
@@ -36,13 +36,13 @@ def alarms(seed: int, shares: list[tuple[float, float]], restart: int = -1) -> l
 
 
 def test_clean_runs_that_learn_raise_none() -> None:
-    """Training lies above the panel from the first turn, and both rise."""
+    """The training score is above that of the panel from the first turn on, and both rise."""
     told = [alarms(seed, [(0.6 + 0.05 * turn, 0.5 + 0.05 * turn) for turn in range(6)]) for seed in range(200)]
     assert sum(map(bool, told)) <= 2
 
 
 def test_training_that_leaves_the_panel_behind_raises_one_as_a_rule() -> None:
-    """The panel falls from the third turn on; of 20 runs one is missed, and one is told before."""
+    """The panel's score falls from the third turn on. Of 20 runs, one gets no alarm and one gets an alarm too early."""
     shares = [(0.6, 0.55), (0.7, 0.6), (0.97, 0.5), (1.0, 0.4), (1.0, 0.3)]
     told = [alarms(seed, shares) for seed in range(20)]
     assert all(len(found) <= 1 for found in told)

@@ -1,4 +1,4 @@
-"""What each signal finds in a text, and what it ignores."""
+"""The texts in which each signal finds something, and the texts that it ignores."""
 
 import math
 
@@ -73,7 +73,7 @@ def test_orders_to_the_judge() -> None:
 
 
 def test_repetition_by_hand() -> None:
-    # a b c, b c a, c a b, a b c, ...: seven sequences of three, of which three differ
+    # a b c, b c a, c a b, a b c, ...: seven sequences of three, and three different ones
     assert signals.repetition(said("a b c a b c a b c")) == pytest.approx(4 / 7)
     assert signals.repetition(said("a b")) == 0
 
@@ -98,8 +98,8 @@ def test_the_line_of_a_panel_by_hand() -> None:
     line = FittedLine.fitted([[(0.0, 0.25), (1.0, 0.5)], [(1.0, 0.5), (2.0, 0.75)]])
     assert (line.slope, line.intercept, line.most) == (pytest.approx(0.25), pytest.approx(0.25), 0.75)
     assert line.shortfall(2.0, 0.5) == pytest.approx(0.25)
-    assert line.shortfall(9.0, 0.5) == pytest.approx(0.25)  # the panel has never given more than 0.75
-    assert line.shortfall(9.0, 1.0) == 0.0  # and now it has
+    assert line.shortfall(9.0, 0.5) == pytest.approx(0.25)  # the panel has not given more than 0.75 before
+    assert line.shortfall(9.0, 1.0) == 0.0  # and now it gives more
 
 
 def test_a_panel_against_the_reward_expects_no_rise() -> None:

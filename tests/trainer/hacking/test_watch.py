@@ -1,4 +1,4 @@
-"""The watch over a run: what raises an alarm, what does not, once each, and the same after a restart."""
+"""The watch over a run: which events raise an alarm, and which do not. Each alarm is raised once, also after a restart."""
 
 import json
 import random
@@ -53,7 +53,7 @@ def test_the_part_and_the_criterion_that_pay_are_named_where_it_is_clear() -> No
 def step(
     number: int, share: float, paid: float = 0.5, text: str = "What a brilliant question! "
 ) -> list[RewardedResponse]:
-    """Eight groups of four; the first `share` of each have the text, which earns `paid`. Truth is the panel's."""
+    """Eight groups of four. The first `share` of each group have the text, which earns `paid`. The truth is the score of the panel."""
     chooser = random.Random(number)  # noqa: S311 - a play
     made = []
     for group in range(8):
@@ -92,7 +92,7 @@ def test_what_was_there_from_the_start_is_usual() -> None:
 def test_a_reward_that_leaves_the_panel_behind_is_told_by_the_panels_name() -> None:
     watch = SignalWatch(STEPS, panel=["other"])
     for at in range(1, 13):
-        # a rise that no list knows, in responses alike but for the reward
+        # the reward rises, no list knows the reason, and the responses differ only in their reward
         rows = list(step(at, 0.0))
         if at > 8:
             rows = [

@@ -1,4 +1,4 @@
-"""Adapters are merged in their order, into exactly what stock peft makes of them; those of another base are refused."""
+"""Adapters are merged in their order, with the same result as stock peft. Adapters of another base model are refused."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from trainer.inference.models import ModelInvalid, make_tiny
 
 
 def adapter(base: Path, folder: Path, seed: int) -> Path:
-    """A LoRA adapter with random weights on both sides, so that it changes what the model says."""
+    """A LoRA adapter with random weights on both sides, which therefore changes the output of the model."""
     torch.manual_seed(seed)
     config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     get_peft_model(AutoModelForCausalLM.from_pretrained(base), config).save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""One number for all weights of a push."""
+"""One checksum for all weights of a push."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def test_weights_are_added_as_they_pass() -> None:
 
 
 def pushed() -> Weights:
-    """Tensors that are summed up in several pieces, alone and together, by one thread and by several."""
+    """Tensors that are summed in several pieces, alone and together, by one thread and by several threads."""
     draws = torch.Generator().manual_seed(0)
     small = {f"layer.{place}": torch.randn(40 + place, 32, generator=draws) for place in range(300)}
     large = {f"large.{place}": torch.randn(2_200_000, generator=draws) for place in range(4)}
@@ -41,7 +41,7 @@ def torn(weights: Weights) -> None:
 
 
 def late(weights: Weights) -> None:
-    """The last layers are still those of the push before."""
+    """The last layers still have the weights of the push before."""
     weights["layer.299"] -= 1e-3
 
 
@@ -54,12 +54,12 @@ def swapped_within(weights: Weights) -> None:
 
 
 def shifted(weights: Weights) -> None:
-    """All values are there, one place further."""
+    """All values are there, but moved by one place."""
     weights["large.2"] = weights["large.2"].roll(1)
 
 
 def cut_elsewhere(weights: Weights) -> None:
-    """The same bytes one after the other, with another end of the first tensor."""
+    """The bytes are in the same order, but the first tensor ends at another place."""
     both = torch.cat([weights["layer.0"].flatten(), weights["layer.1"].flatten()])
     weights["layer.0"], weights["layer.1"] = both[:1000], both[1000:]
 

@@ -1,4 +1,4 @@
-"""Drawing tokens: hand-worked distributions."""
+"""Drawing tokens, compared with distributions that were worked out by hand."""
 
 import math
 
@@ -21,14 +21,14 @@ def test_a_uniform_picks_the_token_whose_share_of_the_line_it_falls_in() -> None
 
 
 def test_temperature_sharpens_and_its_log_probability_is_reported() -> None:
-    # At temperature 1/2 the probabilities are squared: .25, .09, .0225, .0025, in all .365.
+    # At temperature 1/2 the probabilities are squared: .25, .09, .0225, .0025, with a sum of .365.
     token, logprob = draw(0.69, temperature=0.5)
     assert token == 1
     assert math.isclose(logprob, math.log(0.09 / 0.365), rel_tol=1e-5)
 
 
 def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
-    # .5 alone is less than .7, .5 + .3 reaches it; renormalised .625 and .375.
+    # .5 alone is less than .7; .5 + .3 reaches it; they become .625 and .375.
     assert draw(0.62, top_p=0.7) == (0, draw(0.0, top_p=0.7)[1])
     token, logprob = draw(0.9999, top_p=0.7)
     assert token == 1

@@ -1,4 +1,4 @@
-"""Sentence embeddings beside those of plain transformers, a text at a time."""
+"""Sentence embeddings compared with those of plain transformers, one text at a time."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_nothing_is_padded(embed: Embedder, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_many_texts_have_the_vectors_of_few_and_leave_the_model_as_it_was(embed: Embedder) -> None:
-    """With many, copies of the weights are laid out for the time of the call, and the layers take fewer passes."""
+    """With many texts, copies of the weights are laid out for the time of the call, and the layers take fewer passes."""
     texts = [f"The {which} answer names {number} sources." for which in ("first", "second") for number in range(200)]
     few = torch.cat([embed(texts[start : start + 20]) for start in range(0, len(texts), 20)])
     torch.testing.assert_close(embed(texts), few, atol=1e-6, rtol=0)
@@ -56,7 +56,7 @@ def test_many_texts_have_the_vectors_of_few_and_leave_the_model_as_it_was(embed:
 
 @pytest.mark.parametrize(("precision", "most"), [("float32", 1e-6), ("bfloat16", 4e-3)])
 def test_the_fewer_passes_give_what_the_model_gives(precision: Any, most: float) -> None:
-    """In bfloat16 fewer passes round less often: they are no further from float32 than the model's own."""
+    """In bfloat16, fewer passes round less often. The results are no further from float32 than those of the model itself."""
     try:
         narrow, wide = Embedder(precision), Embedder()
     except ModelInvalid as error:

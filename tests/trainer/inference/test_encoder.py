@@ -1,4 +1,4 @@
-"""Attention of the encoder beside torch's own softmax."""
+"""Attention of the encoder compared with torch's own softmax."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from trainer.inference.encoder import _by_softmax
 @pytest.mark.parametrize("shift", [0.0, 200.0, -200.0])
 @pytest.mark.parametrize(("length", "spread"), [(1, 5.0), (7, 5.0), (12, 30.0), (40, 100.0)])
 def test_attention_is_that_of_torchs_softmax(length: int, spread: float, shift: float) -> None:
-    """Also for scores whose exponentials float32 cannot hold, and for those that are 0 in it."""
+    """This also holds for scores whose exponentials float32 cannot hold, and for those that become 0."""
     torch.manual_seed(length)
     scores, value = torch.randn(24, length, length) * spread + shift, torch.randn(24, length, 32)
     asked = torch.bmm(scores.softmax(-1), value)

@@ -1,4 +1,4 @@
-"""Responses that others join: the tokens and, to the last bit, the log-probabilities that they have alone."""
+"""Responses that others join have exactly the same tokens and log-probabilities as alone."""
 
 import random
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ WEIGHT = "model.layers.0.mlp.up_proj.weight"
 
 
 def requests(count: int, **settings: Any) -> list[SampleRequest]:
-    """Groups of three, with prompts and limits of many lengths."""
+    """Groups of three, with prompts and limits of different lengths."""
     chance = random.Random(5)  # noqa: S311
     prompts = [tuple(chance.randrange(3, 250) for _ in range(chance.randint(1, 90))) for _ in range(-(-count // 3))]
     drawn = {"temperature": 0.9, "top_p": 0.95} | settings
@@ -25,7 +25,7 @@ def requests(count: int, **settings: Any) -> list[SampleRequest]:
 
 
 def sampled(sampler: LocalSampler, wanted: list[SampleRequest], slots: int, seed: int) -> list[SampleResult]:
-    """Joined in an order and at moments that `seed` decides, at most `slots` side by side; some leave and join again."""
+    """Samples in an order and at moments that `seed` decides, with at most `slots` side by side. Some responses leave and join again."""
     chance = random.Random(seed)  # noqa: S311
     weights = dict(load_model_weights(sampler))
     running, _ = sampler.open(weights.items(), 1)
@@ -101,7 +101,7 @@ def to_the_end(running: Any) -> Iterator[Any]:
 
 
 def test_a_worker_keeps_of_its_prompts_only_what_rows_still_need(tiny_dir: Path) -> None:
-    """It may sample for days: what it keeps must not grow with the prompts that it has seen."""
+    """A sampler may sample for days. The size of its memory must not grow with the number of prompts that it has seen."""
     sampler = LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir), max_batch=2)
     running, _ = sampler.open([], 0)
     for n, request in enumerate(requests(12)):

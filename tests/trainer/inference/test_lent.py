@@ -1,4 +1,4 @@
-"""One sampler of several runs: whose weights it has, and what is sampled once for all."""
+"""One sampler for several runs: whose weights it has, and what is sampled once for all runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def two(tiny_dir: Path) -> Iterator[list[LentSampler]]:
-    """Samplers of two runs that train together, and have not been trained yet."""
+    """Samplers of two runs that train together and have not made a step yet."""
     with in_common():
         desk = LentModel(load_apart(tiny_dir))
         samplers = [LentSampler(desk, load_tokenizer(tiny_dir)) for _ in range(2)]
@@ -41,7 +41,7 @@ def two(tiny_dir: Path) -> Iterator[list[LentSampler]]:
 
 
 def give(sampler: LentSampler, version: int, more: float) -> None:
-    """Lets the run of `sampler` sample from the base's first norm plus `more`."""
+    """Gives the run of `sampler` other weights: the base's last norm plus `more`."""
     name = "model.norm.weight"
     weight = torch.full_like(dict(sampler._parameters)[name], 1.0 + more)
     sampler.forget()

@@ -24,7 +24,7 @@ def request_for(sampler: LocalSampler, text: str, **settings: Any) -> SampleRequ
 
 
 def log_probs_of_a_full_pass(tiny_dir: Path, request: SampleRequest, tokens: tuple[int, ...]) -> torch.Tensor:
-    """By a model that knows neither our attention nor our cache."""
+    """The log-probabilities by a model that has neither our attention nor our cache."""
     model = load_model(tiny_dir)
     with torch.no_grad():
         logits = model(torch.tensor([request.prompt_tokens + tokens])).logits[0, len(request.prompt_tokens) - 1 : -1]

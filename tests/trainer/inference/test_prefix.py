@@ -1,4 +1,4 @@
-"""Prefix trees: what is shared, who sees whom, and that hidden states do not change."""
+"""Prefix trees: which nodes are shared, which nodes see each other, and that hidden states do not change."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,11 +45,11 @@ TREES = st.lists(
     min_size=1,
     max_size=12,
 )
-"""Sequences with and without a prompt, whole ones twice, chains, single nodes, one that another begins with."""
+"""Sequences with and without a prompt, equal ones, chains, single nodes, and one that is the beginning of another."""
 
 
 def trie(sequences: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:
-    """Its nodes, each by the tokens that lead to it."""
+    """The nodes of a tree, each with the tokens that lead to it."""
     return {tuple(sequence[: end + 1]) for sequence in sequences for end in range(len(sequence))}
 
 

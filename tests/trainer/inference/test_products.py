@@ -1,4 +1,4 @@
-"""Products by oneDNN: the numbers of torch's own, for weights as they are at that moment."""
+"""Products by oneDNN have the same numbers as torch's own, for the weights at that moment."""
 
 from pathlib import Path
 from typing import Any

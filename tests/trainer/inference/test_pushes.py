@@ -1,4 +1,4 @@
-"""Weights on their way to the local sampler: checksums, one memory for both models, adapters beside the weights."""
+"""Weights on their way to the local sampler: checksums, shared memory of both models, adapters beside the weights."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +66,7 @@ def pair(tiny_dir: Path, **model: Any) -> tuple[Learner, Any, Pusher]:
 
 
 def logprobs(sampler: Any) -> torch.Tensor:
-    """Of the tokens of ROW, as the model that samples gives them."""
+    """The log-probabilities of the tokens of ROW by the model that samples."""
     return Teacher(sampler._model).measure([ROW], 1.0)[0]
 
 
@@ -146,7 +146,7 @@ def test_adapters_beside_the_weights_are_those_of_the_learner(dtype: str, near: 
 
 def test_a_change_too_small_for_bfloat16_counts_where_adapters_are_not_merged(tiny_dir: Path) -> None:
     def moved(push: str, of: str) -> float:
-        """The share of numbers that a push has changed, among those of parameters with this in their name."""
+        """The share of numbers that a push has changed, in parameters whose name contains this text."""
         learner, sampler, pusher = pair(tiny_dir, dtype="bfloat16", push=push)
         pusher.push(0)
         before = {name: weight.clone() for name, weight in sampler._model.named_parameters() if of in name}

@@ -1,4 +1,4 @@
-"""A sampler with whole numbers: what it computes, what it gets by a push, and what a run says about the difference."""
+"""A sampler with integer weights: its results, its pushes, and the reports of a run about the difference."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reward model scores like stock transformers, with any other texts in the same pass."""
+"""A reward model gives the same scores as stock transformers, also if other texts are in the same pass."""
 
 import asyncio
 import shutil

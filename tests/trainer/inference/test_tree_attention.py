@@ -1,4 +1,4 @@
-"""Attention over a tree: two integers per node say what a mask of all nodes by all nodes would."""
+"""Attention over a tree: two integers per node replace a mask of all nodes by all nodes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ HEADS, HEADS_KV, WIDTH = 4, 2, 16
 
 
 def group(prompt: int, responses: int, tokens: int) -> PrefixTree:
-    """A prompt with its responses, of which the first half begin alike, and one that has nothing to do with them."""
+    """A prompt with its responses (the first half begin alike), and a sequence that shares nothing with them."""
     draw = torch.Generator().manual_seed(prompt)
     begin, alike, *rest = (
         torch.randint(50, (count,), generator=draw).tolist() for count in (prompt, tokens // 3, *[tokens] * responses)
@@ -104,7 +104,7 @@ def test_few_nodes_that_branch_everywhere_take_a_mask_that_all_layers_share(monk
 
 @pytest.mark.usefixtures("_in_parts")
 def test_nothing_of_all_nodes_by_all_nodes_is_made_or_kept() -> None:
-    """For the backward pass: query, key, value, result and log-sum-exps."""
+    """The inputs of the backward pass: query, key, value, result and log-sum-exps."""
     mask = group(600, 16, 100).mask
     nodes, given_, sizes = len(mask.exits_N), inputs(mask, torch.float32), list[int]()
     with torch.autograd.graph.saved_tensors_hooks(lambda t: (sizes.append(t.numel()), t)[1], lambda t: t):
@@ -146,7 +146,7 @@ def test_gradients_in_bfloat16_are_computed_in_float32(monkeypatch: pytest.Monke
 
 
 def blocks_of(mask: TreeMask) -> Iterator[tuple[int, int, Tensor]]:
-    """Each block of the dense mask, with zeros where the last ones end."""
+    """Each block of the dense mask, filled up with zeros at the end."""
     dense, size = mask.dense(), module.BLOCK
     missing = [-length % size for length in dense.shape]
     padded = torch.nn.functional.pad(dense, (0, missing[1], 0, missing[0]))
@@ -172,7 +172,7 @@ def test_blocks_for_the_card_are_those_of_the_dense_mask(before: int) -> None:
 
 
 def test_flex_attention_with_these_blocks_gives_what_the_mask_gives() -> None:
-    """As PyTorch computes it where there is no card: all scores at once, the same `mask_mod`."""
+    """The attention as PyTorch computes it without a GPU: all scores at once, with the same `mask_mod`."""
     from torch.nn.attention.flex_attention import flex_attention
 
     mask = group(90, 3, 40).mask

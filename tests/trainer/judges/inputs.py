@@ -1,4 +1,4 @@
-"""An input that every kind can judge, and an answer to the first question of each kind."""
+"""An input that every kind of judge can judge, and an answer to the first question of each kind."""
 
 import json
 
@@ -86,4 +86,4 @@ STORED_GENERATOR = {
     "min_items": 2,
     "max_items": 10,
 }
-"""The row of a rubric generator that was saved before generators had `form`: the default of that time."""
+"""The spec of a rubric generator that was saved before generators had `form`. It has the default of that time."""

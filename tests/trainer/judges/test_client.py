@@ -1,4 +1,4 @@
-"""The client against a real server over loopback: what it sends, how it waits, and what it calls each failure."""
+"""The client against a real server over loopback: its requests, its waits, and its name for each failure."""
 
 import asyncio
 import dataclasses
@@ -126,7 +126,7 @@ async def test_a_host_that_does_not_exist_is_down(url):
 
 async def test_a_key_the_endpoint_quotes_back_is_hidden(server):
     server.key = "another"
-    found = await problem_of(target(server))  # which asserts that the key is not in it
+    found = await problem_of(target(server))  # problem_of asserts that the key is not in it
     assert found.code == "refused" and "key is not accepted" in found.message and "[key]" in found.message
     assert KEY not in repr(target(server))
 
@@ -178,7 +178,7 @@ async def test_an_address_is_judged_at_the_moment_of_connecting(server):
     def refuse(address: str) -> str:
         return f"{address} is not public" if address == "127.0.0.1" else ""
 
-    for host in ("127.0.0.1", "localhost"):  # a literal address never meets the resolver
+    for host in ("127.0.0.1", "localhost"):  # a literal address is not looked up in DNS
         url = server.url.replace("127.0.0.1", host)
         found = await problem_of(target(server, url=url, refuse=refuse, retries=0))
         assert "127.0.0.1 is not public" in found.message
@@ -195,7 +195,7 @@ async def test_the_budget_stops_before_a_call_leaves(server):
     assert problems and {each.code for each in problems} == {"budget"}
     assert server.requests == 200 - len(problems)
     assert budget.spent_tokens == server.prompt_tokens + server.completion_tokens
-    assert 1000 < budget.spent_tokens <= 2000  # stops only once what is left may not do for one more
+    assert 1000 < budget.spent_tokens <= 2000  # it stops when the rest may be too small for one more call
 
 
 async def test_calls_in_flight_cannot_overshoot_the_budget_together(server):

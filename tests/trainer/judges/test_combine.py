@@ -26,8 +26,8 @@ def judged(*said):
 @pytest.mark.parametrize(
     ("given", "swapped", "verdict", "consistent"),
     [
-        ("A", "B", -1, True),  # the same response both times
-        ("A", "A", 0, False),  # whatever stands first
+        ("A", "B", -1, True),  # the judge chose the same response both times
+        ("A", "A", 0, False),  # the judge chose the first response both times
         ("tie", "tie", 0, True),
         ("A", "tie", 0, False),
         ("A", None, None, None),

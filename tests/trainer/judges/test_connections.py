@@ -14,7 +14,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 @asynccontextmanager
 async def speaking(*answers: bytes, closing=False, tls=None):
-    """A server that gives `answers` in turn, however many connections ask; `server.asked` has what came on which."""
+    """A server that gives `answers` in turn, on any number of connections. `server.asked` has the requests of each connection."""
     left = list(answers)
 
     async def serve(reader, writer):

@@ -1,4 +1,4 @@
-"""The engine against an endpoint that lives in the same process."""
+"""The engine with an endpoint in the same process."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ PRICES = Prices(Decimal(1), Decimal(2))
 
 
 class Endpoint:
-    """Answers with what `says` makes of a request, raises it if it is a problem; counts what is in flight."""
+    """Answers with the result of `says` for a request, or raises it if it is a problem. Counts the requests in flight."""
 
     def __init__(self, says=lambda request: answer("criterion"), pause=0.001, finish="stop"):
         self.says, self.pause, self.finish = says, pause, finish

@@ -1,4 +1,4 @@
-"""Places and turns, alone and beside other runs."""
+"""Places and turns at an endpoint, alone and beside other runs."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ async def until(true):
 
 
 class Told:
-    """A share that says what it is told to say."""
+    """A share that gives the answers that it was told to give."""
 
     def __init__(self, size):
         self.size, self.heard, self.left, self.clock = size, [], False, 0.0

@@ -1,4 +1,4 @@
-"""Rubric generators: each form is asked for, and read back as the same rubric."""
+"""Rubric generators: the instructions ask for each form, and each form is read as the same rubric."""
 
 import json
 
@@ -72,12 +72,12 @@ def test_whoever_answers_in_text_is_not_asked_for_json_again():
 
 @pytest.mark.parametrize("form", ("openrubrics", "rubric_arm"))
 def test_the_form_that_is_shown_is_itself_in_the_form(form):
-    """The lines that the instructions show as an example; what stands around them is for the reader."""
+    """The instructions show an example. Its lines can be read in the form; the text around them is for the reader."""
     shown = [line for line in FORMS[form].splitlines() if line.startswith(("1.", "2.", "#", "-"))]
     assert read_rubric("\n".join(shown), form).ok
 
 
-# of STORED_GENERATOR, asking endpoint 7 about INPUT; written down by the program from before generators had `form`
+# the key for STORED_GENERATOR, endpoint 7 and INPUT, written down by the program before generators had `form`
 STORED_DIGEST = "65b3f91f1778358b1a817ab33243edfc274a2b69e04ba8cba4218f6d7f8ef0c3"
 STORED_KEY = "3d800ee3d263b43db6f840aee19b5d309c00e57824a64f5a7aedd76ced1bc34a"
 
@@ -85,8 +85,8 @@ STORED_KEY = "3d800ee3d263b43db6f840aee19b5d309c00e57824a64f5a7aedd76ced1bc34a"
 def test_a_version_from_before_there_were_forms_asks_what_it_asked():
     spec = resolve(STORED_GENERATOR)
     (call,) = expand(spec, STORED_DIGEST, INPUT)
-    assert call.key == STORED_KEY  # the verdicts that are stored under it are found again
-    assert digest(spec, "7") == STORED_DIGEST  # saving it once more leads back to it
+    assert call.key == STORED_KEY  # stored verdicts are found again under this key
+    assert digest(spec, "7") == STORED_DIGEST  # saving it again gives the same digest
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,4 +1,4 @@
-"""Which responses speak to their judge."""
+"""Which responses address their judge."""
 
 import json
 
@@ -89,7 +89,7 @@ def test_ordinary_texts_are_not(text):
 
 @needs_shared
 def test_answers_of_models_and_of_people_are_left_alone():
-    """Public data without a known attack, Chinese prompts and code among it: a tag there would be a false alarm."""
+    """Public data without a known attack, also with Chinese prompts and code. A tag there would be a false alarm."""
     pairs = map(json.loads, (SHARED / "judgebench" / "pairs_claude.jsonl").open())
     texts = [row[name] for row in pairs for name in ("response_A", "response_B")]
     texts += [row["query"] for row in map(json.loads, (SHARED / "writingbench" / "length_subset.jsonl").open())]

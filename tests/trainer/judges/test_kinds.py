@@ -45,7 +45,7 @@ def test_no_text_makes_a_parser_raise(kind):
     subject = expand(spec, "v", INPUT)[0].subject
 
     @given(st.text() | ANY_JSON.map(json.dumps), st.booleans())
-    @settings(max_examples=30)  # of each of the kinds, which share most of their code
+    @settings(max_examples=30)  # one case for each kind; the kinds share most of their code
     def check(raw, complete):
         reading = read(spec, subject, raw, complete=complete)
         assert reading.parsed is not None or reading.problem
@@ -201,7 +201,8 @@ def test_keys_depend_on_what_is_asked_and_of_whom_and_on_nothing_else():
     assert calls("criterion", replace(INPUT, subject={"run": 1}))[0].key == one.key
     assert expand(resolve({"kind": "criterion"}), "other", INPUT)[0].key != one.key
     assert calls("criterion", sampling={"temperature": 0.5})[0].key != one.key
-    assert calls("criterion", replace(INPUT, reference="Lyon"))[0].key == one.key  # the default template shows none
+    # the default template shows no reference
+    assert calls("criterion", replace(INPUT, reference="Lyon"))[0].key == one.key
 
 
 @given(st.text(), st.text())

@@ -1,4 +1,4 @@
-"""Asking a local model's process: what it says, how it dies, and that it never outlives the client."""
+"""Asking the process of a local model: its answers, its deaths. It does not outlive its client."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Answers in the forms of different servers."""
+"""Answers of servers that use different forms."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Written rubrics in each of the four forms: what is read, what is a problem, what is only a note."""
+"""Written rubrics in each of the four forms: what is read, what is a problem, and what is only a note."""
 
 import json
 

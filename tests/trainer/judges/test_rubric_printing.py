@@ -1,4 +1,4 @@
-"""Demonstrations of rubrics: what is written is what is read."""
+"""Demonstrations of rubrics: a written rubric is read as the same rubric."""
 
 import re
 from typing import Any, get_args

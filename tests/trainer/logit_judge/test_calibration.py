@@ -28,7 +28,7 @@ NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
 
 def test_the_border_lies_in_the_middle_of_the_best_gap() -> None:
     assert best_threshold(np.array([3.0, -2.0, 1.0, -1.0]), np.array([True, False, True, False])) == 0.0
-    # one verdict is on the wrong side: borders at -1.5 and 2 find 3 of 4 alike, the wider gap is the second
+    # one verdict is on the wrong side: borders at -1.5 and 2 both agree with 3 of 4, and the second has the wider gap
     margins, met = np.array([-2.0, -1.0, 1.0, 3.0]), np.array([False, True, False, True])
     assert best_threshold(margins, met) == 2.0
 
@@ -129,7 +129,7 @@ def test_it_survives_the_disk_and_other_files_are_refused(tmp_path: Path) -> Non
 
 
 def test_the_thresholds_that_are_shipped_hold_for_todays_wording() -> None:
-    """A judge's instructions that change make them worthless: measure them anew with `benchmarks.local_judges --save`."""
+    """If the instructions of a judge change, the values are worthless: measure them again with `benchmarks.local_judges --save`."""
     found = [
         ThresholdCalibration.load(path)
         for path in sorted((Path(calibration.__file__).parent / "calibrations").glob("*.json"))

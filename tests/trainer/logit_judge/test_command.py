@@ -1,4 +1,4 @@
-"""The process that answers calls: it resumes, serves a pipe and says what is wrong."""
+"""The process that answers calls: it resumes, answers over a pipe, and reports errors."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_a_second_run_answers_what_is_missing(tiny_dir: Path, tmp_path: Path) ->
     assert judge(tiny_dir, calls, out) == 0
     whole = out.read_text()
     first, second, _ = whole.splitlines(keepends=True)
-    out.write_text(first + second[:25])  # killed while it wrote
+    out.write_text(first + second[:25])  # the process was killed while it wrote this
     assert judge(tiny_dir, calls, out) == 0
     assert [verdict["key"] for verdict in read(out)] == ["a", "b", "c"]
     before = out.read_text()
@@ -154,7 +154,7 @@ def test_a_threshold_says_nothing_of_another_wording(tiny_dir: Path, tmp_path: P
 
 
 def pipe() -> tuple[TextIO, TextIO]:
-    """The end to read and the end to write, which sends line by line."""
+    """Two ends of pipes: one to read, and one to write that sends each line."""
     read, write = os.pipe()
     return open(read), open(write, "w", buffering=1)
 
@@ -171,7 +171,7 @@ def test_a_pipe_is_answered_as_it_goes(tiny_dir: Path, monkeypatch: pytest.Monke
     with calls, heard, ThreadPoolExecutor(1) as pool, ask:
         ended = pool.submit(serve)
         assert json.loads(heard.readline())["judge"] == "yes-no"
-        for key in "ab":  # the second is asked only when the first is answered
+        for key in "ab":  # the second question is sent after the first answer
             ask.write(json.dumps(criterion(key)) + "\n")
             assert json.loads(heard.readline())["key"] == key
         ask.close()

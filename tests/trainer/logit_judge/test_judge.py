@@ -1,4 +1,4 @@
-"""Yes against no: shared computation gives the same as each prompt by itself."""
+"""Yes against no: shared computation gives the same result as each prompt by itself."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def tokens(tokenizer: Any, text: str) -> tuple[int, ...]:
 
 
 def plainly(tiny_dir: Path, words: AnswerTokens, prompt: tuple[int, ...]) -> tuple[float, float]:
-    """(margin, mass) by a model that knows neither our attention nor our cache, one prompt at a time."""
+    """(margin, mass) by a model that has neither our attention nor our cache, one prompt at a time."""
     with torch.no_grad():
         p = torch.softmax(load_model(tiny_dir)(torch.tensor([prompt])).logits[0, -1].double(), dim=-1)
     yes, no = p[list(words.yes)].sum(), p[list(words.no)].sum()
@@ -121,14 +121,14 @@ def test_groups_are_stretches_and_leave_every_prompt_a_token(prompts: list[list[
 
 
 class Letters:
-    """A tokenizer whose every letter is a token, the space too."""
+    """A tokenizer in which every character is a token, spaces too."""
 
     def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
         return {"input_ids": [ord(letter) for letter in text]}
 
 
 class Whole(Letters):
-    """Knows some writings as wholes."""
+    """A tokenizer that also has some words as single tokens."""
 
     def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
         known = {"Yes": 500, " Yes": 501, "No": 600}

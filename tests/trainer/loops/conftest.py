@@ -33,7 +33,7 @@ def events_of(run_dir: Path) -> list[RunEvent]:
 
 
 def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:
-    """The last value of each metric at each step, without what depends on the clock."""
+    """The last value of each metric at each step, without metrics that depend on the clock."""
     found = {}
     for event in events_of(run_dir):
         if event.data.kind == "metrics":
@@ -75,7 +75,7 @@ def kept_stage() -> tuple[list[Any], Callable[[Any], Any]]:
 
 
 def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: int) -> tuple[Path, Path]:
-    """A whole run, and a copy of it which was killed after step `after` and has gone on from there."""
+    """A whole run, and a copy of it that was killed after step `after` and continued from there."""
     whole, broken = folder / "whole", folder / "broken"
     assert run(config, data, model, whole)
     shutil.copytree(whole, broken)
@@ -87,7 +87,7 @@ def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: 
 
 
 def sampled(session: Any) -> list[Any]:
-    """The scored responses of step 1; their metrics are told."""
+    """The scored responses of step 1. Their metrics have been reported."""
     from trainer.loops.session.session import StepTell
 
     tell = StepTell(session, 1)
@@ -98,7 +98,7 @@ def sampled(session: Any) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve questions, eight of them to train on, half of either kind odd and half even."""
+    """Twelve questions, eight of them to train on. In both splits half of the answers are odd and half even."""
     path = tmp_path_factory.mktemp("numbers") / "examples.jsonl"
     path.write_text("".join(row(number).canonical() + "\n" for number in range(12)))
     return path
@@ -108,7 +108,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_loop(
     tiny_dir: Path, examples: list[Example], examples_file: Path, tmp_path: Path
 ) -> Iterator[Callable[..., Any]]:
-    """A session whose stage's parts can be replaced before it runs."""
+    """A session. The parts of its stage can be replaced before it runs."""
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import load_model, load_tokenizer
     from trainer.loops.learner.learner import Learner

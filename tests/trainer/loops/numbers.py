@@ -1,4 +1,4 @@
-"""Questions about numbers, in two domains, which a verifier can check the answers to."""
+"""Questions about numbers, in two domains, with answers that a verifier can check."""
 
 from typing import Any
 

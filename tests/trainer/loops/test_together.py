@@ -1,4 +1,4 @@
-"""Runs of one base model in one process, in turns: each has exactly the same numbers as by itself."""
+"""Runs of one base model in one process, in turns. Each run has exactly the same numbers as alone."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def sfts() -> list[RecipeConfig]:
 
 
 def policies() -> list[RecipeConfig]:
-    """Merged weights that follow each update, adapters that are pushed as they are, and weights that lag behind."""
+    """Merged weights that follow each update, adapters that are pushed without a merge, and weights that lag behind."""
     own: list[dict[str, Any]] = [
         {"sampler": {"push": "merged"}},
         {"sampler": {"push": "adapters"}, "seed": 3},
@@ -81,7 +81,7 @@ def together(
 
 
 def told(folder: Path) -> tuple[dict[Any, float], list[Any], dict[str, str]]:
-    """Metrics, responses, and the digests of what the run has left: its adapters, bit by bit."""
+    """Metrics, responses, and the digests of the adapters that the run has left, bit by bit."""
     records = [r for event in events_of(folder) if event.data.kind == "rollouts" for r in event.data.rollouts]
     files = {
         str(path.relative_to(folder)): digest_of(path)
@@ -106,7 +106,7 @@ def test_a_run_among_others_is_the_run_by_itself(
 
 
 class Watched:
-    """Makes stages that note who made which step, and calls `before` in each."""
+    """Makes stages that note which stage made which step, and calls `before` in each."""
 
     def __init__(self, before: Callable[[StageJob, int], None] = lambda job, number: None) -> None:
         self.steps: list[tuple[str, int]] = []
@@ -211,7 +211,7 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     (folder / "a" / "stop").touch()
     until(lambda: last_state(folder / "a")[0] == "stopped")
     before = saved()
-    until(lambda: bool(saved()[1] - before[1]))  # the other one goes on
+    until(lambda: bool(saved()[1] - before[1]))  # the other one continues
     os.kill(running.pid, signal.SIGTERM)
     assert running.wait(SECONDS) == 0
     reached = [last_state(folder / name) for name in "ab"]
@@ -247,7 +247,7 @@ def test_processes_share_the_base_that_was_read_before(data: dict[str, Path], ti
         later = load_model(tiny_dir)
     places = [next(model.parameters()).data_ptr() for model in (ahead, again, later)]
     assert places[0] == places[1] != places[2]
-    # what cannot be read is left to the run, which says so
+    # a config that cannot be read is left to the run, which reports it
     read_ahead("sft", tmp_path / "nowhere", "float32", data["sft"])
     assert together([config], data["sft"], tmp_path / "nowhere", tmp_path / "out") == [False]
     assert "no config.json here" in events_of(tmp_path / "out" / "0")[-1].data.reason  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Data for recipes that learn from stored texts, each with a planted rule, and helpers of their tests."""
+"""Data for recipes that learn from stored texts, each with a planted rule, and helpers for their tests."""
 
 import random
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def demonstrations(train: int, heldout: int, seed: int = 0) -> list[Example]:
 
 
 def preferences(train: int, heldout: int, seed: int = 0, strength: int = 2) -> list[Example]:
-    """Of two answers of equal length, the one that holds an `x` is better, whichever comes first."""
+    """One of two answers of equal length contains an `x` and is better, at either place."""
     draw = random.Random(seed)  # noqa: S311 - data, not secrecy
     rows = []
     for i in range(train + heldout):
@@ -62,7 +62,7 @@ def written(examples: Sequence[Example], path: Path) -> Path:
 
 
 def configured(recipe: str, **changes: Any) -> RecipeConfig:
-    """Small, saved after each step, all weights trained unless `model` says otherwise."""
+    """A small config that saves after each step. All weights are trained unless `model` says otherwise."""
     small: dict[str, Any] = {
         "steps": 4,
         "batch_size": 4,

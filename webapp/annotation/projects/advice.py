@@ -97,7 +97,13 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
         )
     if writes and not any(person.takes_part for person in people):
         steps.append(
-            _step("Invite people", "People who open the link work as annotators.", "project_people", project, icon="user-plus")
+            _step(
+                "Invite people",
+                "People who open the link work as annotators.",
+                "project_people",
+                project,
+                icon="user-plus",
+            )
         )
     if writes and far.tasks and not far.gold and project.state != State.CLOSED:
         text = "Tasks with a known answer show you early who has understood the task."

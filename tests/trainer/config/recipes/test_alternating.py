@@ -1,4 +1,4 @@
-"""Recipe `alternating`: the optimiser settings that each role has for itself, and the fields at which their problems are reported."""
+"""Recipe `alternating`: each role has its own optimiser settings, and problems are reported at the fields of that role."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def test_what_a_role_has_for_itself_stands_above_what_both_share() -> None:
         *(f"writer.optim.{name}" for name in own),
         "optim.beta2",
     ]
-    # The schedule is the run's: at step 5 of 8 half of the peak is left, of each role's own.
+    # The schedule is that of the run: at step 5 of 8 half of the peak of each role is left.
     assert learning_rate(judge, 5) == pytest.approx(0.5e-4) and learning_rate(writer, 5) == pytest.approx(1e-3)
 
 

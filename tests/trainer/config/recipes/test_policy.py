@@ -71,12 +71,13 @@ def test_an_unknown_recipe_names_the_known_ones() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        {"objective": {"kl_beta": 0.1}},  # the default objective need not be named
+        {"objective": {"kl_beta": 0.1}},  # the default objective may be left out
         {"objective": {"name": "gspo", "eps_low": None, "advantage": None}},  # null is the default
         {"objective": {"name": "dr_grpo"}},  # its divisor is the longest response of the run
         {"objective": {"name": "icepop"}, "scaffold": {"ratio_mode": "scaffolded"}},
         {"objective": {"name": "kimi"}, "scaffold": {"ratio_mode": "corrected"}},
-        {"objective": {"advantage": "remax"}, "rollout": {"group_size": 1}},  # its baseline is no other response
+        # its baseline does not need another response
+        {"objective": {"advantage": "remax"}, "rollout": {"group_size": 1}},
         {"objective": {"name": "distill", "teacher": "big"}, "scaffold": None, "rollout": {"group_size": 1}},
     ],
 )
@@ -86,7 +87,7 @@ def test_combinations_that_work_are_let_through(raw: dict[str, Any]) -> None:
 
 
 def test_a_config_of_before_keeps_its_meaning() -> None:
-    """Weights of `decoupled` had no cap; before there was `rollout.truncated`, norms and biases were decayed."""
+    """In older configs, weights of `decoupled` had no cap. Before `rollout.truncated` existed, norms and biases were decayed."""
     early = {"objective": {"decoupled": True}, "rollout": {}, "optim": {"weight_decay": 0.1}, "scaffold": None}
     read = resolve("policy", stored("policy", early))
     assert (read.objective.weight_cap, read.optim.decay, read.data.unjudged) == (1e9, "all", "refuse")

@@ -1,4 +1,4 @@
-"""The config of recipe `rubric_writer`: which parts it makes, and what cannot work."""
+"""The config of recipe `rubric_writer`: the parts that it makes, and combinations that cannot work."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bounds of rewards: they hold for all values of the parts, and are known if a person could compute them."""
+"""Bounds of rewards hold for all values of the parts. They are known if a person could compute them."""
 
 import math
 
@@ -39,7 +39,7 @@ PARTS = {"a": RewardBounds(0.0, 1.0), "b": RewardBounds(-1.0, 0.5), "c": RewardB
         ("a < b", 0.0, 1.0),
         ("b <= 0.5", 1.0, 1.0),
         ("(b == 2) + (b != 2)", 1.0, 1.0),
-        # in order of importance: what comes later never makes up for what comes before
+        # in order of importance: a later part cannot make up for an earlier one
         ("100 * a + 10 * (b > 0) + clip(c, 0, 9)", 0.0, 112.0),
     ],
 )
@@ -67,7 +67,7 @@ def test_no_value_is_outside(text: str, values: tuple[float, ...]) -> None:
     try:
         expression = parse(text, NAMES)
     except ValueError:
-        return  # it divides by a constant 0, say
+        return  # it divides by a constant 0, for example
     value = expression.evaluate(dict(zip(NAMES, values, strict=True))).value
     low, high = bounds_of(expression.root, PARTS)
     if value is not None:

@@ -1,4 +1,4 @@
-"""Reward expressions: against Python's own arithmetic, what excludes a response, and where errors point."""
+"""Reward expressions: compared with Python's arithmetic, the exclusion of responses, and the places that errors name."""
 
 import math
 
@@ -39,7 +39,7 @@ def value(text: str, **changed: float | None) -> float | None:
         ("clip(format, -1, 1)", 1),
         ("gate(format >= 1, rubric)", -3),
         ("gate(format >= 3, rubric)", 0),
-        ("gate(rubric, rc)", 0.5),  # whatever is not 0 holds
+        ("gate(rubric, rc)", 0.5),  # every value other than 0 is true
         (".5 + 1.e0 + 1e-1", 1.6),
         ("\tmin( 1 ,2 )\n", 1),
         ("-0 * 1", 0),
@@ -58,7 +58,7 @@ def test_parts_are_named_once_in_order() -> None:
     assert parse("1 + 1", ()).parts == ()
 
 
-# what excludes a response
+# exclusion of a response
 
 
 def test_a_missing_part_excludes_with_its_own_reason() -> None:
@@ -222,14 +222,14 @@ def test_python_s_arithmetic_agrees(case, values) -> None:
     try:
         expression = parse(text, NAMES)
     except ExpressionInvalid as error:
-        assume("divide" in error.message)  # by what is 0 whatever the parts
+        assume("divide" in error.message)  # by a value that is 0 for all parts
         return
     assert parse(str(expression), NAMES) == expression
     found = expression.evaluate(values)
     if expected is None or not math.isfinite(expected):
         assert found.value is None and found.why
     elif found.value is None:
-        assert "finite" in found.why  # a number in between was not, and Python went on with infinity
+        assert "finite" in found.why  # an intermediate number was not finite, and Python continued with infinity
     else:
         assert found.value == expected
 

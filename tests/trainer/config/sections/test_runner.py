@@ -1,4 +1,4 @@
-"""The section `runner`: which combinations are refused, and that a synchronous run uses none of it."""
+"""The section `runner`: combinations that are refused. A synchronous run uses nothing of the section."""
 
 from typing import Any
 

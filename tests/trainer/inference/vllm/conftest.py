@@ -1,5 +1,5 @@
-"""A tiny model that vLLM's CPU attention takes, and samplers of each kind on it. Starting one takes half a minute, so the
-tests of a module share it, and each pushes the weights it wants first.
+"""A tiny model that vLLM's CPU attention can run, and samplers of each kind on it. Starting one takes half a minute, so the tests of a
+module share it, and each test first pushes its own weights.
 """
 
 import socket
@@ -28,7 +28,7 @@ if find_spec("vllm") is None:
 
 @pytest.fixture(scope="session")
 def small_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model with heads of 32: vLLM's attention on a CPU knows none of 16."""
+    """The tiny model with heads of 32, because vLLM's attention on a CPU does not support 16."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -80,7 +80,7 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(scope="module", params=KINDS, ids="-".join)
 def setting(request: pytest.FixtureRequest, small_dir: Path) -> Iterator[tuple[Any, PolicyConfig]]:
-    """(sampler, config), one of each kind."""
+    """(sampler, config) for each kind."""
     from trainer.inference.build import build_sampler
     from trainer.inference.models import load_tokenizer
 

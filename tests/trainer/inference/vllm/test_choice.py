@@ -1,4 +1,4 @@
-"""Which sampler a config gets, and what it says where it cannot have it; vLLM is not needed for these."""
+"""Which sampler a config gets, and the message if it cannot have it. These tests do not need vLLM."""
 
 import json
 import time
@@ -73,7 +73,7 @@ def test_a_server_that_is_starting_is_waited_for(monkeypatch: pytest.MonkeyPatch
 
 @contextmanager
 def server(status: int, posted: Any) -> Iterator[str]:
-    """The address of one that says it is vLLM, and answers whatever is posted to it with this."""
+    """The address of a server that says it is vLLM and answers every POST with this."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -98,7 +98,7 @@ def server(status: int, posted: Any) -> Iterator[str]:
 
 
 def test_a_server_started_by_other_means_is_told_from_ours(tiny_dir: Path) -> None:
-    """By vLLM itself, it has no routes for reinforcement learning."""
+    """A server that vLLM starts by itself has no routes for reinforcement learning."""
     lacks = r"answers /collective_rpc with 404.*sampler-server"
     with server(404, {"detail": "Not Found"}) as url, pytest.raises(SamplerInvalid, match=lacks):
         sampler_of(tiny_dir, kind="vllm_server", url=url)

@@ -1,4 +1,4 @@
-"""What an engine asks of memory, for cards that are not here."""
+"""The memory that an engine needs on GPUs that are not in this machine."""
 
 import json
 from pathlib import Path

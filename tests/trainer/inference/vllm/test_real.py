@@ -1,4 +1,4 @@
-"""vLLM itself, in each of its shapes, against the model in this process."""
+"""vLLM itself, in each of its forms, compared with the model in this process."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from .conftest import SERVERS, vllm_config
 
 pytestmark = pytest.mark.vllm
 TOLERANCE = 2e-5
-"""Of a log-probability in float32: kernels add in different orders."""
+"""The tolerance of a log-probability in float32, because kernels add in different orders."""
 PROMPTS = ((5, 6, 7, 8), (5, 6, 7, 9, 10, 11), (70, 71))
 
 
@@ -27,7 +27,7 @@ def requests(temperature: float, top_p: float = 1.0, tokens: int = 12) -> list[S
 
 
 def push(sampler: Any, learner: Learner, config: Any, version: int) -> None:
-    """As the loop does it; the checksum that comes back is that of what was given."""
+    """Pushes weights like the loop. The checksum that comes back must be that of the given weights."""
     sent = Checksum()
     weights = (
         learner.adapter_weights(config.model.dtype) if config.sampler.push == "adapters" else learner.merged_weights()

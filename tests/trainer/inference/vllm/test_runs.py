@@ -1,4 +1,4 @@
-"""Whole runs that sample with vLLM, whose engine, worker or whole process is killed under them."""
+"""Whole runs that sample with vLLM while their engine, worker or process is killed."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _PATIENCE_S = 600.0
 
 
 class Watching(RunMonitor):
-    """Does something once, as soon as the metrics of a step are there and before the next step begins."""
+    """Calls something once, between the metrics of a step and the beginning of the next step."""
 
     def __init__(self, out: Path, step: int = 0, act: Callable[[], Any] = lambda: None) -> None:
         super().__init__(Spool(out / "events.jsonl"))
@@ -46,10 +46,10 @@ class Watching(RunMonitor):
 
 
 def engines(pid: int) -> list[psutil.Process]:
-    """Engines of vLLM below this process."""
+    """The processes of vLLM's engines below this process."""
     found = []
     for child in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.Error):  # it has ended meanwhile
+        with suppress(psutil.Error):  # the process has ended meanwhile
             if child.name().startswith("VLLM::Engine"):
                 found.append(child)
     return found

@@ -1,4 +1,4 @@
-"""An engine beside the learner on one card: what sleeps when, by an engine that writes down what it is asked."""
+"""An engine and the learner share one GPU: which one sleeps when. The engine here only writes down the calls."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,7 @@
-"""`python -m tests.trainer.loops.learner.sharing MODEL OUT`: checkpoints of one, two and three gloo processes, read by as many others.
+"""`python -m tests.trainer.loops.learner.sharing MODEL OUT`: checkpoints of one, two and three gloo processes, read by as many other
+processes.
 
-All are forks, so that libraries are imported once; the parent must not have computed anything before.
+All processes are forks, so that libraries are imported once. The parent must not have computed anything before.
 """
 
 import json
@@ -30,7 +31,7 @@ SETTINGS = {"model": {"lora": None}, "optim": {"optimizer": "muon", "minibatch_s
 
 
 class Held(TorchDispatchMode):
-    """Counts the bytes of tensors that are made while it is on, as long as they live."""
+    """Counts the bytes of living tensors that are made while it is switched on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class Held(TorchDispatchMode):
         self._seen: set[int] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for tensor in args:  # what was there before, and views of it, are nothing new
+        for tensor in args:  # earlier tensors, and views of them, do not count
             if isinstance(tensor, torch.Tensor) and not hasattr(tensor, "full_tensor"):
                 self._seen.add(tensor.untyped_storage().data_ptr())
         found = function(*args, **(kwargs or {}))
@@ -65,7 +66,7 @@ def learner_of(model: Path, share: ModelShare) -> Learner:
 
 
 def saved(learner: Learner, share: ModelShare, place: CheckpointPlace, number: int) -> list[File]:
-    """What this process puts; copies first, as a run does."""
+    """The files that this process puts. It copies tensors first, like a run."""
     copies = {
         owner: {name: rows._replace(tensor=rows.tensor.clone()) for name, rows in each.items()}
         for owner, each in learner.shares().items()
@@ -74,7 +75,7 @@ def saved(learner: Learner, share: ModelShare, place: CheckpointPlace, number: i
 
 
 class Others:
-    """The processes' files, as the first one hears of them."""
+    """The files of all processes, as the first process receives them."""
 
     bytes = 0
 
@@ -91,7 +92,7 @@ class Others:
 
 
 class Begun(Folder):
-    """A place that every process has begun already."""
+    """A place that every process has already begun."""
 
     def begin(self, step: int) -> None:
         pass
@@ -105,12 +106,12 @@ def writes(model: Path, out: Path, share: ModelShare) -> None:
         parameter.grad = torch.zeros_like(parameter)
         filled = parameter.grad.to_local() if share.mesh else parameter.grad
         filled.copy_(torch.randn(own.shape, generator=draw))
-    learner.end_update()  # every moment has its own numbers now
+    learner.end_update()  # now the moments of every parameter have different numbers
     place = Begun(out / f"of-{share.ranks}")
     if share.rank == 0:
         Folder(place.root).begin(1)
     meet()
-    whole = learner.state_tensors()  # what a gathered checkpoint would have held
+    whole = learner.state_tensors()  # the content of a gathered checkpoint
     with Held() as held:
         files = saved(learner, share, place, 1)
     told = {
@@ -130,7 +131,7 @@ def writes(model: Path, out: Path, share: ModelShare) -> None:
 
 
 def is_killed_in_the_middle(learner: Learner, share: ModelShare, place: Begun) -> None:
-    """The second process ends as a file of its is half on the disk; the first one has put its own by then."""
+    """The second process ends when one of its files is half written; the first process has put its own files by then."""
     if share.rank == 0:
         Folder(place.root).begin(2)
     meet()
@@ -146,7 +147,7 @@ def is_killed_in_the_middle(learner: Learner, share: ModelShare, place: Begun) -
 
 
 def reads(model: Path, out: Path, share: ModelShare) -> None:
-    """Each process reads what it will hold, whoever wrote it; then all of it is what was there."""
+    """Each process reads its share, also if another process wrote it. Then all of it equals the original."""
     learner = learner_of(model, share)
     for count in COUNTS:
         loaded = checkpoints.load_newest(out / f"of-{count}")
@@ -198,7 +199,7 @@ def _one(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path,
 
         traceback.print_exc()
     finally:
-        os._exit(ended)  # a fork must not run what the parent has planned for its own end
+        os._exit(ended)  # a fork must not run the exit handlers of its parent
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Healthy starts pass whatever their length and arithmetic; a sampler of other weights or settings does not.
+"""Healthy starts pass, with any length and any arithmetic. A sampler with other weights or settings does not.
 
-The quick form of `python -m benchmarks.engine_check`, which makes a hundred starts and tries larger models.
+This is the quick form of `python -m benchmarks.engine_check`, which makes a hundred starts and tries larger models.
 """
 
 import math
@@ -39,14 +39,14 @@ def test_healthy_starts_pass(dtype: str, top_p: float, tiny_dir: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_caught_within_two_steps(fault: str, tiny_dir: Path) -> None:
-    """At learning rate 0 in bfloat16, the harder case, unless only an update can show it."""
+    """The learning rate is 0 in bfloat16, which is the harder case, unless the fault shows only after an update."""
     lr, dtype = (LR, "float32") if fault in NEEDS_UPDATES else (0.0, "bfloat16")
     how, said = outcome(EngineSetting(tiny_dir, dtype, 1024, 32), 1, FAULTS[fault], lr)
     assert how in ("caught at 1", "caught at 2"), said
 
 
 def test_a_lost_push_of_unmerged_adapters_ends_the_run_in_bfloat16_too(tiny_dir: Path) -> None:
-    """Where adapters are merged it may be rounding, and is a warning."""
+    """If adapters are merged, the difference may come from rounding, so it is only a warning."""
     setting = EngineSetting(tiny_dir, "bfloat16", 1024, 32, push="adapters")
     how, said = outcome(setting, 1, FAULTS["a push that does not arrive"], lr=1e-3)
     assert how == "caught at 2" and BEHIND in said, said
@@ -56,7 +56,7 @@ def test_a_lost_push_of_unmerged_adapters_ends_the_run_in_bfloat16_too(tiny_dir:
 
 
 def test_without_an_untrained_model_nothing_is_compared_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights without a KL: `untrained` would be the trained model itself, and agree with it whatever arrived."""
+    """All weights are trained without a KL, so `untrained` would be the trained model itself. It would agree with any weights."""
     asked: list[bool] = []
 
     def logprobs(*_: object, untrained: bool = False) -> list[torch.Tensor]:
@@ -78,14 +78,14 @@ def test_the_allowance_grows_slower_than_the_responses() -> None:
 
 
 def test_the_mean_ratio_is_what_the_trainer_gives_to_what_the_sampler_can_say() -> None:
-    """Of three equally likely tokens the sampler never draws one: it says 1/2 where the trainer says 1/3."""
+    """Of three equally likely tokens the sampler does not draw one. It says 1/2, and the trainer says 1/3."""
     found = compared([torch.full((600,), math.log(1 / 2))], [torch.full((600,), math.log(1 / 3))], "float32")
     assert found.ratio == pytest.approx(2 / 3) and found.error == pytest.approx(0.0, abs=1e-9)
     assert "leaves out 0.333" in replace(found, mean=0.0, worst=0.0).problem("float32")
 
 
 def test_two_ways_to_round_have_the_mean_ratio_1() -> None:
-    """What was drawn from one distribution, under the same one with noise: the mean ratio stays within its error of 1."""
+    """Samples of one distribution, under the same one with noise: the mean ratio is 1 within its error."""
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(4000, 50, generator=draw)
     roll, train = (
@@ -106,7 +106,7 @@ def test_one_response_that_differs_is_seen_among_many() -> None:
 
 
 def test_a_response_that_differs_is_held_against_the_others_and_not_against_itself() -> None:
-    """Of responses that rounding moves by 0.006, one that differs by 0.1 was sampled from something else; by 0.04, for SmolLM2's size, not."""
+    """Rounding moves the responses by 0.006. One that differs by 0.1 was sampled from another model; one that differs by 0.04 was not."""
     roll = [torch.full((40,), -1.0) for _ in range(8)]
     logp = [each + 0.006 for each in roll]
     logp[3] = roll[3] - 0.1
@@ -119,7 +119,8 @@ def test_a_response_that_differs_is_held_against_the_others_and_not_against_itse
 def test_a_short_response_counts_by_the_root_of_its_length() -> None:
     roll = [torch.full((40,), -1.0) for _ in range(8)] + [torch.full((4,), -1.0)]
     logp = [each + 0.006 for each in roll]
-    for off, fits in ((0.09, True), (0.12, False)):  # of 4 tokens half counts, and 0.02 + 5 x 0.006 are allowed
+    # for 4 tokens half of the difference counts, and 0.02 + 5 x 0.006 are allowed
+    for off, fits in ((0.09, True), (0.12, False)):
         logp[8] = roll[8] - off
         assert compared(roll, logp, "bfloat16").fits("bfloat16") is fits
 

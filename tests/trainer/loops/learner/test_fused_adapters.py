@@ -1,4 +1,4 @@
-"""Adapters added by the product of the layer: peft's numbers, and the plain model's where they are off."""
+"""Adapters that are added by the product of the layer give peft's numbers, and the plain model's numbers while they are off."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -15,7 +15,7 @@ from trainer.loops.learner.fused_adapters import fuse
 
 @pytest.fixture
 def stock(tiny_dir: Path) -> Any:
-    """In float64, with adapters that have moved: their second matrix begins at 0."""
+    """A model in float64, with moved adapters, because their second matrix begins at 0."""
     from peft import LoraConfig, get_peft_model
 
     settings = LoraConfig(r=4, lora_alpha=12.0, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM")
@@ -35,7 +35,7 @@ def logits_and_gradients(model: Any) -> list[Tensor]:
 
 
 def without_peft(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is fused from here on fails where it leaves a layer to peft."""
+    """From here on, a fused layer fails if it calls peft."""
     monkeypatch.setattr("peft.tuners.lora.Linear.forward", None)
 
 
@@ -57,8 +57,9 @@ def test_switched_off_they_change_no_bit(stock: Any, tiny_dir: Path) -> None:
 
 
 def test_in_bfloat16_it_is_as_close_to_float64_as_peft_is(tiny_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adapters in float32 on a model in bfloat16: log-probabilities and the gradients of all adapters, which are rounded once more
-    than peft's. The adapters add about a tenth of what the layers give."""
+    """Adapters in float32 on a model in bfloat16: log-probabilities, and the gradients of all adapters, which are rounded once more than
+    peft's. The adapters add about a tenth to the output of the layers.
+    """
     from peft import LoraConfig, get_peft_model
 
     settings = LoraConfig(
@@ -97,7 +98,7 @@ def test_adapters_narrower_than_their_layer_are_computed_as_peft_does(stock: Any
 
 
 def test_wide_layers_in_float32_have_the_values_and_gradients_of_float64() -> None:
-    """Wide enough for oneDNN, with a bias, and with an input that its gradient flows through."""
+    """A layer that is wide enough for oneDNN, with a bias, and with an input through which the gradient flows."""
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Log-probabilities by blocks: the numbers and gradients of the written-out softmax, in less memory."""
+"""Log-probabilities by blocks: the numbers and gradients of the written-out softmax, with less memory."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def plain(hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: float) ->
 
 
 def case(dtype: torch.dtype, trained: bool, rows: int = 37) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Hidden states, head, tokens, and what the loss makes of each log-probability."""
+    """Hidden states, head, tokens, and a weight in the loss for each log-probability."""
     draw = torch.Generator().manual_seed(rows)
     hidden = torch.randn(rows, 16, dtype=dtype, generator=draw).requires_grad_()
     weight = torch.randn(101, 16, dtype=dtype, generator=draw).requires_grad_(trained)
@@ -32,7 +32,7 @@ def case(dtype: torch.dtype, trained: bool, rows: int = 37) -> tuple[Tensor, Ten
 def test_values_and_gradients_are_those_of_the_whole_softmax(
     dtype: torch.dtype, trained: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(head, "_ROWS", 8)  # five blocks, the last one short
+    monkeypatch.setattr(head, "_ROWS", 8)  # five blocks; the last one is short
     hidden, weight, tokens, pull = case(dtype, trained)
     logp, entropy = head.log_probs(hidden, weight, tokens, 0.7)
     wanted = [hidden, weight] if trained else [hidden]
@@ -82,8 +82,8 @@ def test_a_bfloat16_head_is_summed_up_in_float32() -> None:
 
 
 def test_the_logits_of_all_tokens_never_exist_at_once() -> None:
-    """2,048 x 16,384 float32 logits are 128 MiB; the plain way holds several of them, ours a block of 256 rows. Seen in the
-    growth of a process's peak memory by log-probabilities and their gradient, ours first: a peak only grows.
+    """2,048 x 16,384 float32 logits are 128 MiB. The plain way holds several such tensors, our way a block of 256 rows. The growth of a
+    process's peak memory by log-probabilities and their gradient shows it. Our way is measured first, because a peak only grows.
     """
     program = """
         import pathlib, re, torch
@@ -102,7 +102,7 @@ def test_the_logits_of_all_tokens_never_exist_at_once() -> None:
             print(peak() - before)
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
-    # Every block that is freed goes back to the system at once, so that the peak is that of what is alive.
+    # Every freed block goes back to the system immediately, so the peak is that of the living tensors.
     environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "100000"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300, env=environment)
     ours, plain = map(float, done.stdout.split())

@@ -1,4 +1,4 @@
-"""The learner: packed passes give each response exactly what it would get alone, in values and gradients."""
+"""The learner: packed passes give each response the same values and gradients as alone."""
 
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ SEQUENCES: list[Sequence_] = [
 
 @pytest.fixture(scope="module", params=["adapters", "all weights"])
 def learner(request: Any, tiny_dir: Path) -> Learner:
-    """In float64, also inside the norms, which transformers computes in float32 whatever the model's dtype.
+    """A model in float64, also inside the norms, which transformers computes in float32 for every dtype.
 
-    Adapters start at 0, so they are moved to where they matter.
+    Adapters start at 0, so they are moved to values that matter.
     """
     from transformers.models.llama import modeling_llama
 
@@ -59,7 +59,7 @@ def gradient(learner: Learner, logps: list[Tensor]) -> dict[str, Tensor]:
 
 
 def alone(learner: Learner, sequence: Sequence_) -> Tensor:
-    """Written out: one causal pass over one response, the whole softmax."""
+    """Written out: one causal pass over one response, with the whole softmax."""
     prompt, response = sequence
     tokens = torch.tensor([prompt + response])
     mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()[None, None]
@@ -102,7 +102,7 @@ def test_recomputed_activations_change_no_bit(tiny_dir: Path) -> None:
 
 
 def held(learner: Learner) -> int:
-    """How many numbers its models, masters and gradients are, each once."""
+    """The number of values in its models, masters and gradients, each counted once."""
     models = [learner.plain] + ([learner._frozen] if learner._frozen is not None else [])
     tensors = [tensor for model in models for tensor in model.parameters()] + list(learner.parameters.values())
     return sum({tensor.data_ptr(): tensor.numel() for tensor in tensors}.values())

@@ -1,4 +1,4 @@
-"""Which optimiser moves what, and that both come back from a checkpoint."""
+"""Which optimiser moves which weights. Both come back from a checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_been(name: Any, tm
 
 @pytest.mark.parametrize(("decay", "shrunk"), [("matrices", 1.0), ("all", 0.95)])
 def test_norms_and_biases_are_shrunk_only_where_a_run_says_so(decay: Any, shrunk: float) -> None:
-    """Without a gradient one AdamW step takes a weight times 1 - lr x decay = 1 - 0.1 x 0.5, and nothing else."""
+    """Without a gradient, one AdamW step multiplies a weight by 1 - lr x decay = 1 - 0.1 x 0.5, and does nothing else."""
     mine = parameters()
     before = {name: parameter.detach().clone() for name, parameter in mine.items()}
     for parameter in mine.values():
@@ -86,7 +86,7 @@ def test_the_state_of_another_optimiser_is_refused(pair: Any) -> None:
 
 
 def test_small_updates_of_a_bfloat16_weight_add_up() -> None:
-    """256 steps of 1/1024 from 1: each alone rounds away in bfloat16."""
+    """256 steps of 1/1024, starting at 1. Each step alone is rounded away in bfloat16."""
     weight = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
     masters = Masters({"w": weight})
     for _ in range(256):
@@ -115,7 +115,7 @@ def test_a_float32_weight_is_its_own_master() -> None:
 
 
 def test_adamw_is_fused_and_moves_weights_as_its_formula_says() -> None:
-    """Loshchilov & Hutter (2019), two steps written out; the norm is not shrunk."""
+    """Loshchilov & Hutter (2019), with two steps written out. The norm is not shrunk."""
     mine, config = parameters(), Optim(lr=0.01, weight_decay=0.1, beta1=0.8, beta2=0.9)
     optimizer = Optimizers(mine, config)
     expected = {name: parameter.detach().clone() for name, parameter in mine.items()}

@@ -1,4 +1,4 @@
-"""Two processes that share a model over gloo do what one does: reports, gradients, weights, checkpoints."""
+"""Two processes that share a model over gloo give the same as one process: reports, gradients, weights, checkpoints."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def test_the_parts_of_a_report_add_up_to_that_of_one_process(case: str, found: F
 
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_and_weights_are_those_of_one_process(case: str, found: Found) -> None:
-    """Moments are sums of gradients, and of a size with them; compared as one long vector."""
+    """Moments are sums of gradients and have the same size. They are compared as one long vector."""
     alone, shared = found[0][case], found[1][case][0]
     assert alone["saved"]["optimizer"].keys() == shared["saved"]["optimizer"].keys()
     names = [n for n in alone["saved"]["optimizer"] if n.startswith(("exp_avg:", "momentum_buffer:"))]

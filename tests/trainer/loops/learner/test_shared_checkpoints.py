@@ -1,4 +1,4 @@
-"""Checkpoints of processes that hold a model together: each writes its share, and any number of them reads it again."""
+"""Checkpoints of processes that hold a model together. Each process writes its share, and any number of processes can read it."""
 
 import json
 import os

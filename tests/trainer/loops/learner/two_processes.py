@@ -1,6 +1,6 @@
 """`python -m tests.trainer.loops.learner.two_processes MODEL OUT`: updates of one process and of two over gloo, saved for a test.
 
-The two are forks, so that libraries are imported once; the parent must not have computed anything before.
+The two processes are forks, so that libraries are imported once. The parent must not have computed anything before.
 """
 
 import os
@@ -18,8 +18,8 @@ from trainer.loops.learner.sharding import ModelShare
 from trainer.loops.policy.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
-# More packs than processes and an odd number of them, updates after the first, a second pass. The rate is small because
-# Adam's first steps are of one size however small a gradient is, so they would blow up what rounding leaves of a zero.
+# More packs than processes and an odd number of them, updates after the first, a second pass. The rate is small because Adam's
+# first steps have the same size even for a very small gradient, so they would enlarge what rounding leaves of a zero.
 OPTIM = {"lr": 1e-6, "minibatch_size": 6, "epochs_per_step": 2, "micro_batch_tokens": 64, "grad_clip": 100.0}
 CASES: dict[str, dict[str, Any]] = {
     "adapters, KL in the loss": {"objective": {"name": "grpo", "kl_beta": 0.1}},
@@ -60,7 +60,7 @@ def work(model: Path, case: str, share: ModelShare) -> dict[str, Any]:
 
 
 def in_two(model: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Case to what each process found."""
+    """{case: the results of each process}."""
     children = []
     for rank in (0, 1):
         child = os.fork()
@@ -83,7 +83,7 @@ def _one_of_two(model: Path, folder: Path, rank: int) -> None:
         torch.save({case: work(model, case, ModelShare(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
         ended = 0
     finally:
-        os._exit(ended)  # a fork must not run what the parent has planned for its own end
+        os._exit(ended)  # a fork must not run the exit handlers of its parent
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What a run is given and cannot use, line by line: it pauses or fails, names the part, the step and what to do, and loses
-nothing. What can be known before the queue is in `tests/webapp/experiments/launch/test_bad_input.py`.
+"""Input that a run cannot use, case by case. The run pauses or fails, names the part, the step and the remedy, and loses nothing.
+`tests/webapp/experiments/launch/test_bad_input.py` tests the problems that are known before the queue.
 
 A PEFT adapter of another base: `tests/trainer/inference/test_adapters.py`. A checkpoint of another config, of other data:
 `test_session.py`. A judge that is away: `test_judged_runs.py`.
@@ -35,7 +35,7 @@ BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 0}, "scaffold": Non
 def outcome(
     config: PolicyConfig, data: Path, model: Path, out: Path, resume: bool = False, **more: Any
 ) -> tuple[str, str]:
-    """The state in which a run ends, and the reason that its page shows."""
+    """The state in which a run ends, and the reason on its page."""
     run(config, data, model, out, resume, **more)
     return states(out)[-1]
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_of_a_model_of_another_shape_is_refused(
 
 @pytest.fixture
 def release() -> Iterator[threading.Event]:
-    """Whatever hangs in a test goes on once it is over."""
+    """A function that hangs in a test continues after the test."""
     event = threading.Event()
     yield event
     event.set()
@@ -106,7 +106,7 @@ Measured = Callable[[Item], Part]
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Measured], None]:
-    """Has the first response of every group scored by `measured`, the others as ever."""
+    """`measured` scores the first response of every group. The others are scored as usual."""
 
     def install(measured: Measured) -> None:
         rubric = kinds.KINDS["rubric"]
@@ -149,7 +149,7 @@ def test_a_reward_that_hangs_is_given_up_and_excludes_its_response(
 def test_a_rubric_that_cannot_be_scored_in_time_is_not_tried_a_second_time(
     release: threading.Event, monkeypatch: pytest.MonkeyPatch, tiny_dir: Path, examples_file: Path, out: Path
 ) -> None:
-    """Not even to be shown: outside of its guard it would hang the run."""
+    """The verdicts are not computed again to be shown either. That would happen outside the guard, and hang the run."""
     monkeypatch.setattr(guard, "SECONDS", 0.05)
     monkeypatch.setattr(composition, "score_rubric", lambda *_: release.wait(600))
     monkeypatch.setattr("trainer.rewards.kinds.rubrics.verdicts", lambda *_: release.wait(600))
@@ -170,7 +170,7 @@ def check_exclusions(out: Path, reason: str) -> None:
     assert all(row.advantage is None and row.ratios == () for row in left_out)
 
 
-# A reward of one's own that answers text, NaN, late or never
+# A user's own reward that answers text or NaN, too late or not at all
 
 OWN = """
 import time
@@ -193,7 +193,7 @@ BY_FUNCTION = {"kind": "python", "entry": "own", "seconds": 0.5}
 
 @pytest.fixture
 def mood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that says how an installed reward function answers: `text`, or `text 2` from step 2 on."""
+    """A file that says how an installed reward function answers. `text` always answers text, `text 2` from step 2 on."""
     site = tmp_path / "site"
     info = site / "own-1.0.dist-info"
     info.mkdir(parents=True)
@@ -314,7 +314,7 @@ def test_an_expression_that_divides_by_zero_everywhere_ends_the_run(
 def test_a_reward_model_reads_with_a_tokenizer_of_its_own(
     tiny_dir: Path, examples_file: Path, tmp_path: Path, out: Path
 ) -> None:
-    """The policy's tokens mean nothing to it: it is given the text."""
+    """The reward model cannot use the policy's tokens, so it gets the text."""
     from trainer.inference.models import load_scalar, load_tokenizer
 
     folder = tmp_path / "scorer"
@@ -345,7 +345,7 @@ def test_a_tokenizer_of_another_model_is_refused_before_anything_is_scored(
     assert "Copy the tokenizer that the model was trained with" in reason
 
 
-# A disk that fills during export
+# A disk that becomes full during an export
 
 
 @pytest.mark.parametrize("said", ["by the system", "by safetensors"])
@@ -364,7 +364,7 @@ def test_a_disk_that_fills_during_export_pauses_the_run_which_ends_when_there_is
         tries += 1
         if tries < 3:
             path.write_bytes(b"half")
-            if said == "by safetensors":  # as it says it on a file system of 64 kB
+            if said == "by safetensors":  # the message of a file system of 64 kB
                 raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
             raise OSError(errno.ENOSPC, "No space left on device")
         write(tensors, path, **options)

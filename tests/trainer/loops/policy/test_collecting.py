@@ -1,4 +1,4 @@
-"""Which groups a step trains on: flat ones are replaced, bounded, and told."""
+"""The groups that a step trains on. Flat groups are replaced, up to a bound, and reported."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +19,7 @@ ROLLOUT = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 8}
 
 
 def rewarded(session: Any, worth: Callable[[int, int], float | None]) -> None:
-    """Rewards by the number of the group within its step and the place in the group, instead of from rubrics."""
+    """Replaces rubrics: rewards depend on the number of the group within its step and the place in the group."""
     collector = session.stage.collector
     sample = collector._sampled
 
@@ -91,7 +91,9 @@ def test_a_masked_response_counts_in_its_group_and_changes_nothing(make_loop: Ca
 
 
 def test_a_dropped_response_counts_nowhere(make_loop: Callable[..., Any]) -> None:
-    """Rewards 0, 1, 2, 3, the first one cut: dropped, the others' mean is 2; masked, it would be 1.5."""
+    """The rewards are 0, 1, 2, 3, and the first response is cut off. If it is dropped, the mean of the others is 2; if it is masked, the
+    mean is 1.5.
+    """
     objective = {"advantage": "centred"}
     session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "drop"}, objective=objective))
     found = sampled(session)
@@ -133,8 +135,9 @@ BUDGET = ROLLOUT | {"budget": {"low": 2, "high": 6}}
 
 
 def solves(session: Any, solved: Callable[[str, int], bool]) -> dict[int, list[tuple[str, int]]]:
-    """Two tokens and a reward for each plan, by its prompt and place, instead of what the model would say. The prompts and
-    sizes of the groups of each step, as they come."""
+    """Replaces the model: each plan gets two tokens and a reward by its prompt and place. It keeps the prompts and sizes of the groups of
+    each step.
+    """
     collector, seen = session.stage.collector, {}
     result = SampleResult((5, 6), (-1.0, -1.0), "ab", "stop", 0)
 
@@ -146,12 +149,12 @@ def solves(session: Any, solved: Callable[[str, int], bool]) -> dict[int, list[t
         return found
 
     collector._sampled = scored
-    collector.comparable = lambda step, trajectories: []  # the probabilities are made up
+    collector.comparable = lambda step, trajectories: []  # the probabilities are invented
     return seen
 
 
 def test_a_budget_gives_what_is_sometimes_solved_more(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    """Each step has 8 responses. Once every prompt is known, one that is half solved beside one that is always solved has 6."""
+    """Each step has 8 responses. Once every prompt is known, a half-solved prompt gets 6 and an always solved one gets the rest."""
     session = make_loop(small_config(steps=12, rollout=BUDGET, **PLAIN))
     keys = sorted({prompt.example.key for prompt in session.stage.parts.prompts.train})
     half = set(keys[: len(keys) // 2])
@@ -219,7 +222,7 @@ def test_a_step_that_is_given_up_has_taught_nothing(make_loop: Callable[..., Any
 def test_replaced_groups_leave_their_responses_to_those_that_come(
     make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """Every step trains 8 responses, however they were given out and whichever groups were flat."""
+    """Every step trains 8 responses, with any group sizes and any flat groups."""
     config = small_config(steps=8, rollout=BUDGET | {"replace_flat": 9}, **PLAIN)
     session = make_loop(config)
     keys = sorted({prompt.example.key for prompt in session.stage.parts.prompts.train})
@@ -253,7 +256,7 @@ def test_a_budget_that_cannot_be_is_refused_at_its_field(
 
 
 def test_a_scaffold_falls_over_each_group_whatever_its_size(make_loop: Callable[..., Any]) -> None:
-    """The last response of a group sees nothing, the first one most."""
+    """The last response of a group sees nothing, and the first one sees most."""
     session = make_loop(small_config(rollout=BUDGET, scaffold={"step": "constant"}))
     planner = session.stage.planner
     key = session.stage.parts.prompts.train[planner.order.at(0)].example.key

@@ -1,4 +1,4 @@
-"""What an evaluation says of the policy: which responses it draws, and how sure its mean is."""
+"""The report of an evaluation about the policy: the responses that it draws, and the interval of its mean."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -85,5 +85,5 @@ def test_each_domain_has_its_mean_where_there_are_several(
 ) -> None:
     values = evaluated(make_loop, 2, SCORES, domains=domains).values
     found = {key: value for key, value in values.items() if key.startswith("eval/domain/")}
-    # Of the second prompt one response has no score.
+    # one response to the second prompt has no score
     assert found == ({"eval/domain/easy": 0.5, "eval/domain/hard": 0.75} if domains[1] == "hard" else {})

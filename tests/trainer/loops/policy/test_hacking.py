@@ -1,4 +1,4 @@
-"""The watch for reward hacking in a run: which runs it watches, what it is told, and that it goes with the checkpoint."""
+"""The watch for reward hacking in a run: which runs it watches, what it is told, and that the checkpoint holds its state."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,7 +37,7 @@ class Told:
 
 
 def step(flattering: bool) -> list[Trajectory]:
-    """Four groups of four, of which the first half flatters and earns more; the last has no reward."""
+    """Four groups of four. The first half of each flatters and earns more. The last response has no reward."""
     made = []
     for group in range(4):
         for place in range(4):
@@ -85,7 +85,7 @@ def test_the_panel_is_what_says_whether_a_response_is_good(monkeypatch: pytest.M
 
 
 def with_flaws(share: Callable[[int, int], float], number: int) -> list[Trajectory]:
-    """Groups whose better judgements have `share(number, place)` of their reasons flawed."""
+    """Groups of judgements in which the share of flawed reasons is `share(number, place)`."""
     made = []
     for each in step(flattering=False):
         total = each.reward.total
@@ -109,7 +109,7 @@ def test_reasons_that_grow_flawed_while_the_reward_stays_raise_the_alarm_and_sou
     watch, told = HackingWatch(config), Told()
     tasks = {"row": Prompt(Example(key="row", prompt=(Message(role="user", content="A colour?"),)), None, (1,))}
     for number in range(1, 31):
-        # at first the better a judgement is rewarded, the fewer of its reasons are flawed
+        # at first, judgements with higher rewards have fewer flawed reasons
         rows = with_flaws(lambda number, place: place / 4 if number <= 6 else later(place), number)
         watch.look(number, rows, tasks, told)  # type: ignore[arg-type]
     assert [(each.signal, each.subject) for each in told.alarms] == [(name, "flaws") for name in alarms]

@@ -138,7 +138,7 @@ def test_a_judge_that_is_away_leaves_responses_out_where_the_part_says_so(
 def test_a_run_that_is_killed_goes_on_with_the_same_rewards_and_asks_nothing_twice(
     start: Start, server: ChatServer, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    """The judge draws its answers anew each time: only what was written down can repeat them."""
+    """The judge answers at random, so only stored answers can repeat the run."""
     counter = iter(range(10_000))
     server.answer = lambda body: json.dumps({"explanation": f"draw {next(counter)}", "met": next(counter) % 3 == 0})
     config, out = small_config(**BRIEF | {"checkpoint": {"every": 2}}, rewards=[JUDGED]), tmp_path / "run"
@@ -176,14 +176,14 @@ def test_a_judge_that_was_not_given_ends_the_run_at_its_field(data: Path, tiny_d
 
 
 def learned(out: Path) -> dict[Any, float]:
-    """What a run comes to, without what asking took."""
+    """The results of a run, without the costs of asking."""
     return {
         place: value for place, value in metrics_of(out).items() if not place[1].startswith(("judge/", "progress/"))
     }
 
 
 def test_supervised_tuning_has_its_held_out_answers_judged(server: ChatServer, tiny_dir: Path, tmp_path: Path) -> None:
-    """Prompts with a criterion that no verifier decides are scored with a judge, and not at all without."""
+    """Prompts with a criterion that no verifier decides are scored with a judge. Without a judge they get no score."""
     rubric = Rubric(criteria=(Criterion(id="kind", text="Is kind.", points=2),))
     rows = [row.model_copy(update={"rubric": rubric}) for row in demonstrations(4, 3)]
     data = written(rows, tmp_path / "data.jsonl")

@@ -1,4 +1,4 @@
-"""A synchronous run whose sampler lags: OAPL's L without workers, training one step off, responses replayed."""
+"""A synchronous run whose sampler lags: OAPL's L without workers, training that is one step off, and replayed responses."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def weights_of(sampler: Any) -> str:
 
 @pytest.fixture
 def watched(make_loop: Callable[..., Any]) -> Callable[..., tuple[Any, list[tuple[str, int, str]]]]:
-    """A loop, and what its sampler is asked: (for training or evaluation, version, digest of the weights)."""
+    """A loop, and the calls of its sampler as (for training or evaluation, version, digest of the weights)."""
 
     def make(**changes: Any) -> tuple[Any, list[tuple[str, int, str]]]:
         loop = make_loop(small_config(**(LAGGING | changes)))
@@ -57,7 +57,7 @@ def test_between_pushes_one_version_samples_and_evaluations_see_the_newest(watch
 
 
 def test_a_resumed_run_samples_with_the_lagging_weights_again(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    """Step 5 is in the middle of a lag: its checkpoint holds the weights of step 3 too."""
+    """Step 5 is in the middle of a lag, so its checkpoint also holds the weights of step 3."""
     make_loop(small_config(**LAGGING), tmp_path / "whole").run()
     first = make_loop(small_config(**LAGGING), tmp_path / "broken")
     one_step = first.advance
@@ -119,7 +119,7 @@ def test_one_step_off_trains_on_what_was_sampled_before_the_last_update(watched:
     assert [version for purpose, version, _ in asked if purpose == "training"] == [0, 0, 1, 2]
     assert [version for purpose, version, _ in asked if purpose == "evaluation"] == [0, 2, 4]
     mismatch = {step: value for (step, key), value in metrics_of(tmp_path / "run").items() if "mismatch_raw" in key}
-    assert mismatch[1] == pytest.approx(1.0, abs=1e-4)  # the first step has nothing older to train on
+    assert mismatch[1] == pytest.approx(1.0, abs=1e-4)  # there are no older responses for the first step
 
 
 REUSING = [
@@ -151,7 +151,7 @@ def test_replayed_responses_are_those_of_the_same_weights_and_counted_apart(
     changes = {"runner": {"push_every": 3, "replay": 3}, "steps": 5, "evaluation": {"every": 0}}
     make_loop(small_config(**(LAGGING | changes))).run()
     metrics = metrics_of(tmp_path / "run")
-    # Two prompts a step, four responses each: the buffer holds 0, 2, 4 of them, and is cleared by the push after step 3.
+    # Two prompts a step, four responses each: the buffer holds 0, 2, 4 of them; the push after step 3 clears it.
     assert [metrics[step, "rollout/replayed"] for step in range(1, 6)] == [0, 8, 12, 0, 8]
     rows = [(e.step, row) for e in events_of(tmp_path / "run") if e.data.kind == "rollouts" for row in e.data.rollouts]
     mine = {step: {row.example_key for at, row in rows if at == step and row.phase == "train"} for step in range(1, 6)}

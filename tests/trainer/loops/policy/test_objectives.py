@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def teacher(tiny_dir: Path) -> Teacher:
-    """The tiny model with its layers turned up: more decided opinions, in reach of the adapters."""
+    """The tiny model with larger weights in its layers. Its probabilities are less even, and adapters can learn them."""
     model = load_model(tiny_dir)
     with torch.no_grad():
         for layer in model.model.layers:
@@ -44,7 +44,9 @@ def teacher(tiny_dir: Path) -> Teacher:
 
 @pytest.fixture
 def updated(make_loop: Callable[..., Any], teacher: Teacher) -> Callable[..., Any]:
-    """One step's responses through the updates: (loop, report, trajectories). The advantages are fixed, so that all move."""
+    """The responses of one step through the updates, as (loop, report, trajectories). The advantages are fixed, so that all objectives
+    move.
+    """
 
     def update(objective: dict[str, Any], step: bool = True, **optim: Any) -> Any:
         config = small_config(
@@ -98,7 +100,7 @@ def test_tokens_on_which_the_sampler_disagrees_are_silenced_and_counted(
     config = small_config(objective={"name": "icepop"}, scaffold=None, optim={"lr": 1e-3})
     loop = make_loop(config)
     trajectories = sampled(loop)
-    for trajectory in trajectories:  # a sampler that thought every other token three times as likely
+    for trajectory in trajectories:  # a sampler that gave every other token three times the probability
         doubtful = tuple(p + (math.log(3.0) if i % 2 else 0.0) for i, p in enumerate(trajectory.logprobs))
         prompt, said = trajectory.spans
         object.__setattr__(trajectory, "spans", (prompt, said._replace(logprobs=doubtful)))
@@ -155,9 +157,9 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
     assert worth[:4] == pytest.approx([worth[0]] * 4) and worth[4:] == pytest.approx([worth[4]] * 4)
 
 
-LEARNS: dict[str, tuple[float, dict[str, Any]]] = {  # rate and parameters
+LEARNS: dict[str, tuple[float, dict[str, Any]]] = {  # learning rate and parameters
     "icepop": (2e-2, {}),
-    "misc": (1e-2, {"eps_low": 0.05, "eps_high": 0.05}),  # at twice the rate some seeds learn, and collapse
+    "misc": (1e-2, {"eps_low": 0.05, "eps_high": 0.05}),  # at twice the rate some seeds learn, and then collapse
     "double_sided": (2e-2, {}),
     "kimi": (2e-2, {}),
     "oapl": (2e-2, {"beta2": 0.3}),

@@ -1,4 +1,4 @@
-"""Rounds of stored responses: what is sampled by whom, what each step trains on, and that a kill changes nothing."""
+"""Rounds of stored responses: which weights sample, which responses each step trains on, and that a kill changes nothing."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ class Killed(BaseException):
 
 
 def counting(loop: Any) -> list[tuple[str, int, int]]:
-    """What the sampler is asked: (for training or evaluation, version, responses)."""
+    """The calls of the sampler as (for training or evaluation, version, responses)."""
     asked: list[tuple[str, int, int]] = []
     sample = loop.stage.parts.sampler.sample
 
@@ -74,7 +74,7 @@ def test_a_round_is_sampled_by_the_weights_it_begins_with_and_trained_on_once(
     metrics = metrics_of(tmp_path / "run")
     assert [metrics[step, "offline/round"] for step in range(1, 7)] == [1, 1, 1, 2, 2, 2]
     assert {step for step, key in metrics if key == "offline/reward"} == {1, 4}
-    # The first update of a round starts from the weights that sampled, so nothing has moved yet; later ones have.
+    # The first update of a round starts from the weights that sampled, so the ratio is 1; later updates have other ratios.
     assert metrics[1, "policy/ratio_raw"] == pytest.approx(1.0, abs=0.05)
     assert abs(metrics[3, "policy/log_ratio"]) > abs(metrics[1, "policy/log_ratio"])
 
@@ -120,7 +120,7 @@ def test_a_later_round_can_make_more_passes_over_fewer_prompts(make_loop: Callab
 
 
 def rewarded(monkeypatch: pytest.MonkeyPatch, worth: Callable[[int], float | None]) -> None:
-    """Rewards by the group's number in its round."""
+    """Rewards by the number of the group in its round."""
     from dataclasses import replace
 
     from trainer.loops.policy import offline as module
@@ -164,7 +164,7 @@ def test_a_round_with_nothing_correct_ends_the_run_and_says_what_to_do(
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    """Filled by the first test that needs it: the metrics of a run that nothing stopped."""
+    """The metrics of a run that nothing stopped. The first test that needs them makes the run."""
     return {}
 
 
@@ -172,7 +172,7 @@ PLACES = ["sampling lot 2", "sampling lot 5", "scoring", "after step 2", "after 
 
 
 def killed_at(place: str, loop: Any) -> None:
-    """Raises Killed there, as SIGKILL would: nothing is saved any more."""
+    """Raises Killed at this place, like SIGKILL: nothing is saved any more."""
     stage, count = loop.stage, {"sampling": 0, "updates": 0}
     sample, begin = stage.parts.sampler.sample, stage.scorer.begin
     advance, update = loop.advance, stage.updater.run
@@ -197,7 +197,7 @@ def killed_at(place: str, loop: Any) -> None:
         count["updates"] += 1
         if place == "updating" and count["updates"] == 5:
             update(*arguments)
-            raise Killed  # the weights have changed and nobody has written them down
+            raise Killed  # the weights have changed and have not been saved
         return update(*arguments)
 
     stage.parts.sampler.sample, stage.scorer.begin = sampling, scoring
@@ -233,7 +233,7 @@ def test_what_was_stored_is_not_sampled_again(make_loop: Callable[..., Any], tmp
     again.resume()
     again.run()
     training = [version for purpose, version, _ in asked if purpose == "training"]
-    assert training == [0, 3, 3, 3]  # two lots of the first round were there
+    assert training == [0, 3, 3, 3]  # two batches of the first round were stored
 
 
 @pytest.mark.parametrize("damage", ["gone", "torn", "altered"])
@@ -287,7 +287,7 @@ def test_a_stop_in_the_middle_of_sampling_leaves_the_run_before_the_round(
 
 
 def test_a_checkpoint_without_the_weights_that_sample_is_refused(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    """A run that was forked in the middle of what would be a round."""
+    """A run that was forked in the middle of a round."""
     make_loop(small_config(steps=2, scaffold=None)).run()
     loop = offline(make_loop)
     state = loop.stage.state()

@@ -1,4 +1,4 @@
-"""Phases of a run on the tiny model: what they change, what is told of them, and that a resumed run repeats them."""
+"""Phases of a run on the tiny model: what they change and report. A resumed run repeats them."""
 
 from collections.abc import Callable
 from itertools import count
@@ -42,7 +42,7 @@ def test_a_phase_changes_the_temperature_of_sampler_and_trainer(make_loop: Calla
     found = metrics_of(tmp_path / "run")
     assert [found[step, "rollout/temperature"] for step in (1, 2, 3, 4)] == [1.0, 0.7, 0.7, 0.7]
     assert {place: value for place, value in found.items() if place[1] == "phase/number"} == {(2, "phase/number"): 1.0}
-    # The trainer measures at the same temperature: before the step's first update its ratio to what was sampled is 1. The engine
+    # The trainer measures at the same temperature, so before the first update of the step its ratio to the sampler is 1. The engine
     # check looks at step 2 too, and ends a run whose sampler and trainer differ.
     assert any("sampler and trainer agree" in line for line in logged(tmp_path / "run"))
 
@@ -94,7 +94,7 @@ def test_a_stop_during_a_search_begins_the_phase_later(make_loop: Callable[..., 
 
 
 def test_a_plateau_that_never_comes_is_said(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    """The rewards rise by as much each step."""
+    """The rewards rise by this much in each step."""
     waiting = {"begins": "plateau", "window": 4, "temperature": "set", "name": "warmer"}
     session = make_loop(small_config(steps=6, phases=[waiting]))
     schedule, rising = session.stage.parts.schedule, count()
@@ -106,7 +106,7 @@ def test_a_plateau_that_never_comes_is_said(make_loop: Callable[..., Any], tmp_p
 
 
 def group(number: int, key: str, *worth: tuple[int, float | None]) -> list[Trajectory]:
-    """Responses to a prompt, by their length and reward."""
+    """Responses to a prompt, given by length and reward."""
     return [
         Trajectory(
             PromptPlan(key, number, index, key, (1,), (1,), 0),

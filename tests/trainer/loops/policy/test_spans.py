@@ -1,6 +1,6 @@
-"""Trajectories in which an environment writes between the policy's turns: only the policy's tokens are learnt.
+"""Trajectories in which an environment writes between the turns of the policy. Only the tokens of the policy are learnt.
 
-The environment of these tests is a script. Everything else is the real thing: sampler, rewards, engine check, update.
+The environment of these tests is a script. Everything else is real: sampler, rewards, engine check, update.
 """
 
 import math
@@ -37,7 +37,7 @@ def made(group: int, place: int, *spans: Span, **more: Any) -> Trajectory:
 
 
 def batch(*between: Span) -> list[Trajectory]:
-    """Two groups of two; the policy speaks, others do, the policy speaks."""
+    """Two groups of two. The policy writes, the environment writes, the policy writes."""
     return [
         made(group, place, said((5 + place, 6)), *between, said((7, 8 + group, 9 + place)))
         for group in range(2)
@@ -57,7 +57,7 @@ def updated(
 
 
 def same(one: tuple[UpdateReport, Any], other: tuple[UpdateReport, Any]) -> bool:
-    """To the bit."""
+    """The numbers are exactly the same."""
     (a, grad_a), (b, grad_b) = one, other
     tensors = ("ratio", "weight", "entropy", "kl_old", "kl")
     return (
@@ -79,7 +79,7 @@ def test_one_span_of_the_policy_cut_in_two_changes_nothing_to_the_bit(
 
 
 def test_what_the_environment_writes_last_is_in_no_number(make_loop: Callable[..., Any]) -> None:
-    """Behind the policy's last token nothing is conditioned on it, so its content must not show anywhere."""
+    """Nothing depends on the text behind the policy's last token, so the text must not change any number."""
     plain = updated(make_loop, batch(TOOL))
     for ending in (Span("env", (40, 41)), Span("env", (50,))):
         ended = [replace(t, spans=(*t.spans, ending), stop="env") for t in batch(TOOL)]
@@ -90,7 +90,7 @@ def test_what_the_environment_writes_last_is_in_no_number(make_loop: Callable[..
 def test_the_gradient_is_that_of_the_policys_tokens_after_all_that_stands_before_them(
     make_loop: Callable[..., Any],
 ) -> None:
-    """-mean_i A_i mean over policy tokens of log pi, by a plain pass over the whole text: GRPO's gradient on policy."""
+    """-mean_i A_i mean over policy tokens of log pi, by a plain pass over the whole text. This is GRPO's gradient on policy."""
     trajectories = batch(TOOL)
     _, ours = updated(make_loop, trajectories, optim={"lr": 1e-3, "grad_clip": 1e6, "minibatch_size": 4})
     learner = make_loop(small_config(scaffold=None)).stage.parts.learner
@@ -107,7 +107,7 @@ def test_the_gradient_is_that_of_the_policys_tokens_after_all_that_stands_before
 
 
 def uniform(make_loop: Callable[..., Any], config: Any) -> tuple[Any, float]:
-    """A learner to whom all tokens are alike, and their log-probability."""
+    """A learner that gives all tokens the same log-probability."""
     learner = make_loop(config).stage.parts.learner
     head = learner._model.get_output_embeddings().weight
     with torch.no_grad():
@@ -173,7 +173,7 @@ def test_an_episode_counts_once_in_its_group_however_often_its_context_was_writt
 
 
 def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() -> None:
-    """Means over two episodes, of which one has three trajectories: 0.5, and not 0.75."""
+    """Means over two episodes, one of which has three trajectories: 0.5, and not 0.75."""
     turns = [made(0, 0, said((5,) * (turn + 1))) for turn in range(3)]
     turns = [replace(t, plan=replace(t.plan, turn=turn)) for turn, t in enumerate(turns)]
     parts = {value: (PartResult(name="judge", kind="judge", value=value, calls=2, tokens=9),) for value in (0.0, 1.0)}
@@ -199,7 +199,7 @@ def test_each_domain_has_its_share_of_a_steps_responses_and_one_that_is_missing_
 
 
 class Scripted(SyncCollector):
-    """The policy speaks, a script answers with what it has heard, the policy speaks again, and is told that it is over."""
+    """The policy writes, a script answers with the text that it received, the policy writes again, and then the episode ends."""
 
     def _sampled(self, step: int, plans: Any, tell: Any) -> list[Trajectory]:
         parts, rollout = self._parts, self._parts.config.rollout

@@ -1,4 +1,6 @@
-"""The responses to a prompt are sampled over several steps: whole groups every step, of several versions, resumed as they were."""
+"""The responses to a prompt are sampled over several steps. Every step has whole groups of several versions, and a resumed run has the same
+ones.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -41,7 +43,7 @@ def test_every_step_trains_whole_groups_whose_responses_are_of_several_versions(
         versions = [row.stretches[0].version for row in rows[step][:4]]
         assert versions == ([0] * 4 if step == 1 else [step - 2] * 2 + [step - 1] * 2)
     values = metrics_of(tmp_path / "run")
-    # the first step samples its own eight and half of the next step's; the last one only the rest of its own
+    # the first step samples its own eight responses and half of those of the next step; the last step samples only its own rest
     assert [values[step, "rollout/responses"] for step in range(1, 6)] == [12, 8, 8, 8, 4]
     assert [values[step, "rollout/unfinished"] for step in range(1, 6)] == [4, 4, 4, 4, 0]
     assert [values[step, "rollout/age"] for step in (1, 2, 5)] == [0, 0.5, 0.5]

@@ -22,14 +22,14 @@ def collected(make_loop: Callable[..., Any]) -> Callable[[PolicyConfig], tuple[A
     def collect(config: PolicyConfig) -> tuple[Any, list[Trajectory], torch.Tensor]:
         loop = make_loop(config)
         trajectories = sampled(loop)
-        # Fixed rather than from rewards: a tiny model may score alike throughout, and nothing would move.
+        # Fixed advantages: the rewards of a tiny model may all be equal, and then nothing would move.
         return loop, trajectories, torch.tensor([1.0, -1.0] * (len(trajectories) // 2))
 
     return collect
 
 
 def gradient_of(collected: Any, **optim: Any) -> dict[str, torch.Tensor]:
-    """The gradient of the first update, before clipping could hide a wrong scale."""
+    """The gradient of the first update, before clipping, because clipping could hide a wrong scale."""
     config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6, **optim})
     loop, trajectories, advantages_B = collected(config)
     loop.stage.parts.learner.optimizer.step = lambda: None
@@ -45,7 +45,7 @@ def test_micro_batches_give_the_gradient_of_one_batch(collected: Any) -> None:
 
 
 def test_the_gradient_is_that_of_the_written_out_loss(collected: Any) -> None:
-    """On policy GRPO's gradient is that of -mean_i A_i mean_t log pi: computed here by plain forward passes."""
+    """On policy, GRPO's gradient is that of -mean_i A_i mean_t log pi, which plain forward passes compute here."""
     config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6})
     loop, trajectories, advantages_B = collected(config)
     learner = loop.stage.parts.learner
@@ -126,7 +126,7 @@ def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -
 
 
 def test_the_last_update_of_a_step_that_does_not_divide_is_smaller(collected: Any) -> None:
-    """As where dynamic sampling has left a group out."""
+    """A step from which dynamic sampling has left a group out."""
     loop, trajectories, advantages_B = collected(small_config())
     report = loop.stage.updater.run(trajectories[:6], advantages_B[:6])
     assert sorted(report.ratio) == [0, 1, 2, 3, 4, 5]
@@ -170,7 +170,7 @@ def test_a_later_update_that_diverges_says_how_many_have_changed_the_weights(col
 
 
 def test_an_update_that_was_skipped_has_not_changed_the_weights(collected: Any) -> None:
-    """Of two updates the first is flat; the second one's gradient is not finite."""
+    """The first of two updates is flat. The gradient of the second is not finite."""
     loop, trajectories, advantages_B = collected(small_config(optim={"minibatch_size": 4}))
     advantages_B[:4] = 0.0
     norms = iter([0.0, math.nan])

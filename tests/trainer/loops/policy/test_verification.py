@@ -1,4 +1,4 @@
-"""Self-verification on the tiny model: judgements are more groups of a step, and count nowhere else."""
+"""Self-verification on the tiny model: judgements are further groups of a step, and do not count anywhere else."""
 
 from collections.abc import Callable
 from pathlib import Path

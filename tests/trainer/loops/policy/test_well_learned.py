@@ -1,4 +1,4 @@
-"""WPSM on the tiny model: what is well learned counts for less, and a resumed run weighs as the whole one."""
+"""WPSM on the tiny model: well-learned responses count for less, and a resumed run has the same weights as a whole one."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading the examples of a run: what is used, what is left out and said."""
+"""Reading the examples of a run: which ones are used, and which ones are left out and reported."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""AHRL on the tiny model: hints stand in the prompt while sampling and nowhere else, and a resumed run repeats them."""
+"""AHRL on the tiny model: hints are in the prompt only while sampling, and a resumed run repeats them."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def hinted(**changes: Any) -> Any:
 
 @pytest.fixture
 def reasoned(examples: list[Example], examples_file: Path) -> list[Example]:
-    """Rows 0 to 3 have reasoning, of rows 0 and 1 the pass rate is known, row 0 is always solved."""
+    """Rows 0 to 3 have reasoning. The pass rate of rows 0 and 1 is known. Row 0 is always solved."""
     rows = []
     for number, row in enumerate(examples):
         meta: dict[str, Any] = {"reasoning": REASONING} if number < 4 else {}

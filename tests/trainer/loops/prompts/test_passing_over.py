@@ -1,4 +1,4 @@
-"""Trivial prompts: which are passed over, that chance decides repeatably, and that a step is never left empty."""
+"""Trivial prompts: which ones are passed over. The random choice can be repeated, and a step is not left empty."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two stages and a mixture of orders on the tiny model: which prompts a step samples, and that a resumed run repeats them."""
+"""Two stages and a mixture of orders on the tiny model: which prompts a step samples. A resumed run repeats them."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ RATES = [0.5, 0.6, 0.1, 0.1, 1.0, 0.0]
 
 @pytest.fixture
 def rated(examples: list[Example], examples_file: Path) -> Path:
-    """Rows 0 and 1 are moderate, 2 and 3 hard, of which row 3 alone is about logic."""
+    """Rows 0 and 1 are moderate, rows 2 and 3 are hard. Only row 3 is about logic."""
     rows = [
         row.model_copy(
             update={
@@ -81,7 +81,7 @@ ORDERS = [
 
 
 def test_phases_change_the_order_and_a_killed_run_repeats_it(rated: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    """From easy to hard: rows 4, 1, 0, 2, 3, 5, two a step."""
+    """From easy to hard: rows 4, 1, 0, 2, 3, 5, with two in each step."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     config = staged(steps=5, phases=ORDERS, data={}, evaluation={"every": 0, "max_examples": 0})
     assert run(config, rated, tiny_dir, whole)

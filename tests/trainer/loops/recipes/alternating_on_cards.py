@@ -1,7 +1,7 @@
-"""Runs of `alternating` without adapters on cards that are none, in a process of their own, which knows of them from then on.
+"""Runs of `alternating` without adapters on simulated GPUs, in a separate process that knows these devices from then on.
 
-`python -m tests.trainer.loops.recipes.alternating_on_cards DATA MODEL OUT DEVICE...`: a run for each DEVICE, on which the sampler is; the
-learner is on `card:0`. The last line says as JSON where everything lay in each.
+`python -m tests.trainer.loops.recipes.alternating_on_cards DATA MODEL OUT DEVICE...` makes a run for each DEVICE, which has the sampler.
+The learner is on `card:0`. The last line of the output says as JSON where the tensors of each run were.
 """
 
 import json
@@ -19,7 +19,7 @@ from trainer.inference import models
 from trainer.loops.registry import make_stage
 
 THREE_TURNS: dict[str, Any] = {"model": {"lora": None}, "steps": 3, "turn_steps": 1}
-"""The first role goes away with its moments, and comes back to them."""
+"""The first role is set aside with its moments, and comes back to them."""
 
 
 def places(tensors: Iterable[Tensor | None]) -> list[str]:

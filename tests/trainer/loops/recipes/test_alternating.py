@@ -1,6 +1,6 @@
-"""Runs of recipe `alternating`: what each turn earns, whose weights move, and that a kill anywhere changes nothing.
+"""Runs of recipe `alternating`: the reward of each turn and the weights that move. A kill at any moment changes nothing.
 
-The texts are scripted, for a model of two layers writes neither rubrics nor judgements; its tokens are what it sampled.
+The texts are scripted, because a model of two layers writes neither rubrics nor judgements. The tokens are those that it sampled.
 """
 
 import re
@@ -39,7 +39,7 @@ def judgement(winner: str, whole: bool = True) -> str:
 
 
 def said(asked: str, temperature: float, seed: int) -> str:
-    """Rubrics and sampled judgements follow from the seed; a greedy judgement from the rubric and the answers."""
+    """Rubrics and sampled judgements follow from the seed. A greedy judgement follows from the rubric and the answers."""
     if "Winner:" not in asked:
         return WRITTEN[seed % 3] if temperature else GOOD
     if temperature:
@@ -64,13 +64,13 @@ def script() -> None:
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalSampler, "sample", LocalSampler.sample)  # put back afterwards
+    monkeypatch.setattr(LocalSampler, "sample", LocalSampler.sample)  # replaced by the original afterwards
     script()
 
 
 @pytest.fixture(scope="module")
 def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Whole sentences of what both roles are asked are tokens of their own: a question is a hundred tokens and not a thousand."""
+    """Whole sentences of the questions to both roles are single tokens. A question then has a hundred tokens instead of a thousand."""
     directory = tmp_path_factory.mktemp("models") / "tiny"
     given = JudgeInput(example="", conversation=(Message(role="user", content="Is it so?"),))
     (asked,) = expand(RubricGeneratorSpec.model_validate({"form": "rubric_arm"}), "", given)
@@ -222,7 +222,7 @@ def test_switches(data: Path, tiny_dir: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """The folder of a run that nobody kills: made once for each config."""
+    """The folder of a run that is not killed. It is made once for each config."""
     made: dict[str, Path] = {}
 
     def _undisturbed(wanted: Any, data: Path, tiny_dir: Path) -> Path:
@@ -273,7 +273,7 @@ def test_a_judge_without_a_readable_rubric_waits_for_a_better_writer(
 
 
 def undecided_at(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All rubrics can be read, and after step `version` the judge decides nothing by any of them."""
+    """All rubrics can be read, but after step `version` the judge does not decide anything by any of them."""
     monkeypatch.setattr(f"{__name__}.WRITTEN", (GOOD,) * 3)
     real = FrozenJudge.ask
 
@@ -339,7 +339,7 @@ def test_a_role_whose_own_values_are_those_of_both_learns_the_same_to_the_bit(
         assert run(made, data, tiny_dir, tmp_path / name)
         ends.append(weights(tmp_path / name, 4))
     assert not any(moved(ends[0][owner], ends[1][owner]) for owner in ends[0])
-    # Another rate of the writer moves the writer alone, until the judge reads its rubrics.
+    # Another learning rate of the writer changes only the writer, until the judge reads its rubrics.
     faster = {"writer": {**OWN["writer"], "optim": {"lr": 1e-3}}}
     made = config(steps=4, optim={"lr": 2e-4}, evaluation={"every": 0, "max_examples": 3}, **faster)
     assert run(made, data, tiny_dir, tmp_path / "faster")

@@ -1,4 +1,4 @@
-"""The two models of `alternating` on two cards: each with all that belongs to it on its own, and what goes between them."""
+"""The two models of `alternating` on two GPUs: each has all its tensors on its own GPU, and the copies between them are known."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ LEARNER, SAMPLER, MACHINE = "card:0", "card:1", "cpu"
 
 
 def ran(data: Path, model: Path, out: Path) -> list[dict[str, Any]]:  # noqa: F811
-    """With the sampler on a card of its own, and on that of the learner."""
+    """Runs with the sampler on a separate GPU, and on that of the learner."""
     program = [sys.executable, "-m", "tests.trainer.loops.recipes.alternating_on_cards"]
     given = [*map(str, (data, model, out)), SAMPLER, LEARNER]
     done = subprocess.run([*program, *given], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
@@ -32,7 +32,7 @@ def test_each_model_is_on_its_card_and_only_weights_go_from_one_to_the_other(
     tiny_dir: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """An operation on tensors of two places ends the run, as on GPUs."""
+    """An operation on tensors of two places ends the run, as on real GPUs."""
     two, one = ran(data, tiny_dir, tmp_path)
     assert two["trained"] == two["moments"] == two["reference"] == [LEARNER]
     assert two["gradients"] in ([], [LEARNER])

@@ -1,4 +1,4 @@
-"""Recipe `chain`: stages over one model, each with its own data, weights to begin with, and what it leaves."""
+"""Recipe `chain`: stages over one model. Each stage has its own data and initial weights, and leaves a model."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Recipe `distill`: each prompt's own teacher, no rewards, and a gap that is exact."""
+"""Recipe `distill`: each prompt has its own teacher, there are no rewards, and the gap is exact."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def small(**changes: Any) -> DistillConfig:
 
 @pytest.fixture(scope="module")
 def teachers(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two models of the tiny one's shape and tokenizer that say other things than it, and than each other."""
+    """Two models with the shape and tokenizer of the tiny one. They and the tiny one all write different texts."""
     from trainer.inference.models import load_model, load_tokenizer
 
     found = {}
@@ -84,7 +84,7 @@ PHASES = [
 def test_phases_change_a_distillation_and_a_killed_run_repeats_them(
     numbers: Path, tiny_dir: Path, teachers: dict[str, Path], tmp_path: Path
 ) -> None:
-    """At so small a learning rate the gap of the steps goes up and down by chance, and the third phase has no time to come."""
+    """With such a small learning rate, the gap of the steps varies by chance, and the third phase does not begin."""
     config = small(steps=11, phases=PHASES, optim={"lr": 1e-6}, evaluation={"every": 1, "max_examples": 2})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run(config, numbers, tiny_dir, whole, **teachers)

@@ -1,4 +1,4 @@
-"""DPO: the reference, strengths and votes, and what is learnt."""
+"""DPO: the reference, strengths and votes, and the effect of training."""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def test_a_reference_lost_in_the_middle_of_a_run_is_measured_as_it_was(
 
 
 def test_before_training_nothing_is_ordered(tiny_dir: Path, tmp_path: Path) -> None:
-    """The policy is the reference, so every reward is 0: an accuracy would be that of rounding."""
+    """The policy is the reference, so every reward is 0. An accuracy would depend only on rounding."""
     data = written(preferences(9, 3), tmp_path / "data.jsonl")
     assert run(configured("dpo", steps=2, optim={"lr": 1e-2}), data, tiny_dir, tmp_path / "run")
     found = metrics_of(tmp_path / "run")
@@ -140,7 +140,7 @@ def test_weights_are_one_on_average(tiny_dir: Path, tmp_path: Path) -> None:
         config = configured("dpo", steps=1, batch_size=3, loss=loss)
         assert run(config, data, tiny_dir, tmp_path / strength)
         losses[strength] = metrics_of(tmp_path / strength)[1, "train/loss"]
-    assert losses["weight"] == pytest.approx(losses["none"], abs=1e-6)  # every pair's loss is still ln 2
+    assert losses["weight"] == pytest.approx(losses["none"], abs=1e-6)  # the loss of every pair is still ln 2
 
 
 def test_pairs_are_shown_with_their_rewards(tiny_dir: Path, tmp_path: Path) -> None:

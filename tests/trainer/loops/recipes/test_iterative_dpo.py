@@ -1,4 +1,4 @@
-"""Iterative DPO: rounds, their reference, what a judge's orders do to them, and how they survive."""
+"""Iterative DPO: rounds, their reference, the effect of a judge's orders, and how runs survive a kill."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def verdict(choose: Any) -> Any:
 
 
 def honest(first: str, second: str) -> str:
-    """By the sum of its characters: an order of all answers that no place has a part in."""
+    """Ranks answers by the sum of their characters, which does not depend on the place of an answer."""
     a, b = (sum(map(ord, text)) for text in (first, second))
     return "tie" if a == b else "A" if a > b else "B"
 
@@ -149,7 +149,7 @@ def test_a_killed_run_asks_no_judge_twice_and_goes_on_the_same(
     tiny_dir: Path,
     tmp_path: Path,
 ) -> None:
-    """The judge never answers the same twice: only what was written down can repeat it."""
+    """The judge answers at random, so only stored answers can repeat the run."""
     asked: list[str] = []
 
     def fickle(first: str, second: str) -> str:
@@ -195,7 +195,7 @@ def test_a_stop_while_a_judge_is_away_loses_no_verdict(
 def test_the_reference_is_the_start_or_the_round(
     lora: Any, examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    """A policy that is its own reference leads by nothing: so it is in the first step of each round, or of the run."""
+    """A policy that is its own reference has margin 0. That holds in the first step of each round, or of the run."""
     valued = {
         "rewards": [TRUTH | {"shadow": False}],
         "rollout": {"prompts_per_round": 6, "samples": 4, "max_new_tokens": 8},

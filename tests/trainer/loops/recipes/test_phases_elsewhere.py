@@ -1,4 +1,4 @@
-"""Phases of the recipes that learn without a reward: what begins when, what it changes, and that a killed run repeats it."""
+"""Phases of recipes that learn without a reward: when each phase begins, and what it changes. A killed run repeats it."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ STEPS = 9
 EVEN = {"begins": "step", "step": 2, "prompts": "some", "domains": ["even"]}
 SLOWER = {"begins": "plateau", "window": 4, "learning_rate": "times", "lr_times": 0.5}
 ALL = {"begins": "plateau", "window": 4, "prompts": "all", "name": "all again"}
-"""That it never comes is known beforehand only if the run is shorter."""
+"""It is known beforehand that this phase does not begin, but only if the run is shorter."""
 
 
 def rows(recipe: str) -> list[Example]:
@@ -30,7 +30,7 @@ def rows(recipe: str) -> list[Example]:
 
 
 def phased(recipe: str, **changes: Any) -> RecipeConfig:
-    """Of pairs the accuracy is watched, which so small a learning rate leaves as it is; of conversations the loss of the batches."""
+    """For pairs the accuracy is watched, which such a small learning rate does not change. For conversations it is the loss of the batches."""
     metric = "train/loss" if recipe == "sft" else "eval/accuracy"
     plan = [EVEN, SLOWER | {"metric": metric}]
     small = {"steps": STEPS, "optim": {"lr": 1e-5}, "evaluation": {"every": 1}, "phases": plan}
@@ -91,7 +91,7 @@ MIXED = {"begins": "step", "step": 4, "order": "mixed", "data_share": 1.0, "easy
 
 @pytest.mark.parametrize("recipe", ("sft", "dpo"))
 def test_phases_change_the_order_and_a_killed_run_repeats_it(recipe: str, tiny_dir: Path, tmp_path: Path) -> None:
-    """The rows are harder and harder, so from easy to hard they come by number."""
+    """Later rows are harder, so the order from easy to hard is the order of their numbers."""
     rated = [row.model_copy(update={"meta": {"pass_rate": 1 - i / 20}}) for i, row in enumerate(rows(recipe))]
     data, whole, broken = written(rated, tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
     config = phased(recipe, steps=5, phases=[EASY, MIXED], batch_size=4)

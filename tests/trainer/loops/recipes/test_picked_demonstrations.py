@@ -1,4 +1,4 @@
-"""A run that learns a part of its demonstrations: which ones, by hand, and the same ones after a restart."""
+"""A run that learns a part of its demonstrations: the chosen ones are known by hand, and are the same after a restart."""
 
 import math
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_a_run_learns_what_was_picked_says_so_and_goes_on_with_the_same_after_a_
     assert any("20 training (4 of them are learnt, data.select: cover)" in line for line in logged), logged
     half = configured("sft", steps=2, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(half, data, tiny_dir, tmp_path / "parts")
-    with monkeypatch.context() as elsewhere:  # a machine that rounds otherwise picks others
+    with monkeypatch.context() as elsewhere:  # a machine with other rounding picks others
         elsewhere.setattr("trainer.loops.recipes.sft.picked", lambda items, model, config: [0, 1, 2])
         assert run(config, data, tiny_dir, tmp_path / "parts", resume=True)
     ends = [metrics_of(tmp_path / name)[4, "eval/loss"] for name in ("whole", "parts")]

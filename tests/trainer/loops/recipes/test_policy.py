@@ -1,4 +1,4 @@
-"""The loop: what it reports, how it ends, that it learns, and that it comes back from a kill."""
+"""The loop: its reports, its ends, its learning, and how it continues after a kill."""
 
 import os
 import signal
@@ -106,7 +106,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """As a process has that is started with OMP_NUM_THREADS=1; more would sum up in another order."""
+    """One thread, like a process with OMP_NUM_THREADS=1. With more threads, sums are added in another order."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -229,7 +229,7 @@ def test_an_abandoned_attempt_writes_nothing_more(make_loop: Callable[..., Any],
 def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(
     every: int, said: str, kept: list[int], make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """The update of the third step spoils the weights, which then sample the fourth."""
+    """The update of the third step spoils the weights, and these sample the fourth step."""
     loop = make_loop(small_config(checkpoint={"every": every, "keep": 2}))
     update = loop.stage.updater.run
 

@@ -1,4 +1,4 @@
-"""Reward models: votes as targets, what is left out, evaluation, and what stock libraries make of the result."""
+"""Reward models: votes as targets, data that is left out, evaluation, and the use of the result by stock libraries."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from ..texts import asked, configured, preferences, written
 
 
 def compared(*votes: int | None, texts: tuple[str, str] = ("good", "bad"), **more: Any) -> Example:
-    """A pair with one rater for each vote: below 0 for the first answer; None: could not tell."""
+    """A pair with one rater for each vote. A vote below 0 is for the first answer; None means that the rater could not tell."""
     given = [
         Preference(a="a", b="b", strength=vote, verdict="cannot_assess" if vote is None else "compared", rater=f"r{i}")
         for i, vote in enumerate(votes)
@@ -68,7 +68,7 @@ def test_what_cannot_be_used_is_counted_by_reason(example: Example, why: str) ->
 
 
 def test_the_loss_of_a_pair_is_the_mean_loss_over_its_votes(tiny_dir: Path, tmp_path: Path) -> None:
-    """-p log q - (1 - p) log(1 - q) of the same scores, with a margin for each side's strength."""
+    """-p log q - (1 - p) log(1 - q) of the same scores, with a margin for the strength of each side."""
     example = compared(-3, -3, 1)
     losses = {}
     for name, data in (("share", {}), ("sure", {"labels": "majority"})):
@@ -158,7 +158,7 @@ def test_an_evaluation_shows_pairs_with_their_scores(tiny_dir: Path, tmp_path: P
     assert told[1, "eval/accuracy"] == sum(lead > 0 for lead in leads) / 2
     assert (
         told[1, "baseline/human"] == 0.0
-    )  # of one against the others only the two who agree face a split: none counts
+    )  # one against two: for each of the two who agree, the others are split, so none counts
 
 
 @pytest.mark.parametrize("model", [{"lora": None}, {}, {"export": "merged"}], ids=["whole", "adapter", "merged"])

@@ -1,4 +1,4 @@
-"""Supervised tuning: what is learnt, what is only read, and what comes out."""
+"""Supervised tuning: the learnt tokens, the tokens that are only read, and the result."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def tokenizer(tiny_dir: Path) -> Any:
 
 
 def learnt(example: Example, tokenizer: Any, **data: Any) -> list[str]:
-    """The learnt text of each demonstration, runs of tokens divided by `|`."""
+    """The learnt text of each demonstration, with `|` between separate runs of tokens."""
     config = configured("sft", data=data)
     sets = prepare_demonstrations([example], tokenizer, [tokenizer.eos_token_id], config.data, 9)
     found = []
@@ -132,7 +132,7 @@ def test_what_has_no_answer_to_learn_is_left_out_and_counted(
 
 
 def test_micro_batches_add_up_to_the_batch(tiny_dir: Path, tmp_path: Path) -> None:
-    """In one pass or in many, the loss and the weights after the update are the same up to rounding."""
+    """In one pass or in many, the loss and the weights after the update are the same except for rounding."""
     data = written(demonstrations(12, 2), tmp_path / "data.jsonl")
     losses = {}
     for budget in (64, 4096):

@@ -1,4 +1,4 @@
-"""What every recipe that learns from stored texts must do, with adapters and without; see also `test_every_recipe`."""
+"""The rules for every recipe that learns from stored texts, with adapters and without. See also `test_every_recipe`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ def test_resumed_it_ends_as_if_it_had_never_been_stopped(
     assert run(config, data, tiny_dir, whole)
 
     class Killed(BaseException):
-        """As a signal would: nothing of the run may handle it."""
+        """Ends the run like a signal, so no code of the run may handle it."""
 
     def killed_at_two(job: Any) -> Any:
         stage = make_stage(job)

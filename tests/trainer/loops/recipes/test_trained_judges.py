@@ -1,4 +1,4 @@
-"""What recipe `judge` leaves behind answers as a judge what it answered in its last evaluation: the same question, the same words."""
+"""A model that recipe `judge` leaves answers as a judge like in its last evaluation: the same question gets the same words."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Ten updates beside TRL's trainers: same model, same data in the same order, same optimiser, the same losses."""
+"""Ten updates compared with TRL's trainers. The model, data, order and optimiser are the same, and so are the losses."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from ..conftest import metrics_of
 from ..texts import configured, demonstrations, preferences, written
 
 pytest.importorskip("trl", reason="TRL is a test-only peer, pinned in the lock")
-pytestmark = pytest.mark.slow  # importing TRL takes most of it
+pytestmark = pytest.mark.slow  # importing TRL takes most of this time
 
 UPDATES, BATCH, LR = 10, 4, 2e-3
 OPTIM = {"lr": LR, "schedule": "linear", "beta2": 0.99, "grad_clip": 0.5}
@@ -35,7 +35,7 @@ def ours(recipe: str, examples: Sequence[Example], model: Path, folder: Path, **
 
 
 def settings(folder: Path, **more: Any) -> dict[str, Any]:
-    """Arguments of any of TRL's trainers that make it do what `ours` does."""
+    """Arguments for any of TRL's trainers that make it do the same as `ours`."""
     return {
         "output_dir": str(folder / "trl"),
         "use_cpu": True,
@@ -48,7 +48,7 @@ def settings(folder: Path, **more: Any) -> dict[str, Any]:
         "warmup_steps": 0,
         "adam_beta1": 0.9,
         "adam_beta2": 0.99,
-        "weight_decay": 0.0,  # both leave norms and biases out of it
+        "weight_decay": 0.0,  # both exclude norms and biases
         "max_grad_norm": 0.5,
         "report_to": [],
         "save_strategy": "no",
@@ -58,7 +58,7 @@ def settings(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def losses_of(trainer_class: Any, **arguments: Any) -> list[float]:
-    """What each update minimised, in the order of the data."""
+    """The loss of each update, in the order of the data."""
     from torch.utils.data import SequentialSampler
 
     found: list[float] = []
@@ -102,7 +102,7 @@ def test_supervised_tuning(tiny_dir: Path, tmp_path: Path) -> None:
         train_dataset=Dataset.from_list(rows),
     )
     assert mine == pytest.approx(theirs, abs=1e-4)
-    assert mine[-1] < mine[0] - 0.5  # something was learnt, so that later losses say something about the updates
+    assert mine[-1] < mine[0] - 0.5  # the model has learnt, so later losses depend on the updates
 
 
 def pairs_of(examples: Sequence[Example]) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def pairs_of(examples: Sequence[Example]) -> list[dict[str, Any]]:
 
 
 def uneven(examples: Sequence[Example]) -> list[Example]:
-    """Answers of different lengths."""
+    """Pairs with answers of different lengths."""
     return [
         example.model_copy(
             update={
@@ -171,7 +171,7 @@ def test_a_reward_model_with_margins_and_centring(tiny_dir: Path, tmp_path: Path
 
 @pytest.mark.parametrize("nll_weight", [0.0, 0.2])
 def test_direct_preference_optimisation(nll_weight: float, tiny_dir: Path, tmp_path: Path) -> None:
-    """TRL's imitation term averages over all tokens of the batch, ours per answer: compared on equal lengths."""
+    """TRL's imitation term averages over all tokens of the batch, ours over each answer. They are compared on equal lengths."""
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import DPOConfig, DPOTrainer

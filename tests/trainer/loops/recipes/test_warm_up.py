@@ -1,4 +1,4 @@
-"""The warm-up of recipe `alternating`: whom it teaches what, that turns begin from it, and that a kill anywhere changes nothing."""
+"""The warm-up of recipe `alternating`: what it teaches each role. Turns begin with its result, and a kill at any moment changes nothing."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ WARM = {"judge_steps": 2, "writer_steps": 2, "batch_size": 3}
 
 @pytest.fixture(scope="module")
 def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What both roles are asked, and what people wrote, is a few dozen tokens."""
+    """The questions to both roles and the texts of people take a few dozen tokens."""
     directory = tmp_path_factory.mktemp("models") / "tiny"
     given = JudgeInput(example="", conversation=(Message(role="user", content="Is it so?"),))
     (asked,) = expand(RubricGeneratorSpec.model_validate({"form": "rubric_arm"}), "", given)
@@ -54,7 +54,7 @@ def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def taught(data: Path) -> Path:
-    """Of the six training examples one has no reasons, and another neither reasons nor a rubric."""
+    """One of the six training examples has no reasons, and another has neither reasons nor a rubric."""
     rows = [Example.model_validate_json(line) for line in jsonlines.lines(data.read_text())]
     for place, row in enumerate(rows):
         said = row.preferences[0].model_copy(update={"reasons": REASONS if place not in (0, 1) else ()})
@@ -65,7 +65,7 @@ def taught(data: Path) -> Path:
 
 
 def long(**changes: Any) -> Any:
-    """Room for the demonstrations, and steps: two of warm-up for each role, then turns of one step."""
+    """Room for the demonstrations, and the steps: two of warm-up for each role, then turns of one step."""
     made: dict[str, Any] = {
         "steps": 7,
         "turn_steps": 1,
@@ -123,7 +123,7 @@ def test_what_has_no_demonstration_is_counted_and_told(taught: Path, tiny_dir: P
 
 @pytest.mark.parametrize("lora", [{"rank": 2}, None])
 def test_turns_are_held_to_what_the_warm_up_has_made(lora: Any, taught: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    """The distance that the objective holds a role to is 0 before its first turn has changed anything."""
+    """The distance to which the objective holds a role is 0 until its first turn has changed something."""
     kl = {"objective": {"name": "grpo", "kl_beta": 0.1}}
     made = long(steps=6, model={"lora": lora}, warmup=WARM | {"lr": 1e-2}, **kl)
     out = tmp_path / "run"

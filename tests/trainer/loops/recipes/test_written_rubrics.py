@@ -1,6 +1,6 @@
-"""Runs of recipe `rubric_writer` with judges: what they tell, what a judge's failure costs, and that a kill asks nothing twice.
+"""Runs of recipe `rubric_writer` with judges: their reports, and the cost of a judge's failure. After a kill nothing is asked twice.
 
-The texts are scripted, for a model of two layers writes no rubric; its tokens are what it sampled.
+The texts are scripted, because a model of two layers writes no rubric. The tokens are those that it sampled.
 """
 
 import json
@@ -37,7 +37,7 @@ _ITEM = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 
 
 def answer(body: dict[str, Any]) -> str:
-    """Rates a rubric 3, and an item by whether its last word stands in the answer."""
+    """Rates a rubric 3, and rates an item by whether its last word is in the answer."""
     asked = body["messages"][-1]["content"]
     if "<rubric>" in asked:
         return json.dumps({"problems": [], "explanation": "It is usable.", "score": 3})
@@ -54,7 +54,7 @@ def server() -> Iterator[ChatServer]:
 
 
 def script() -> None:
-    """What the policy says in words follows from the place among what is sampled."""
+    """The scripted text of the policy depends on the place of the sample."""
     real: Callable[..., Any] = LocalSampler.sample
 
     def sample(self: LocalSampler, requests: Any, progress: Any = None, finished: Any = None) -> Any:
@@ -69,7 +69,7 @@ def script() -> None:
 
 @pytest.fixture(autouse=True)
 def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalSampler, "sample", LocalSampler.sample)  # put back afterwards
+    monkeypatch.setattr(LocalSampler, "sample", LocalSampler.sample)  # replaced by the original afterwards
     script()
 
 
@@ -119,7 +119,7 @@ def test_a_run_earns_what_the_judges_say(server: ChatServer, data: Path, tiny_di
     out = tmp_path / "run"
     assert run(config(), data, tiny_dir, out, access=access(server))
     trained = [row for row in rollouts(out) if row.phase == "train"]
-    # it ranks as people do: 1 + 3; the other way round: -1 + 3; it cannot be read: -1 + 0 - 1
+    # it ranks like people: 1 + 3; it ranks the other way round: -1 + 3; it cannot be read: -1 + 0 - 1
     assert [row.reward for row in trained[:3]] == [4.0, 2.0, -2.0]
     told = metrics_of(out)
     assert told[1, "reward/preference"] == pytest.approx(-1 / 3) and told[1, "writing/quality"] == 2.0
@@ -148,7 +148,7 @@ def test_a_judge_that_answers_nonsense_leaves_rubrics_out_and_never_punishes(
 def test_a_run_that_was_killed_asks_nothing_twice(
     server: ChatServer, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    """Each step has a prompt of its own, so no question comes twice by itself; an evaluation would ask some of them again."""
+    """Each step has a different prompt, so no question comes twice by itself. An evaluation would ask some of them again."""
     out, made = tmp_path / "run", config().model_copy(update={"evaluation": PolicyEvaluation(every=0, max_examples=0)})
     killed(
         "trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, out, step=2, access=access(server), prepare=script

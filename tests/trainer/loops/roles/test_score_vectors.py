@@ -1,4 +1,4 @@
-"""What is measured of the order of turns: by hand from p and score vectors, and score vectors against autograd by itself."""
+"""Measures of the order of turns: by hand from p and score vectors, and score vectors compared with plain autograd."""
 
 import math
 from pathlib import Path

@@ -45,7 +45,7 @@ TASKS = {
 
 
 def step(worth: float, text: str = "It says so.") -> list[Trajectory]:
-    """32 pairs with two responses, the first of which shows `text` and earns `worth`."""
+    """32 pairs with two responses. The first response contains `text` and earns `worth`."""
     made = []
     for group in range(32):
         for place in range(2):
@@ -59,7 +59,7 @@ def step(worth: float, text: str = "It says so.") -> list[Trajectory]:
 
 
 def played(watch: TurnWatch, worths: list[float], panel: float, told: Told, first: int = 1) -> None:
-    """Turns of two steps; the panel's pairs are worth `panel` after each."""
+    """Turns of two steps. The pairs of the panel are worth `panel` after each turn."""
     for turn, worth in enumerate(worths):
         number = first + 2 * turn
         for each in (number, number + 1):
@@ -145,7 +145,7 @@ def test_a_run_without_a_panel_learns_the_same(
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """Always chooses the answer that it is shown first."""
+    """Always chooses the answer that is shown first."""
     seen = {"explanation": "It says so.", "response_a": "yes", "response_b": "no", "winner": "A"}
     criteria = [{"number": number, **seen} for number in (1, 2)]
     said = json.dumps({"gatekeeper": {"number": 1, **seen}, "criteria": criteria, "verdict": "A"})

@@ -1,4 +1,4 @@
-"""What two roles in one model keep beside it is what the forecast of memory counts."""
+"""The memory of two roles in one model, beside the model itself, is what the forecast of memory counts."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from trainer.memory.shape import ModelShape
 def taken(*held: dict[str, Tensor]) -> int:
     return sum(
         tensor.nbytes for tensors in held for tensor in tensors.values() if tensor.dim()
-    )  # counts of steps aside
+    )  # without counts of steps
 
 
 @pytest.mark.parametrize("lora", [None, {"rank": 4}])

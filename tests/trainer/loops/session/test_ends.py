@@ -18,7 +18,7 @@ MISSING = f"Records of responses of step 2 could not be written: [Errno {errno.E
 
 
 class Stage:
-    """Tells records that cannot be written, behind the checkpoint of step 1, and ends then as `end` says."""
+    """Reports records that cannot be written, after the checkpoint of step 1, and then ends as `end` says."""
 
     evaluates = False
 

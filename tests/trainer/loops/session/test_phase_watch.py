@@ -1,4 +1,4 @@
-"""A schedule that moves on with the steps, without a model: what is drawn, and what a checkpoint of another run leaves of it."""
+"""A schedule that advances with the steps, without a model: the drawn phases, and the effect of a checkpoint of another run."""
 
 import json
 from collections.abc import Sequence
@@ -105,5 +105,5 @@ def test_a_plateau_of_evaluations_counts_those_since_the_phase_before_and_no_ste
     ("after", "every", "first"), [(0, 10, 31), (1, 10, 41), (10, 10, 41), (11, 10, 51), (3, 0, None)]
 )
 def test_the_earliest_step_of_a_plateau_of_evaluations(after: int, every: int, first: int | None) -> None:
-    """Four of them: those at 0, 10, 20, 30 where no phase was before; else those from the phase's first step on."""
+    """Four values: those at 0, 10, 20, 30 if there was no phase before, otherwise those from the phase's first step on."""
     assert SLOWER.earliest(after, every) == first

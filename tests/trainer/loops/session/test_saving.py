@@ -1,4 +1,4 @@
-"""Checkpoints are written one after the other while training continues, and the error of one is not lost."""
+"""Checkpoints are written one after the other while training continues. An error in one is reported."""
 
 import errno
 import threading
@@ -18,7 +18,7 @@ from ..conftest import events_of
 
 
 class Slow(Folder):
-    """Publishes when it may, or fails."""
+    """A store that publishes when it is allowed to, or fails."""
 
     gate = threading.Event()
     failures: list[OSError] = []  # noqa: RUF012 - emptied by each test

@@ -1,4 +1,4 @@
-"""What a session saves is the step it says, whatever becomes of the checkpoint before, and is not written twice."""
+"""A session saves the step that it says and does not write it twice, whether or not the checkpoint before succeeds."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from ..conftest import small_config
 
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The steps, as often as they were published."""
+    """The steps, each as often as it was published."""
     found: list[int] = []
     publish = Folder.publish
 
@@ -74,7 +74,7 @@ def test_what_was_resumed_from_is_not_written_again(
 def test_a_step_that_the_run_has_not_read_is_written_anew(
     session: Session, make_loop: Callable[..., Session], published: list[int]
 ) -> None:
-    """It may be damaged: a run that took the one before comes to it again."""
+    """The checkpoint may be damaged: a run that continued from an earlier one reaches this step again."""
     session.save(wait=True)
     make_loop(small_config()).save(wait=True)
     assert published == [0, 0]

@@ -1,4 +1,4 @@
-"""What the session does for every recipe: whose checkpoint it goes on from, and the models that a run leaves."""
+"""The work of the session for every recipe: which checkpoint it continues from, and the models that a run leaves."""
 
 import json
 import os
@@ -20,7 +20,7 @@ BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 0, "max_examples": 
 
 
 def changed_state(run_dir: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Rewrites the newest checkpoint's state as another program would have left it."""
+    """Rewrites the state of the newest checkpoint as another program would have left it."""
     folder = run_dir / "checkpoints" / f"step-{checkpoints.steps(run_dir / 'checkpoints')[-1]:06d}"
     record = json.loads((folder / "state.json").read_text())
     change(record["state"])
@@ -64,7 +64,7 @@ def test_other_examples_or_another_model_are_another_run(
 
 
 def test_a_finished_run_goes_on_when_it_is_given_more_steps(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    plain = {"scaffold": None}  # a scaffold's schedule and a falling learning rate depend on the number of steps
+    plain = {"scaffold": None}  # the schedule of a scaffold and a falling learning rate depend on the number of steps
     make_loop(small_config(**BRIEF | plain)).run()
     longer = small_config(**BRIEF | plain | {"steps": 4})
     again = make_loop(longer)
@@ -99,7 +99,7 @@ def test_a_forked_run_goes_on_with_another_config_and_says_what_changed(
 
 
 def test_a_run_of_an_older_version_goes_on_as_it_began(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    """Its config has no cap for importance weights, and says nothing about what is decayed, which then was everything."""
+    """Its config has no cap for importance weights, and does not say which weights are decayed. At that time all were."""
 
     def config(steps: int) -> PolicyConfig:
         raw: dict[str, Any] = BRIEF | {
@@ -175,7 +175,7 @@ def test_a_run_of_a_version_that_lacked_a_field_goes_on_with_its_default_alone(
 def test_a_run_whose_phases_lacked_a_field_goes_on_with_its_default(
     make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """Items of a list too have the default of what they did not have yet."""
+    """Items of a list also get the default of a field that they did not have yet."""
     phase = {"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}
     make_loop(small_config(**BRIEF, phases=[phase])).run()
 

@@ -1,4 +1,4 @@
-"""What the time of a step is spent on, by a clock that the test moves."""
+"""How a step spends its time, measured by a clock that the test moves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stop in the middle of a long step: no more than the micro-batch under way is finished, and a checkpoint is there."""
+"""Stop in the middle of a long step: only the current micro-batch is finished, and there is a checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ LONG: dict[str, Any] = {
 
 
 class Passes:
-    """Counts the passes of step 2 after so many `updates` of it; a stop is asked for in the first of them."""
+    """Counts the passes of step 2 after `updates` of its updates. The first of these passes asks for a stop."""
 
     def __init__(self, session: Any, updates: int) -> None:
         self.after, self.updates = 0, 0
