@@ -383,7 +383,7 @@ class Artifact(models.Model):
     """Files that a run has left in its folder or, where `files` lists them, in the artifact store. `registered` is the model of
     the registry that such files are; `model` is what the run said of it (`trainer.contracts.ModelFacts`)."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts", db_index=False)
     step = models.PositiveIntegerField()
     role = models.CharField(max_length=16)
     path = models.CharField(max_length=500)

@@ -11,7 +11,7 @@ class Rollout(models.Model):
     `part_values` has the value of each part of the reward by name, null if the part is missing.
     """
 
-    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="rollouts")
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="rollouts", db_index=False)
     step = models.PositiveIntegerField()
     phase = models.CharField(max_length=8)
     group = models.PositiveIntegerField()
