@@ -31,7 +31,7 @@ def weights(axes: Sequence[SweepAxis], trials: Sequence[tuple[space.Values, floa
 
 def _weight(axis: SweepAxis, pairs: Sequence[tuple[space.Value, float]]) -> KeyWeight:
     if len(pairs) < LEAST:
-        return KeyWeight(axis.path, undefined=f"told from {LEAST} trials with a value for every seed")
+        return KeyWeight(axis.path, undefined=f"needs {LEAST} trials with a value for every seed")
     groups = _groups(axis, pairs)
     n, k = len(pairs), len(groups)
     if k < 2 or n <= k:

@@ -26,7 +26,7 @@ def test_by_hand():
 
 def test_with_few_trials_or_equal_values_nothing_is_said_and_why():
     few = [({"a": "x"}, 1.0), ({"a": "y"}, 2.0)]
-    assert importance.weights((TWO,), few)[0].undefined == "told from 8 trials with a value for every seed"
+    assert importance.weights((TWO,), few)[0].undefined == "needs 8 trials with a value for every seed"
     same = [({"a": "xy"[i % 2]}, 1.0) for i in range(8)]
     assert importance.weights((TWO,), same)[0].undefined == "all trials have the same value"
     single = [({"a": "x"}, float(i)) for i in range(8)]
