@@ -1,4 +1,4 @@
-"""Processes compute the same, and a warning comes if a GPU would be refused."""
+"""All processes compute the same, and there is a warning if a GPU would refuse an operation."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def as_before() -> Iterator[None]:
 def test_a_kernel_without_a_deterministic_form_is_refused_on_a_processor_and_warned_of_on_a_card(
     card: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The nucleus of a draw takes `cumsum`, which has none on CUDA: workers would end at their first token."""
+    """Top-p sampling uses `cumsum`, which has no deterministic form on CUDA. Without the warning, workers would end at their first token."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
     settle_arithmetic(1)
     assert torch.are_deterministic_algorithms_enabled()

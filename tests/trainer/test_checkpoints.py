@@ -1,4 +1,4 @@
-"""Checkpoints: complete or absent, and exactly what was saved."""
+"""Checkpoints are complete or absent, and hold exactly what was saved."""
 
 import errno
 import hashlib
@@ -102,7 +102,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_the_first_releases_is_read(tmp_path: Path) -> None:
-    """Format 1 as they wrote it: a file for each owner, and its digest."""
+    """Writes format 1 as programs did then: a file for each owner, and its digest."""
     folder = tmp_path / "step-000004"
     folder.mkdir()
     files = {}
@@ -125,7 +125,8 @@ def test_rows_of_several_files_are_one_tensor(tmp_path: Path) -> None:
     for start in range(8):
         for stop in range(start, 8):
             assert torch.equal(stored.rows("w", start, stop), w[start:stop])
-    shutil.rmtree(tmp_path / "step-000001")  # what was opened stays readable: a run keeps its newest checkpoints only
+    # an open file stays readable, because a run keeps only its newest checkpoints
+    shutil.rmtree(tmp_path / "step-000001")
     assert torch.equal(stored["w"], w)
 
 
@@ -136,7 +137,7 @@ def test_a_checkpoint_without_the_rows_of_one_process_is_refused(tmp_path: Path)
 
 
 def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, StoredTensors]:
-    """Step 1 as so many processes save it that hold these rows of a tensor of all rows."""
+    """Saves step 1 by several processes. Each holds these rows of one tensor."""
     rows = max(start + len(tensor) for tensor, start in parts)
 
     class Processes:

@@ -1,4 +1,4 @@
-"""A machine's GPU is found without torch, and a run that leaves it idle says so."""
+"""A machine's GPU is found without torch, and a run that does not use it says so."""
 
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,7 @@ def test_learner_and_sampler_are_told_apart(recipe: str, config: dict[str, Any],
 def test_a_worker_warns_of_kernels_on_a_card_that_have_no_deterministic_form(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The draw takes `cumsum`: without the warning in its place the actor would end at its first token."""
+    """Sampling uses `cumsum`. If this were an error and not a warning, the actor would end at its first token."""
     from trainer.runners import ray_fleet
 
     asked: list[tuple[bool, bool]] = []

@@ -1,4 +1,4 @@
-"""What the contract of recipes promises, for each of them: its example runs, says what it declared, and survives a kill."""
+"""The promises that recipes make, tested for each recipe: its example runs, reports the declared metrics, and survives a kill."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve prompts with all that any recipe reads: a rubric of verifiers, two responses, a preference, a reference."""
+    """Twelve prompts with everything that any recipe reads: a rubric of verifiers, two responses, a preference, a reference."""
     says_yes = Criterion(
         id="yes", text="Says yes.", points=1.0, verifier=VerifierSpec(name="must_contain", args={"texts": ["yes"]})
     )

@@ -1,4 +1,4 @@
-"""Parts of one work, each in a copy of this process: how they end, and how they are ended."""
+"""Parts of one job, each in a copy of this process: how they end by themselves, and how they are ended."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def is_there(pid: int) -> bool:
-    """Whether the process runs; a dead one that nobody has waited for does not."""
+    """Whether the process runs. A dead process that its parent has not waited for does not run."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

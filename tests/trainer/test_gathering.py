@@ -1,4 +1,4 @@
-"""A run's rollouts as a dataset, tuning on the best of them, and a policy that goes on from there (the tiny model)."""
+"""A run's rollouts as a dataset, tuning on the best of them, and a policy that begins with the result (on the tiny model)."""
 
 import json
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_what_narrows_what_is_written_what_leaves_nothing_and_what_cannot_be_rea
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Path, Path]:
-    """A run that has sampled five responses to one prompt, with the data that it had."""
+    """A run that has sampled five responses to one prompt, and the data of the run."""
     run_dir, data = tmp_path / "run", tmp_path / "data.jsonl"
     run_dir.mkdir()
     data.write_text(Example(key="a", prompt=(Message(role="user", content="say a"),)).canonical() + "\n")

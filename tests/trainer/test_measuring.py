@@ -40,7 +40,7 @@ def test_the_same_meaning_is_near_and_another_far(monkeypatch, capsys):
 
 @pytest.fixture
 def checkpoint(tiny_dir, tmp_path):
-    """The tiny model with its last norm doubled: other probabilities."""
+    """The tiny model with its last norm doubled, which therefore has other probabilities."""
     learner = Learner(load_model(tiny_dir), resolve("policy", CONFIG))
     name = next(name for name in learner.parameters if name.endswith("model.norm.weight"))
     with torch.no_grad():

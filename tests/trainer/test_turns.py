@@ -1,4 +1,4 @@
-"""Several runs in one process take turns to compute."""
+"""Several runs in one process compute in turns."""
 
 import threading
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def test_one_at_a_time_in_order_and_who_has_ended_is_passed_over() -> None:
 
     run_all(TurnTaking(patient(3)), [work(0, 3), work(1, 1), work(2, 3)])
     assert done == [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]
-    assert sharing == [3, 3, 3, 3, 2, 2, 2]  # the first has ended behind the last step of the other
+    assert sharing == [3, 3, 3, 3, 2, 2, 2]  # the first has ended after the last step of the other
     assert turns.sharing() == 1, "this thread is in no turns"
 
 

@@ -1,10 +1,8 @@
 """Upgrades databases, then opens every page that their owner can reach.
 
 `python -m tests.upgrade.crawl` reads a line with the name of a database on the server of DATABASE_URL, and answers with a line of JSON, or
-an
-empty one if it failed; then it reads the next name. Each database has its own process, because Django uses one database. The processes are
-forked from one
-that has loaded the product.
+with an empty one if it failed. Then it reads the next name. Each database has its own process, because Django uses one database. The
+processes are forked from one that has loaded the product.
 """
 
 import gc
@@ -21,9 +19,9 @@ import django
 
 LINK = re.compile(r'(?:href|src|hx-get)="(/[^"#]*)"')
 ELSEWHERE = ("/static/", "/sign-out", "/sign-in")
-NONE = 10**9  # an id that nothing has
+NONE = 10**9  # an id that no row has
 POINT = ("run_id", "key", "step", "value", "histogram")
-EACH = 25  # addresses of one page that differ in their query or ids
+EACH = 25  # the number of addresses of one page that differ only in their query or ids
 
 
 def main() -> None:
@@ -38,7 +36,7 @@ def main() -> None:
 
 
 def answer(name: str) -> None:
-    """Ends the process."""
+    """Prints the answer, and ends the process."""
     try:
         print(json.dumps(upgraded(name)), flush=True)
         os._exit(0)
@@ -48,7 +46,7 @@ def answer(name: str) -> None:
 
 
 def load() -> None:
-    """What each of them would load, before there is a connection that they would share."""
+    """Loads the modules that each fork needs, before there is a connection that the forks would share."""
     from django.conf import settings
     from django.db import connection
     from django.db.migrations.loader import MigrationLoader
@@ -65,8 +63,8 @@ def load() -> None:
     MigrationLoader(None)
     assert connection.connection is None
     gc.collect()
-    gc.freeze()  # so that no fork looks it over again
-    gc.set_threshold(50_000, 20, 100)  # as in the tests' own processes
+    gc.freeze()  # so that no fork checks these objects again
+    gc.set_threshold(50_000, 20, 100)  # like the processes of the tests
 
 
 def upgraded(name: str) -> dict[str, object]:
@@ -77,14 +75,14 @@ def upgraded(name: str) -> dict[str, object]:
     connection.settings_dict["NAME"] = name
     settings.VAR = settings.VAR / name
     call_command("upgrade", verbosity=0, stdout=open(os.devnull, "w"))  # noqa: SIM115  ends with the process
-    publishes = published()  # first: then there is a publication to be opened
+    publishes = published()  # first, so that there is a publication to open
     opened = crawl()
     told = {"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}
     return {**told, "tokens": tokens(), "points": points()}
 
 
 def points() -> list[list[object]]:
-    """Every point as it is read now."""
+    """Every point, as the product reads it now."""
     from webapp.experiments.models import Point
 
     return [list(row) for row in Point.objects.values_list(*POINT)]
@@ -100,7 +98,7 @@ def client():
 
 
 def crawl() -> dict[str, int]:
-    """{address: status} of what can be reached from the first page by links, and of the API's lists."""
+    """{address: status} of the pages that links from the first page lead to, and of the API's lists."""
     from django.urls import resolve
 
     browser, found, waiting, seen = client(), {}, ["/", *lists()], Counter()
@@ -120,18 +118,19 @@ def crawl() -> dict[str, int]:
 
 
 def lists() -> list[str]:
-    """The addresses of the API that need neither an id nor a parameter, nor one of several."""
+    """The addresses of the API that need no id and no parameter, or only one of several."""
     from webapp.api import api
 
     paths = api.get_openapi_schema()["paths"]
     asks = {path: methods["get"].get("parameters", ()) for path, methods in paths.items() if "get" in methods}
     free = [path for path, parameters in asks.items() if not any(each["required"] for each in parameters)]
-    return [path for path in free if path != "/api/v1/runs/table/compare"]  # runs by ids, or by a query
+    return [path for path in free if path != "/api/v1/runs/table/compare"]  # runs are chosen by ids or by a query
 
 
 def others(opened: dict[str, int]) -> dict[str, int]:
-    """{address: status} of the pages that no link led to; where the database has no such object, of one that is not there.
-    Addresses that take no GET are no pages."""
+    """{address: status} of the pages that no link led to. If the database has no such object, an id without a row is used. Addresses that
+    take no GET are not pages.
+    """
     from django.urls import get_resolver, resolve, reverse
 
     seen = {resolve(urlsplit(address).path).route for address in opened}
@@ -156,7 +155,7 @@ def routes(resolver, prefix: str = ""):
 
 @cache
 def some() -> dict[str, object]:
-    """By the name that addresses give it, the id of something that is there; None where nothing is."""
+    """The id of an existing row, by the name of the parameter in addresses; None if there is none."""
     from django.apps import apps
 
     kinds = {
@@ -189,7 +188,7 @@ def some() -> dict[str, object]:
 
 
 def job(route: str) -> int | None:
-    """Of the kind of job that the route is about."""
+    """An id for the kind of job that the route is about."""
     from django.apps import apps
 
     kinds = {"imports": "datasets.ImportJob", "curations": "datasets.CurationJob", "jobs": "weights.WeightsJob"}
@@ -198,7 +197,7 @@ def job(route: str) -> int | None:
 
 
 def search() -> int:
-    """How many examples a word of the data finds: the index of words came along."""
+    """The number of examples that a word of the data finds. It shows that the index of words was upgraded."""
     from webapp.datasets.models import Dataset
 
     dataset = Dataset.objects.get(name="Demo prompts")
@@ -207,7 +206,7 @@ def search() -> int:
 
 
 def published() -> bool:
-    """Whether the annotated pairs can be published again: what people answered came along."""
+    """Whether the annotated pairs can be published again. It shows that the answers of people were upgraded."""
     from webapp.accounts.models import Membership
     from webapp.annotation.models import Project
     from webapp.annotation.publishing import services as publish
@@ -219,7 +218,7 @@ def published() -> bool:
 
 
 def tokens() -> list[dict[str, str]]:
-    """What the tokens may."""
+    """The rights of the tokens."""
     from webapp.accounts.models import ApiToken
 
     return list(ApiToken.objects.values_list("areas", flat=True))

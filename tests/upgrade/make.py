@@ -1,7 +1,7 @@
 """Fills a database with the code of an earlier commit and writes it as SQL, which `test_upgrade.py` upgrades.
 
-In a checkout of that commit: `python .../tests/upgrade/make.py FILE.sql`. It starts a database of its own, migrates it with
-that commit's migrations and calls that commit's services. Add one such file with each release.
+In a checkout of that commit: `python .../tests/upgrade/make.py FILE.sql`. It starts a separate database, migrates it with that commit's
+migrations and calls that commit's services. Add one such file with each release.
 """
 
 import json
@@ -58,7 +58,7 @@ def fill(folder: Path) -> None:
     settings.VAR = folder / "var"
     from webapp.celery import app
 
-    app.send_task = lambda *args, **kwargs: None  # no broker: nothing is queued
+    app.send_task = lambda *args, **kwargs: None  # without a broker, nothing is queued
     owner, annotator = people()
     data(owner, folder)
     work(owner, annotator)
@@ -97,7 +97,7 @@ def data(owner, folder: Path) -> None:
 
 
 def work(owner, annotator) -> None:
-    """Both answer every task but the last of each project; the pairs are published twice."""
+    """Both people answer every task except the last of each project. The pairs are published twice."""
     from webapp.annotation.agreement import refresh
     from webapp.annotation.models import Project
     from webapp.annotation.people import services as participants

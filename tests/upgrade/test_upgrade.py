@@ -1,4 +1,4 @@
-"""Databases of earlier commits, filled by their own code (see `make.py`), survive the upgrade: every page opens."""
+"""Databases of earlier commits, filled by their own code (see `make.py`), can be upgraded, and every page opens."""
 
 import json
 import os
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow]
 
 
 def server() -> dict[str, str | None]:
-    """Known once the tests' database is started."""
+    """The address of the database server. It is known after the tests' database was started."""
     known = settings.DATABASES["default"]
     return {"host": known["HOST"], "user": known["USER"], "password": known["PASSWORD"] or None}
 
@@ -44,7 +44,7 @@ def database(dump: Path) -> Iterator[str]:
 
 
 def stored_points(name: str) -> list[list[object]]:
-    """As every commit so far has stored them at first: a row each."""
+    """The points as every commit before stored them: one row for each point."""
     read = sql.SQL("SELECT {} FROM experiments_metricpoint").format(sql.SQL(", ").join(map(sql.Identifier, POINT)))
     with psycopg.connect(dbname=name, **server()) as made:
         return in_order(made.execute(read).fetchall())
@@ -58,11 +58,11 @@ WITH big AS (
 )
 UPDATE experiments_run SET teacher_id = big.id FROM big RETURNING experiments_run.id, model_id, teacher_id
 """
-"""Each run learns from a model besides its own, as runs could when they named their models in columns."""
+"""Gives each run a second model to learn from, as was possible when models were named in columns."""
 
 
 def named_models(name: str) -> list[tuple[object, ...]]:
-    """Those that the runs must name after the upgrade: empty where slots have been rows already."""
+    """The models that the runs must name after the upgrade. There are none if the slots are rows already."""
     with psycopg.connect(dbname=name, autocommit=True, **server()) as made:
         column = (
             "SELECT FROM information_schema.columns WHERE (table_name, column_name) = ('experiments_run', 'teacher_id')"
@@ -83,7 +83,7 @@ def in_order(rows: Iterable[Iterable[object]]) -> list[list[object]]:
 
 @pytest.fixture(scope="module")
 def crawler(tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
-    """A process that upgrades and looks through one database after the other; what it complains of stands in `errors`."""
+    """A process that upgrades and checks one database after the other. Its messages are in `errors`."""
     known, var = server(), tmp_path_factory.mktemp("var")
     url = f"postgresql://{known['user']}@/postgres?host={str(known['host']).replace('/', '%2F')}"
     env = {**os.environ, "DATABASE_URL": url, "TOUCHSTONE_VAR": str(var)}
@@ -113,9 +113,10 @@ def test_every_page_opens_after_the_upgrade(crawler, dump):
     bad = {address: status for address, status in told["opened"].items() if status not in (200, 302)}
     assert not bad
     assert len(told["opened"]) > 100
-    assert {address for address, status in told["unlinked"].items() if status >= 500} <= {"/readyz"}  # without services
+    # because no services run
+    assert {address for address, status in told["unlinked"].items() if status >= 500} <= {"/readyz"}
     assert all(any(address.startswith(page) for address in told["opened"]) for page in PAGES)
     assert told["search"] > 0 and told["publishes"]
     assert in_order(told["points"]) == points != []
     assert not named or kept == named
-    assert told["tokens"] == [areas.everywhere("write")]  # they keep what they could
+    assert told["tokens"] == [areas.everywhere("write")]  # the tokens keep the rights that they had

@@ -17,7 +17,9 @@ def forked_readers() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def authorities_read_once() -> Iterator[None]:
-    """Clients without their own authorities share those of this machine. Reading them again would take 25 ms for each client."""
+    """Clients share the certificate authorities of this machine, unless they have their own. Reading them again would take 25 ms for each
+    client.
+    """
     from httpx._transports import default
 
     made, told = default.create_ssl_context, cache(default.create_ssl_context)
@@ -34,4 +36,4 @@ def authorities_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def streams_end(short_streams: None) -> None:
-    """Of every test; `live.test_stream` has them as they are."""
+    """Short intervals for every test. `live.test_stream` uses the product's intervals."""

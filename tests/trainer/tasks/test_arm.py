@@ -1,4 +1,4 @@
-"""The tasks of recipe `alternating`: the question about a pair by a written rubric, what answers earn, the measures by hand."""
+"""The tasks of recipe `alternating`: the question about a pair by a written rubric, the rewards of answers, and the measures by hand."""
 
 import asyncio
 import json
@@ -171,7 +171,7 @@ def test_held_out_measures_by_hand() -> None:
         written("4"),
     ]
     found = ArmWriting(config()).held_out(answers)
-    # 1, a half, a half (nothing decided is not right), 0 (no rubric)
+    # 1, a half, a half (an undecided pair is not right), 0 (no rubric)
     assert found["eval/accuracy"] == pytest.approx(0.5) and found["eval/pairs"] == 4
     assert found["eval/accuracy_low"] < 0.5 < found["eval/accuracy_high"]
     assert found["eval/ordered_pairs"] == 2 and found["eval/consistent"] == pytest.approx(0.5)

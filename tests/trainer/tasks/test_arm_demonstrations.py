@@ -1,4 +1,4 @@
-"""What people wrote as demonstrations of recipe `alternating`: which there are, what they say, and why others are not there."""
+"""Texts of people as demonstrations of recipe `alternating`: which ones there are, their content, and the reasons for missing ones."""
 
 import json
 from typing import Any

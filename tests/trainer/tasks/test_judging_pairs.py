@@ -1,4 +1,4 @@
-"""The task of judging pairs: which questions it asks, what it leaves out and counts, what it measures."""
+"""The task of judging pairs: the questions that it asks, the pairs that it leaves out and counts, and its measures."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -202,7 +202,7 @@ def test_the_curves_of_flaws_are_those_that_judges_tag():
 
 def test_pairs_of_one_example_are_no_independent_cases():
     def accuracy(examples: int) -> tuple[float, float, float]:
-        """Of 40 pairs, every other judged rightly; those of an example alike."""
+        """40 pairs, of which every second one is judged rightly. Pairs of one example get the same judgement."""
         found = of_evaluation(
             [
                 answered(f"pair {n}", "given", -1, -1 if (n % examples) % 2 else 1, example=f"row {n % examples}")
@@ -221,7 +221,7 @@ def test_orders_agree_by_all_samples_of_both_and_not_by_the_last_ones() -> None:
     answers += [answered("one", "swapped", 1, verdict) for verdict in (2, 1, -1)]
     answers += [answered("two", "given", -1, None), answered("two", "swapped", 1, 1)]
     found = of_evaluation(answers)
-    # of six ways to take a readable verdict from each order: the first agrees with two, the other with one
+    # of six ways to take a readable verdict from each order, the first agrees with two, the other with one
     assert found["eval/consistent"] == 0.5 and found["eval/ordered_pairs"] == 1
     assert of_evaluation([*answers[:1], *answers[3:5]])["eval/consistent"] == 1.0
 

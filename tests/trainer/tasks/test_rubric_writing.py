@@ -1,4 +1,4 @@
-"""The task of writing rubrics: what is asked, what is left out, and the measures of rubrics by hand."""
+"""The task of writing rubrics: the question, the examples that are left out, and the measures of rubrics by hand."""
 
 import json
 from typing import Any
@@ -122,7 +122,7 @@ def test_a_step_is_measured_by_hand() -> None:
         ]
     )
     assert found == {
-        "writing/preference_accuracy": pytest.approx(1 / 3),  # the one that nobody could score is left out
+        "writing/preference_accuracy": pytest.approx(1 / 3),  # the example without a score is left out
         "writing/format_rate": 0.5,
         "writing/unreadable": 0.25,
         "writing/criteria": 2.0,
@@ -147,7 +147,7 @@ def test_an_evaluation_is_measured_by_hand() -> None:
     assert found["eval/cohens_d"] == pytest.approx(0.75 / 0.125**0.5) and found["eval/scored_pairs"] == 2
     assert found["eval/human_rubrics"] == 3
     assert found["eval/rubric_recall"] == pytest.approx((0.5 + 1.0 + 0.0) / 3)
-    assert found["eval/rubric_hallucination"] == pytest.approx((0.0 + 0.5) / 2)  # undefined for one without items
+    assert found["eval/rubric_hallucination"] == pytest.approx((0.0 + 0.5) / 2)  # undefined for a rubric without items
     assert found["eval/rubric_f1"] == pytest.approx((2 / 3 + 2 / 3 + 0.0) / 3)
     assert "eval/rubric_precision" not in found and found["eval/margin"] == 0.75
 
@@ -168,7 +168,9 @@ def test_samples_of_one_pair_are_one_case() -> None:
 
 def test_pairs_of_one_example_are_no_independent_cases() -> None:
     def found(examples: int) -> dict[str, float]:
-        """Of 40 pairs, every other ranked rightly; those of an example alike. All have people's rubric of their example."""
+        """40 pairs, of which every second one is ranked rightly. Pairs of one example get the same rank. All have the rubric that people
+        wrote.
+        """
         return task().held_out(  # type: ignore[no-any-return]
             [
                 answered(

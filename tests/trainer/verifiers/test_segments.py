@@ -1,4 +1,4 @@
-"""The conventions of counting, with cases in which naive splitting is wrong."""
+"""The conventions of counting, with cases in which simple splitting is wrong."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every example the product shows is true."""
+"""Every example that the product shows is true."""
 
 import pytest
 

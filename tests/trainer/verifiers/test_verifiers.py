@@ -1,4 +1,4 @@
-"""Arguments are checked where they are written; no text makes a verifier raise or run for long."""
+"""Arguments are checked at the place where they are written. No text makes a verifier raise an error or run for long."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The task of a claim as a job of the cluster: its examples are results, its model a folder; a killed one makes what is missing."""
+"""The task of a claim as a job of the cluster: its examples are results, its model is a folder. A killed job makes what is missing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from trainer.weights.client import JobStopped
 
 
 class Client:
-    """What `work` needs of its server."""
+    """The parts of its server that `work` needs."""
 
     def __init__(self, folder: Path, task: str, done: int = 0, wanted: int = 4, stops: bool = False) -> None:
         params = {"task": task, "wanted": wanted}

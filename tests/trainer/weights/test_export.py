@@ -1,4 +1,4 @@
-"""Any kept checkpoint becomes the model that its run had at that step; what goes wrong costs nothing."""
+"""Any kept checkpoint becomes the model that its run had at that step. A failure loses nothing."""
 
 import json
 from pathlib import Path
@@ -21,13 +21,13 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Client:
-    """What `work` needs of its server."""
+    """The parts of its server that `work` needs."""
 
     def __init__(self, folder: Path, base: Path, name: str, config: dict[str, Any], step: int) -> None:
         params = {"step": step, "recipe": name, "config": resolve(name, config).model_dump(mode="json")}
         models = {"base": ModelSource(path=str(base))}
         self.assignment = SimpleNamespace(job_id=7, params=params, models=models, folder=str(folder))
-        self.objects = None  # process and server share a disk
+        self.objects = None  # the process and the server share a disk
         self.phase, self.lines = "", jsonlines.lines((folder.parent / "examples.jsonl").read_text())
 
     def check(self) -> None: ...
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_says_so_and_loses_nothing(trained, tmp_path, monkeypa
 
     def full(tensors: Any, path: Path, **options: Any) -> None:
         path.write_bytes(b"half")
-        # as it says it on a file system of 64 kB
+        # the message of a file system of 64 kB
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(exporting, "save_file", full)

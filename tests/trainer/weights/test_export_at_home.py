@@ -1,4 +1,4 @@
-"""A checkpoint of any recipe, exported by a job: stock transformers and peft load it and answer, or score, as the run's own does."""
+"""A checkpoint of any recipe, exported by a job. Stock transformers and peft load it and give the answers or scores of the run's own model."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ ANSWERS = ["yes, it is", "no"]
 
 @pytest.fixture
 def exported(examples: list[Example], tmp_path: Path, tiny_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`exported(recipe, lora)`: the folder made of the checkpoint of step 1, and the stage that made it."""
+    """`exported(recipe, lora)`: the folder of the exported checkpoint of step 1, and the stage that made the checkpoint."""
     from trainer.loops import registry
 
     kept: list[Any] = []
@@ -67,7 +67,7 @@ def loaded(stock: Any, folder: Path, base: Path, **options: Any) -> Any:
 
 
 def changed(folder: Path, base: Path) -> bool:
-    """Whether training has left its mark: an adapter that adds something, or other weights."""
+    """Whether training has changed the model: by an adapter that adds something, or by other weights."""
     from safetensors.torch import load_file
 
     if (folder / "adapter_model.safetensors").is_file():

@@ -1,4 +1,4 @@
-"""Questions answered by weights in the process of a job."""
+"""Weights in the process of a job answer questions."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def calls(spec: Any, **changes: Any) -> list[Call]:
 
 
 class Answers:
-    """Stands for the weights: keeps what it was asked together."""
+    """Replaces the weights. It keeps the questions that were asked together."""
 
     def __init__(self, text: str = '{"rating": 7, "explanation": "good"}') -> None:
         self.text, self.asked = text, list[int]()

@@ -1,4 +1,4 @@
-"""Log-probabilities equal stock transformers', embeddings are unit vectors, and a job tells what it has used."""
+"""Log-probabilities equal those of stock transformers, embeddings are unit vectors, and a job reports its costs."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Models of other architectures: which can be trained is measured on them, and those that cannot are refused with the reason."""
+"""Models of other architectures. A measurement decides which can be trained; the others are refused with the reason."""
 
 import json
 from collections.abc import Callable
@@ -88,7 +88,7 @@ def test_a_run_refuses_what_a_trial_would(made: Any, examples_file: Path, tmp_pa
 
 
 def test_a_window_that_is_left_out_is_noticed(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison is longer than the window, so a mask without it cannot pass."""
+    """The compared text is longer than the window, so a mask without the window cannot pass."""
     model = load_model(made("gemma3_text", FIT["gemma3_text"])).eval()
     decoders.compared(model)
     monkeypatch.setattr(decoders, "masks", lambda config, seen, distance: {decoders.FULL: seen, decoders.SLIDING: seen})

@@ -1,4 +1,4 @@
-"""The people of the tests are the same as those that the product's services would make."""
+"""The people of the tests are the same as those that the product's services make."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def place(kind, pk):
 
 
 def rows(make):
-    """What is in the database then, with ids as places in the order of making; and what the cast's own objects say."""
+    """The content of the database, with ids as places in the order of creation, and the content of the cast's own objects."""
     with transaction.atomic():
         cast = make()
         kept = [
@@ -64,7 +64,7 @@ CHANGES = {"session_key", "session_data", "expire_date", "last_login", "created_
 
 
 def signed_in(sign_in, membership):
-    """What is in the database then, what the session holds, and what the client would send."""
+    """The content of the database and of the session, and the cookies that the client sends."""
     with transaction.atomic():
         before = timezone.now()
         client = sign_in(membership)

@@ -1,4 +1,4 @@
-"""Sign-in by password and link, invitations, members and roles, as people meet them."""
+"""Sign-in by password and link, invitations, members and roles, as people see them."""
 
 import re
 from datetime import timedelta
@@ -65,7 +65,7 @@ def test_one_password_tried_on_everybody_is_stopped(client, monkeypatch):
     monkeypatch.setattr("webapp.accounts.sign_in.views.SIGN_INS_PER_MINUTE", 3)
     codes = [client.post("/sign-in", {"email": f"p{n}@example.org", "password": "wrong"}).status_code for n in range(4)]
     assert codes == [422, 422, 422, 429]
-    assert client.get("/sign-in").status_code == 200  # looking is free
+    assert client.get("/sign-in").status_code == 200  # opening the page does not use the link
 
 
 def test_a_person_without_password_cannot_use_an_empty_one(client, cast):
@@ -121,7 +121,7 @@ def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(cast)
 
 
 def test_an_invitation_never_opens_an_existing_account(client, cast):
-    """The link is shown to the owner who invites: it must not sign them in as someone else."""
+    """The link is shown to the owner who invites. It must not sign the owner in as another person."""
     secret = invite(cast.owner, cast.outsider.user.email, Role.ANNOTATOR)
     response = client.post(f"/invite/{secret}", {"name": "x", "password": PASSWORD})
     assert response.headers["Location"].startswith("/sign-in")

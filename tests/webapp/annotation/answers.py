@@ -1,4 +1,4 @@
-"""Projects with answers for tests of reviews. They are made directly, without the queue."""
+"""Projects with answers, for tests of reviews. They are made directly, without the queue."""
 
 from itertools import count
 from typing import Any
@@ -21,7 +21,7 @@ PROMPTS = (
 
 
 def make_version(cast: Cast, n: int = 4, name: str = "pairs", **fields: Any) -> DatasetVersion:
-    """`n` examples with responses r1 and r2, domains science and language in turn; `fields` are those of each."""
+    """`n` examples with responses r1 and r2, in the domains science and language in turn. `fields` are further fields of each."""
     from webapp.datasets.models import Dataset
 
     dataset, _ = Dataset.objects.get_or_create(workspace=cast.workspace, name=name)
@@ -77,7 +77,7 @@ _people = count(1)
 
 
 def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
-    """Anna and this many more people, who all take part."""
+    """Anna and `more` other people. All of them take part."""
     people = [cast.annotator]
     for _ in range(n - 1):
         user = User.objects.create_user(f"person{next(_people)}@example.org", name=f"Person {len(people) + 1}")
@@ -90,7 +90,7 @@ def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
 def answer(
     task: Task, member: Membership, content: dict[str, Any], seconds: float = 12.0, order: tuple[int, ...] = (0, 1)
 ):
-    """This person's submitted answer, with the counters of the task as the queue keeps them."""
+    """A submitted answer of this person, with the counters of the task as the queue keeps them."""
     now = timezone.now()
     seat, made = Assignment.objects.get_or_create(
         task=task,
@@ -159,7 +159,7 @@ def grades(**verdicts: str) -> dict[str, Any]:
 
 
 def ranking(*tiers: str) -> dict[str, Any]:
-    """Each tier as "r1 r2"."""
+    """A ranking. Each tier is written as "r1 r2"."""
     return {"tiers": [tier.split() for tier in tiers], "verdict": "ranked", "note": ""}
 
 
@@ -168,7 +168,7 @@ def ratings(**values: int | None) -> dict[str, Any]:
 
 
 def trace_steps(*verdicts: str | None) -> dict[str, Any]:
-    """Of the steps from 1; None for one that is not judged."""
+    """Verdicts about the steps from 1 on; None for a step that is not judged."""
     steps = [{"step": n, "verdict": each, "reason": ""} for n, each in enumerate(verdicts, 1) if each is not None]
     first = next((each["step"] for each in steps if each["verdict"] == "incorrect"), None)
     return {"steps": steps, "first_error": first, "note": ""}

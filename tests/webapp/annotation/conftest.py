@@ -1,4 +1,4 @@
-"""A small version with rubrics, responses and preferences, and projects on it."""
+"""A small version with rubrics, responses and preferences, and projects for it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ RUBRIC = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3),))
 
 
 def make_version(membership, name="pairs", examples=4, responses=2, rubrics=True, preferences=True) -> DatasetVersion:
-    """A draft version of `examples` prompts, each with so many responses; the first two are compared."""
+    """A draft version of `examples` prompts, each with this many responses. The responses to the first two prompts are compared."""
     dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
     counts = {"examples": examples, "responses": examples * responses}
     counts |= {"rubrics": examples * rubrics, "preferences": examples * preferences}
@@ -47,7 +47,7 @@ def version(cast) -> DatasetVersion:
 
 @pytest.fixture
 def make_project(cast, version):
-    """`make_project(kind="pairwise", ...)`: set up by the researcher; its tasks are made by whoever asks for them."""
+    """`make_project(kind="pairwise", ...)`: the researcher sets it up. A test that needs its tasks makes them."""
 
     def _make(kind="pairwise", name="Colours", open=True, **options):
         options.setdefault("dataset", version)

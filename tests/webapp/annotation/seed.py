@@ -1,4 +1,4 @@
-"""Projects to work in: a frozen version is written directly into the tables, and opened for the annotator of the cast."""
+"""Projects to work in. A frozen version is written directly into the tables, and opened for the annotator of the cast."""
 
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User
@@ -10,7 +10,7 @@ ANSWER = {"verdict": "compared", "strength": -2}
 
 
 def pair(key: str = "q1", **changes) -> dict:
-    """An example with two responses and a preference of one rater; names that no annotator may see are in capitals."""
+    """An example with two responses and a preference of one rater. Names that annotators may not see are in capitals."""
     return {
         "key": key,
         "prompt": [{"role": "user", "content": f"Question {key}?"}],
@@ -45,7 +45,7 @@ def make_version(membership: Membership, examples: list[dict], name: str = "Set"
 def make_project(
     membership: Membership, examples: list[dict] | int = 3, *, kind: str = "pairwise", people=(), **fields
 ) -> Project:
-    """An open project with its tasks made; `people` take part."""
+    """An open project with its tasks. `people` take part in it."""
     settings = fields.pop("settings", {})
     listed = [pair(f"q{n}") for n in range(examples)] if isinstance(examples, int) else examples
     count = Project.objects.count()

@@ -1,4 +1,4 @@
-"""A bucket on this machine that speaks S3, and fails when a test wants."""
+"""A bucket on this machine that speaks S3, and that fails when a test wants it to."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,18 +10,19 @@ from moto.server import ThreadedMotoServer
 
 from tests.patience import SECONDS
 
-# whoever signs may do all; moto looks at no signature
+# any key may do everything, because moto does not check signatures
 SIGNED = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
 }
-Failing = Callable[[str, str], int | None]  # method and path of a request -> the status to answer with, if any
+# method and path of a request -> the status of the answer, if a test sets one
+Failing = Callable[[str, str], int | None]
 
 
 class BucketServer:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.failing: Failing = lambda method, path: None
-        self._http = httpx.Client(headers=SIGNED, timeout=SECONDS)  # the first answer takes moto a while
+        self._http = httpx.Client(headers=SIGNED, timeout=SECONDS)  # the first answer of moto takes a while
         self._server: Any = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
 
     def _answer(self, environ: dict[str, Any], start: Any) -> Any:
@@ -38,7 +39,7 @@ class BucketServer:
         self._server.start()
         host, port = self._server.get_host_and_port()
         self.url = f"http://{host}:{port}"
-        serving = self._server._server  # what answers is asked for at each request
+        serving = self._server._server  # this function is asked for the answer at each request
         self._app, serving.app = serving.app, self._answer
         try:
             yield self
@@ -61,5 +62,5 @@ class BucketServer:
         return re.findall(r"<Key>(.*?)</Key>", self._http.get(f"{self.url}/backups?list-type=2").text)
 
     def uploads(self) -> int:
-        """Uploads that are not complete."""
+        """The uploads that are not complete."""
         return self._http.get(f"{self.url}/backups?uploads").text.count("<UploadId>")

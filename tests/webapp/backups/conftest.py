@@ -1,4 +1,4 @@
-"""An installation that people have worked in, made by the product's own services, and folders to back it up to."""
+"""An installation that people have used, made by the product's own services, and folders for its backups."""
 
 import shutil
 import tempfile
@@ -45,7 +45,7 @@ def installation(transactional_db, settings, tmp_path, monkeypatch):
 
 
 def pack_points() -> None:
-    """Points as runs send them; those of `make.run` are rows, as they were once."""
+    """Points as runs send them. The points of `make.run` are rows, as in earlier versions."""
     from webapp.experiments.bulk import StepMetrics
     from webapp.experiments.metrics import writing
     from webapp.experiments.models import Run
@@ -57,7 +57,7 @@ def pack_points() -> None:
 
 
 def write_files(var: Path) -> None:
-    """What a run and a registered model of the installation have left on the disk."""
+    """The files of a run and of a registered model of the installation."""
     from webapp.experiments.models import Run
     from webapp.inference.models import RegisteredModel
 
@@ -103,7 +103,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.fixture
 def backed_up(folder):
-    """`backed_up()`: one more backup, which has to work unless `state` says otherwise."""
+    """`backed_up()`: makes one more backup, which must succeed unless `state` says otherwise."""
 
     def run(state=Backup.State.FINISHED, key_file=None) -> Backup:
         backup = services.start(folder, Origin.COMMAND)
@@ -124,7 +124,7 @@ def key_file(tmp_path) -> Path:
 
 @pytest.fixture
 def home():
-    """A folder that the database's user can reach, for an installation to be restored into."""
+    """A folder for a restored installation that the database's user can reach."""
     path = Path(tempfile.mkdtemp(prefix="ts-restored-"))
     path.chmod(0o755)
     yield path / "var"

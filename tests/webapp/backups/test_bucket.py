@@ -1,4 +1,4 @@
-"""Backups in object storage: the same as in a folder, in the same format, and the failures that only a network has."""
+"""Backups in object storage are the same as in a folder, in the same format. Failures of the network are tested too."""
 
 import json
 import logging
@@ -97,7 +97,7 @@ class TestOneAtATime:
 
     def test_a_dead_one_of_this_machine_makes_room_at_once(self, server):
         kept = open_store(WHERE, None, create=True)
-        dead = {"host": bucket.gethostname(), "pid": os.getpid(), "began": 1.0}  # another process under the same number
+        dead = {"host": bucket.gethostname(), "pid": os.getpid(), "began": 1.0}  # another process with the same number
         server.put("touch/stone/lock", json.dumps(dead).encode())
         with kept.alone():
             assert json.loads(server.get("touch/stone/lock"))["began"] != 1.0

@@ -1,4 +1,4 @@
-"""Encrypted streams: decryption gives the same data, and refuses data that was changed."""
+"""Encrypted streams: decryption gives the same data, and refuses changed data."""
 
 from io import BytesIO
 

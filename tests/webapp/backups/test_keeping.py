@@ -1,4 +1,4 @@
-"""The number of backups that are kept; a removal takes nothing away from the others."""
+"""The number of backups that are kept. Removing one does not damage the others."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Several backups: their cost, how they end, and what remains after a failure."""
+"""Several backups: their cost, their ends, and the state after a failure."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ MODEL = "models/tiny/model.safetensors"
 
 @pytest.fixture
 def lab(cast, settings):
-    """A workspace with one registered model; the folder of its files."""
+    """The folder with the files of a registered model in a workspace."""
     folder = settings.VAR / "models" / "tiny"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * 50_000)
@@ -42,7 +42,7 @@ def lab(cast, settings):
 def size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # it has its name by now
+    except FileNotFoundError:  # it has its final name by now
         return 0
 
 
@@ -64,7 +64,7 @@ def test_a_second_backup_copies_only_what_is_new(lab, folder, backed_up, monkeyp
 
 
 def test_what_happens_after_the_snapshot_is_in_the_next_backup(lab, folder, backed_up, monkeypatch):
-    """While the first backup copies, somebody writes rows, prunes the files and closes their folder."""
+    """While the first backup copies, another function writes rows, removes the files and closes their folder."""
     tables = making.rows.tables
 
     def meanwhile(seen):
@@ -136,7 +136,7 @@ def test_a_disk_without_room_is_told_before_and_while_files_are_copied(lab, fold
 def test_a_killed_backup_leaves_the_earlier_one_and_the_next_completes(lab, folder, backed_up, settings):
     first = backed_up().name
     with (lab / "large.safetensors").open("wb") as file:
-        file.truncate(2_000_000_000)  # takes no room here, and long enough to copy
+        file.truncate(2_000_000_000)  # it takes no room here, and is long enough to copy
     database = settings.DATABASES["default"]
     address = f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST'].replace('/', '%2F')}"
     process = subprocess.Popen(
@@ -154,7 +154,7 @@ def test_a_killed_backup_leaves_the_earlier_one_and_the_next_completes(lab, fold
         process.wait()
     assert open_store(folder, None).names() == [first]
     (lab / "large.safetensors").unlink()
-    while not services.end_lost(timedelta(0)):  # the database needs a moment to see that the process is gone
+    while not services.end_lost(timedelta(0)):  # the database needs a moment to see that the process has ended
         assert time.monotonic() < deadline
         time.sleep(0.05)
     second = backed_up()

@@ -1,4 +1,4 @@
-"""The administrators' page: what it shows, what its buttons do, and when beat starts a backup by itself."""
+"""The administrators' page: its content, its buttons, and the backups that beat starts by itself."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -104,7 +104,7 @@ class TestPlan:
             Backup.objects.filter(pk=made.pk).update(created_at=moment)
             assert services.is_due(NOW) is due
         Backup.objects.update(origin=Origin.PAGE, created_at=NOW)
-        assert services.is_due(NOW)  # what somebody starts by hand is not the plan's
+        assert services.is_due(NOW)  # backups that a person starts do not follow the plan
 
     def test_a_plan_does_not_begin_with_the_hour_that_has_passed(self, plan):
         BackupPlan.objects.update(changed_at=NOW)
@@ -165,7 +165,7 @@ class TestPlan:
 
 @pytest.mark.django_db(transaction=True)
 class TestDrill:
-    """What is made of a restoration; `test_restoring` does whole ones."""
+    """Handles the result of a restoration. `test_restoring` makes whole ones."""
 
     def restored(self, pages):
         return lambda *given, **options: restoring.Restored(9, 3, 2, 100, 1.0, 0, pages)
@@ -226,7 +226,7 @@ class TestDrill:
         backed_up()
 
         def restore(*given, **options):
-            services.prune(str(folder), None, 1, 0)  # the lock is this connection's, but the folder is being read
+            services.prune(str(folder), None, 1, 0)  # this connection has the lock, but the folder is being read
             return self.restored({})()
 
         monkeypatch.setattr(restoring, "restore", restore)

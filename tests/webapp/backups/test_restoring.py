@@ -1,4 +1,4 @@
-"""A backup is restored in another place with every row and every file, or a sentence says why not."""
+"""A backup is restored in another place with every row and every file, or a sentence gives the reason why not."""
 
 import os
 import threading
@@ -58,7 +58,7 @@ def files(var) -> dict[str, bytes]:
 
 @contextmanager
 def annotating(workspace):
-    """Its people annotate, each as fast as the database lets them."""
+    """People annotate during the backup, each as fast as the database allows."""
     over, given = threading.Event(), count()
 
     def work(person) -> None:
@@ -80,7 +80,7 @@ def annotating(workspace):
 
 
 def sealed_before(settings) -> None:
-    """SECRET_KEY was changed, and a webhook's secret is still sealed as before: nobody has run `reencrypt`."""
+    """SECRET_KEY was changed, but a webhook's secret is still sealed with the former key, because nobody has run `reencrypt`."""
     webhook = Webhook.objects.get_or_create(
         workspace=Workspace.objects.order_by("id").first(), url="https://x.example/hook", defaults={"events": []}
     )[0]
@@ -95,12 +95,12 @@ def sealed_before(settings) -> None:
 def test_all_that_an_installation_holds_at_one_moment_comes_back(
     installation, server, key_file, home, settings, monkeypatch, capsys
 ):
-    """From a bucket; the next one comes from a folder."""
+    """This backup is in a bucket. The next one is in a folder."""
     before, tables = {}, rows.tables
     sealed_before(settings)
 
     def look(seen):
-        """What the snapshot saw, read again by itself."""
+        """Reads the rows of the snapshot by other means."""
         monkeypatch.setattr(rows, "tables", tables)
         before.update(texts(seen))
         return tables(seen)
@@ -127,7 +127,8 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
     assert after.keys() == before.keys()
     assert {name for name in before if before[name] != after[name]} == {MOVED, "webhooks_webhook"}
     settings.SECRET_KEY_FALLBACKS = []
-    assert sealed.unseal(secret) == "of before"  # the former key was in the backup, and nobody needs it any more
+    # the backup had the former key, and after the restoration it is not needed any more
+    assert sealed.unseal(secret) == "of before"
     assert before[MOVED].replace(str(settings.VAR).encode(), str(home).encode()) == after[MOVED]
     assert torn == [(0,), (0,), (0,)]
     assert packed == 600 and after["experiments_metricstretch"].count(b"\n") == 8
@@ -135,7 +136,7 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
 
 @pytest.fixture
 def older(cast, folder):
-    """A backup that a release before the migrations of backups could have made, of a database with a column of before."""
+    """A backup of a release before the migrations of backups, with a column that no longer exists."""
     recorder = MigrationRecorder(connection)
     ours = [each for each in recorder.applied_migrations() if each[0] == "backups"]
     with connection.cursor() as cursor:
@@ -159,7 +160,7 @@ def test_a_backup_of_an_older_release_is_upgraded_in_a_database_of_ones_own(olde
         people = server.execute("SELECT count(*) FROM accounts_user").fetchone()
         applied = server.execute("SELECT count(*) FROM django_migrations").fetchone()
         assert server.execute("SELECT count(*), count(of_before) FROM webhooks_webhook").fetchone() == (0, 0)
-        assert server.execute("SELECT count(*) FROM backups_backup").fetchone() == (0,)  # the upgrade made it
+        assert server.execute("SELECT count(*) FROM backups_backup").fetchone() == (0,)  # the upgrade made this table
     assert (people, applied) == ((5,), (MigrationRecorder.Migration.objects.count(),))
     assert applied[0] > len(older.migrations)
     with pytest.raises(restoring.BackupProblem, match="The database is not empty: it has a table"):
@@ -249,7 +250,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("failing", ["_rows", "_file"])
     def test_what_fails_first_ends_the_other_half_and_is_told(self, small, tmp_path, monkeypatch, failing):
-        """Rows and files come back at the same time; neither waits for the end of the other to tell what is wrong."""
+        """Rows and files are restored at the same time. An error in one is reported without waiting for the end of the other."""
         both, turns = threading.Barrier(2), []
 
         def fails(*told):

@@ -1,4 +1,4 @@
-"""A folder of backups: each content is there once, complete, and exactly as it was written."""
+"""A folder of backups. Each content is there once, complete, and exactly as it was written."""
 
 import errno
 import os

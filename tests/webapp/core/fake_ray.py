@@ -1,4 +1,4 @@
-"""A small HTTP server that speaks Ray's job API as Ray 2.60 does: its paths, its bodies, its status codes."""
+"""A small HTTP server that speaks Ray's job API like Ray 2.60: its paths, its bodies, its status codes."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,4 +1,4 @@
-"""An archive that is never stored: stock tar reads it, and any range of it is that part of the whole."""
+"""An archive that is not stored on disk. Stock tar reads it, and any range of it equals that part of the whole."""
 
 import io
 import os
@@ -58,7 +58,7 @@ def test_memory_stays_flat(folder):
 
 
 def test_links_do_not_lead_out(folder, tmp_path):
-    (tmp_path / "secret").write_text("nobody's business")  # the others are random
+    (tmp_path / "secret").write_text("nobody's business")  # the other ranges are random
     (folder / "link").symlink_to(tmp_path / "secret")
     (folder / "folder").symlink_to(tmp_path)
     assert b"nobody's business" not in whole(archive.of_folder(folder, "m"))

@@ -49,7 +49,7 @@ def test_a_broker_that_is_away_keeps_nobody_from_going_on(monkeypatch, caplog):
 
 
 class Layer:
-    """Sends what it can: `fails` says which error a message meets. `tried` are the messages that reached it, in order."""
+    """Sends messages. `fails` says which error a message meets. `tried` has the messages that reached it, in order."""
 
     def __init__(self, fails):
         self.fails, self.tried, self.sent = fails, [], []

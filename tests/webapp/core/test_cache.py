@@ -11,7 +11,7 @@ CONFIG = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION
 
 
 def test_every_request_uses_the_same_connections() -> None:
-    """Django makes a cache object per context, and a request is one; a handler of its own stands for that here."""
+    """Django makes one cache object for each context, and a request is a context. Here a separate handler represents a request."""
     one, other = (CacheHandler(CONFIG)["default"]._cache.get_client().connection_pool for _ in range(2))
     assert one is other
 

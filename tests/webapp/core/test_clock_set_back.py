@@ -11,7 +11,7 @@ from webapp.datasets.models import Dataset
 
 
 class Beat:
-    """Beat on a clock of ours: which tasks it asks for until nothing is due, and for how long it would then sleep."""
+    """Beat on a simulated clock: the tasks that it starts until nothing is due, and the time that it would then sleep."""
 
     def __init__(self, monkeypatch, path) -> None:
         self.now = datetime(2026, 11, 23, 12, tzinfo=UTC)

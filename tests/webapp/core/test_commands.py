@@ -27,7 +27,7 @@ FILES = {
 
 
 def run(command: str, path: object) -> tuple[dict, int]:
-    """What was printed and the exit status."""
+    """The output and the exit status."""
     out, status = StringIO(), 0
     try:
         call_command(command, str(path), *COMMANDS[command], stdout=out, stderr=StringIO())

@@ -30,7 +30,7 @@ async def pieces():
 
 
 def together(request):
-    """Answers once three threads are here."""
+    """Answers when three threads are here."""
     all_here.wait(SECONDS)
     return HttpResponse("together")
 
@@ -81,7 +81,7 @@ async def ask(handler, target: str, body: bytes = b"", path: str = "/name") -> t
 async def test_more_requests_than_threads_wait_and_are_all_answered(handler):
     got = await asyncio.gather(*(ask(handler, f"n={n}", b"body") for n in range(40)))
     assert got == [(200, f"{n} body") for n in range(40)]
-    assert len(set(seen)) <= 3  # long-lived threads, not one each
+    assert len(set(seen)) <= 3  # long-lived threads, not a new one for each request
 
 
 async def three_threads_are_free(handler) -> bool:
@@ -112,7 +112,7 @@ async def test_a_view_that_breaks_gives_its_thread_back(handler):
     assert await three_threads_are_free(handler)
 
 
-@pytest.mark.django_db  # closing a response tells the database layer
+@pytest.mark.django_db  # closing a response calls the database layer
 async def test_who_hangs_up_during_a_stream_ends_it(handler):
     ended = asyncio.Event()
 

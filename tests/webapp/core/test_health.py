@@ -1,4 +1,4 @@
-"""The server's answers to probes: they come within a limited time, reveal little, and are 503 only if no page could be answered."""
+"""The server's answers to probes. They come within a limited time, reveal little, and are 503 only if no page could be answered."""
 
 import threading
 import time
@@ -19,7 +19,8 @@ def ready(monkeypatch, **seen):
 
 
 def test_the_process_answers_whatever_is_away(monkeypatch):
-    monkeypatch.setattr(health, "WATCH", None)  # nobody is asked, nor the database, which this test may not use
+    # no service is asked, and neither is the database, which this test may not use
+    monkeypatch.setattr(health, "WATCH", None)
     answer = Client().get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"web": "ok"})
 
@@ -87,7 +88,7 @@ def test_a_check_that_breaks_is_away_and_in_the_log(caplog):
 def test_the_real_checks_say_what_is_there(monkeypatch):
     seen = ServiceWatch(health.CHECKS, wait_s=60).look()
     assert seen["database"].up and seen["disk"].up
-    assert {seen[name].state for name in ("redis", "workers", "ray")} == {"away"}  # tests have none
+    assert {seen[name].state for name in ("redis", "workers", "ray")} == {"away"}  # there is none in tests
 
     def away(*args):
         raise OperationalError("connection refused")

@@ -1,4 +1,6 @@
-"""The machine of jobs, held to the same by every kind of job: a job has one worker, one end, and no work of a worker that lost it."""
+"""The rules of jobs, which are tested for every kind of job: a job has one worker and one end, and a worker that lost a job does not change
+it.
+"""
 
 import re
 import time
@@ -45,8 +47,9 @@ LONG_AGO = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Case:
-    """`fields` make a queued row, `run` is what its task calls, `put` sets a function in the place of the work, and `ended` is what
-    somebody else may write who ends it."""
+    """`fields` make a queued row, `run` is the function of its task, `put` replaces the work by another function, and `ended` has the
+    fields that another process may write to end the job.
+    """
 
     kind: jobs.JobKind
     run: Callable[[int], object]
@@ -185,7 +188,7 @@ def test_a_worker_that_was_cut_off_and_comes_back_changes_nothing_of_its_success
         if len(worked) == 1:
             inside.set()
             assert comes_back.wait(60)
-            connection.close()  # what it asks next, it asks over a new one
+            connection.close()  # the next query uses a new connection
             raise Problem("Of the one that was lost.")
         raise Problem("Of its successor.")
 
@@ -259,7 +262,7 @@ def test_a_lost_one_is_queued_again_once_in_a_while(case, cast, monkeypatch):
 
 
 def cut_off(kind: jobs.JobKind, pk: int) -> None:
-    """As when the network between a worker and the database is gone: returns once the database has noticed."""
+    """Cuts the worker from the database, like a failing network. Returns when the database has noticed."""
     key = pk if kind.only is None else kind.only
     with connection.cursor() as cursor:
         cursor.execute(

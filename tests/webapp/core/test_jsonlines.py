@@ -1,4 +1,4 @@
-"""JSON of the command line: what is printed can be read back, and a broken line says where it breaks."""
+"""JSON of the command line. Printed JSON can be read again, and a broken line is reported with its place."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Work that one process at a time may do."""
+"""Work that only one process at a time may do."""
 
 import threading
 

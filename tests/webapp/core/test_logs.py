@@ -1,4 +1,4 @@
-"""Lines that programs can read, and one id from a request to its tasks."""
+"""Log lines that programs can read, and one id from a request to its tasks."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ def test_the_web_servers_own_lines_take_the_same_form_and_no_request_is_listed()
 
 @pytest.fixture
 def seen():
-    """Tasks run at once; the ids under which they log."""
+    """Tasks run immediately. The ids under which they log."""
     ids: list[str] = []
 
     @app.task(name="tests.look", shared=False)

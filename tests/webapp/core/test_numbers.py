@@ -1,10 +1,10 @@
-"""Numbers out of requests: read, or refused, however long they are."""
+"""Numbers in requests are read or refused, with any number of digits."""
 
 import pytest
 
 from webapp.core.numbers import whole
 
-ENDLESS = "9" * 5_000  # more digits than Python reads
+ENDLESS = "9" * 5_000  # more digits than Python converts
 
 
 def test_digits_are_read_up_to_the_number_of_them_that_is_asked_for():

@@ -1,4 +1,4 @@
-"""Keyset paging against plain slicing, over columns with equal values."""
+"""Keyset paging compared with plain slicing, over columns with equal values."""
 
 import json
 from base64 import urlsafe_b64encode

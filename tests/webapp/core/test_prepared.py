@@ -33,7 +33,9 @@ def test_errors_are_the_ones_of_django():
 
 
 def test_a_connection_keeps_no_statement_that_never_runs_again():
-    """It would keep the last hundred, values and all: the batches of runs, up to 4 MB each, on every connection of a web process."""
+    """The list would keep the last hundred statements with their values. These are the batches of runs, up to 4 MB each, on every
+    connection of a web process.
+    """
     prepared.rows("SELECT 'prepared'", [])
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""`{% query %}`: the query string of an address that is too long for a line of a template."""
+"""`{% query %}` makes the query string of an address that is too long for a line of a template."""
 
 from django.template import Context, Template
 

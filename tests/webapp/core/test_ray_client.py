@@ -1,4 +1,4 @@
-"""The client against a server that speaks Ray's API."""
+"""The client, tested with a server that speaks Ray's API."""
 
 from datetime import UTC, datetime
 

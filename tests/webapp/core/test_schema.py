@@ -58,8 +58,8 @@ def test_the_command_refuses_to_go_on(capsys):
 def test_the_version_is_told(cast, as_owner):
     assert ApiClient(cast.annotator).get("/version").json() == {"version": VERSION, "schema_state": "current"}
     page = as_owner.get("/version").content.decode()
-    assert f"Touchstone {VERSION}" in page and "expects" in page and "<h2" in page  # the changes
-    assert "brought to the schema" in page  # one sentence, however the file cuts its lines
+    assert f"Touchstone {VERSION}" in page and "expects" in page and "<h2" in page  # the heading of the changes
+    assert "brought to the schema" in page  # the sentence is whole, also if the file breaks it into lines
     assert f"Touchstone {VERSION}</a>" in as_owner.get("/").content.decode()
 
 

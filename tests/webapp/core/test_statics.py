@@ -1,4 +1,4 @@
-"""Static files are those from the start of the process, even if the tree changes."""
+"""Static files are those from the start of the process, even if the tree changes later."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def script(settings, tmp_path) -> Path:
 @pytest.fixture
 def browser(script):
     client = Client()
-    client.get("/healthz")  # the middleware is made with the first request
+    client.get("/healthz")  # the first request makes the middleware
     return client
 
 

@@ -1,4 +1,4 @@
-"""Names and remarks have a length, and lose the blanks around them."""
+"""Names and remarks have a maximal length, and are stored without spaces at their ends."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Traces, against a receiver of OTLP of our own: from a request through its task into the job, calls of judges, and nothing where they are off."""
+"""Traces, sent to a receiver of OTLP in this test: from a request through its task into the job, with calls of judges. If tracing is off,
+nothing is sent.
+"""
 
 import json
 import logging
@@ -35,7 +37,7 @@ KEY, SAID = "sk-very-secret-key", "Is the sky blue?"
 
 
 class Handler(Answering):
-    """GET answers what the test has prepared, POST keeps what came; both by path."""
+    """GET answers with prepared content, POST keeps the body. Both are by path."""
 
     def do_GET(self):
         self.write(json.dumps(self.server.prepared).encode())
@@ -46,7 +48,7 @@ class Handler(Answering):
 
 
 class Receiver:
-    """`spans()`: what was sent so far, by name."""
+    """`spans()`: the spans that were sent so far, by name."""
 
     def __init__(self, http: ThreadingHTTPServer) -> None:
         self.http, self.url = http, address(http)

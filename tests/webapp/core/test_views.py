@@ -1,4 +1,4 @@
-"""Pages that people see when something is wrong."""
+"""Pages that people see after an error."""
 
 import re
 

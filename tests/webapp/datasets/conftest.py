@@ -13,7 +13,7 @@ SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", ROOT.parent / "shared"))
 
 @pytest.fixture
 def importing(cast, tmp_path):
-    """Imports bytes, text or rows on the researcher's behalf, here and now; returns the finished job."""
+    """Imports bytes, text or rows for the researcher, in this process. Returns the finished job."""
 
     def run(content, name="demo", file_name="rows.jsonl", **options) -> ImportJob:
         if isinstance(content, list):
@@ -34,7 +34,7 @@ def row(key="e1", **extra):
 
 @pytest.fixture
 def shared():
-    """The path of a real file; skips the test if it is not there, and says where it was expected."""
+    """The path of a real file. If the file is missing, it skips the test and says where the file was expected."""
 
     def find(name: str) -> Path:
         path = SHARED / "data" / name

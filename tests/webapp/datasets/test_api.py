@@ -1,4 +1,4 @@
-"""Datasets over the API; an export that is imported again gives the same version."""
+"""Datasets over the API. An export that is imported again gives the same version."""
 
 import json
 import tempfile
@@ -136,7 +136,7 @@ records = st.fixed_dictionaries(
 
 
 def asked(record):
-    """Rows with one prompt and two sides would be refused."""
+    """Rows with the same prompt on two sides would be refused."""
     return hashes(Example.model_validate({"key": "k", "prompt": record["prompt"]})).prompt
 
 
@@ -175,7 +175,7 @@ def test_a_list_of_imports_costs_the_same_however_long(importing, api):
         return len(listed), len(captured)
 
     importing([row("e1")])
-    cost()  # the first one notes that the token was used
+    cost()  # the first request writes down that the token was used
     one, before = cost()
     for i in range(3):
         importing([row(f"e{i}"), {"key": "bad"}], name=f"set {i}", keep_good=True)

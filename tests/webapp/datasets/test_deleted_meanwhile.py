@@ -1,4 +1,4 @@
-"""A dataset is deleted while somebody makes something from it: one of the two happens, and the message says which."""
+"""A dataset is deleted while a person makes something of it. One of the two succeeds, and the message says which."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ def version(lab, request):
 
 
 def meanwhile(ours: Callable, theirs: Callable):
-    """What becomes of `theirs`, which comes to wait for a lock of ours before our transaction ends."""
+    """The result of `theirs`, which waits for one of our locks before our transaction ends."""
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             ours()

@@ -1,4 +1,4 @@
-"""Datasets are renamed, archived and deleted; what depends on one keeps it, and is named."""
+"""Datasets are renamed, archived and deleted. A dataset that something depends on is kept, and the message names what depends on it."""
 
 from datetime import timedelta
 
@@ -99,7 +99,7 @@ def test_others_may_not(dataset, cast):
 
 @pytest.fixture
 def large(dataset, monkeypatch):
-    """Two examples are more than a request deletes."""
+    """Here two examples are more than one request deletes."""
     monkeypatch.setattr(housekeeping, "AT_ONCE", 1)
     return dataset
 
@@ -121,7 +121,7 @@ def test_a_large_dataset_is_deleted_by_a_worker_once_however_often_it_is_asked_f
     asked[0]()
     assert not Dataset.every.exists() and not Example.objects.exists()
     assert AuditEntry.objects.filter(action="dataset.deleted").count() == 1
-    housekeeping.carry_out(large.pk)  # the message comes again
+    housekeeping.carry_out(large.pk)  # the message is sent a second time
     assert api.get(f"/datasets/{large.pk}").status_code == 404
 
 

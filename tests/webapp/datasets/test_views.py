@@ -1,4 +1,4 @@
-"""The pages of datasets: what they show, to whom, and at what cost."""
+"""The pages of datasets: what they show, who may see them, and their cost."""
 
 from errno import ENOSPC
 
@@ -135,7 +135,7 @@ def test_an_example_shows_all_that_is_known(importing, as_researcher):
     for wanted in ("+3", "word_count", "<strong>bold</strong>", "b is better than a", "kinder", "twice", 'dir="auto"'):
         assert wanted in page
     assert "<script>alert" not in page and "<i>red" not in page
-    assert 'data-code="too_few"' in page  # the hints its author would see
+    assert 'data-code="too_few"' in page  # the hints that its author would see
 
 
 def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_researcher):

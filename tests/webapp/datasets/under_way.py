@@ -1,4 +1,4 @@
-"""An import that is under way; its worker is a separate process, which is slow."""
+"""An import that is running. Its worker is a separate process, which is slow."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ services.run_import(int(sys.argv[1]))
 
 
 def lines(bad=(), rows=ROWS):
-    """Keys that come twice, and lines that are no rows, on both sides of wherever the worker is."""
+    """Keys that occur twice, and lines that are not rows, on both sides of the place where the worker is."""
     made = [json.dumps(row(f"e{i % (rows - 10)}", domain=f"d{i % 7}")) for i in range(rows)]
     return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
 

@@ -1,4 +1,4 @@
-"""Recorded verdicts of two judges on a few pairs, and the dataset that the pairs come from."""
+"""Recorded verdicts of two judges on a few pairs, and the dataset of these pairs."""
 
 import json
 
@@ -12,7 +12,7 @@ from webapp.evaluation.models import Evaluation, Recording
 from webapp.evaluation.recordings import services as recordings
 from webapp.evaluation.work import running
 
-# (label, what the good judge says, what the hasty one says): given, swapped as said
+# (label, verdicts of the good judge, verdicts of the hasty one): in the given order, and in swapped order as the judge said it
 PAIRS = [
     ("A", ("A", "B"), ("A", "A")),
     ("B", ("B", "A"), ("A", "A")),
@@ -61,7 +61,7 @@ def version(cast):
 
 @pytest.fixture
 def audit(cast, recording, version):
-    """A judge audit of the recording, not yet run; keywords replace the defaults."""
+    """A judge audit of the recording that has not run yet. Keywords replace the defaults."""
 
     def _audit(membership=None, **kwargs) -> Evaluation:
         chosen = {"recipe": "judge_audit", "config": {}, "recording": recording, "dataset": version} | kwargs

@@ -1,4 +1,4 @@
-"""Responses with scores by a judge, and people who disagree about some of them, for corrected scores."""
+"""Responses with scores of a judge, and people who disagree about some of them, for corrected scores."""
 
 import json
 
@@ -43,7 +43,7 @@ def people_say(i: int) -> bool:
 
 
 def judged(membership: Membership, prompts: int = 120, half_width: float = 0.15) -> Evaluation:
-    """A finished evaluation of the first response to each prompt by a judge with recorded verdicts."""
+    """A finished evaluation of the first response to each prompt, by a judge with recorded verdicts."""
     listed = [example(i) for i in range(prompts)]
     version = datasets.new_version(membership, datasets.create_dataset(membership, "Prompts"), listed, None, {})
     endpoint = endpoints.create_endpoint(membership, "recorded", name="tape")
@@ -67,13 +67,13 @@ def carried_out(row: Evaluation) -> Evaluation:
 
 
 def corrected(row: Evaluation) -> dict[str, dict]:
-    """The cells of its first model by the words of their columns."""
+    """The cells of the first model in the report, by the words of their columns."""
     found = next(each for each in row.results["blocks"] if each["title"] == "Corrected by people")
     return dict(zip([words for words, _ in found["columns"]], found["rows"][0], strict=True))
 
 
 def graded(membership: Membership, project: Project, people: int = 1) -> None:
-    """Every task of the project is answered by as many new people."""
+    """This many new people answer every task of the project."""
     task_services.make(project.pk)
     for n in range(people):
         user = User.objects.create(email=f"{project.pk}-{n}@example.org", name=f"P{n}")

@@ -1,4 +1,4 @@
-"""Evaluations over the API: all that the pages can do."""
+"""Evaluations over the API: everything that the pages can do."""
 
 import json
 

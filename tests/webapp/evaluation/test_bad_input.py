@@ -1,6 +1,6 @@
-"""Whatever a judge's endpoint or the data do wrong, the evaluation ends in a state one can see, and counts it.
+"""After any error of a judge's endpoint or of the data, the evaluation ends in a visible state and counts the error.
 
-Each case goes through a recipe, a judge and the local chat server, as an evaluation of a worker does.
+Each case goes through a recipe, a judge and the local chat server, like an evaluation of a worker.
 """
 
 import json
@@ -43,7 +43,7 @@ def dataset_of(cast, examples):
 
 @pytest.fixture
 def judged(cast, chat_server, endpoint):  # noqa: F811
-    """`judged(examples=..., **spec)`: a judge audit of labelled pairs by the server's model, carried out."""
+    """`judged(examples=..., **spec)`: a judge audit of labelled pairs by the server's model that has run."""
     chat_server.answer = lambda body: RIGHT
 
     def _judged(examples=None, **spec) -> Evaluation:
@@ -61,7 +61,7 @@ def judged(cast, chat_server, endpoint):  # noqa: F811
 
 
 def questions(row: Evaluation) -> dict[str, tuple[int, str]]:
-    """{state: (how many, why)} of the table that says what became of the questions."""
+    """{state: (number, reason)} in the table about the questions."""
     table = next(block for block in row.results["blocks"] if block["title"] == "What became of the questions")
     return {state["text"]: (count["value"], why["text"]) for _, state, count, why in table["rows"]}
 
@@ -101,14 +101,15 @@ def test_an_endpoint_that_gives_no_answer_leaves_failed_questions_with_the_reaso
     count, reason = questions(row)["no answer from the endpoint"]
     assert count == 2 and why in reason
     cell = headline(row)
-    assert (cell["value"], cell["n"], cell["missing"]) == (0.5, PAIRS, 2)  # missing is wrong here, and shown
+    # a missing verdict counts as wrong here, and is shown
+    assert (cell["value"], cell["n"], cell["missing"]) == (0.5, PAIRS, 2)
     assert row.results["tags"]["missing"] == 2
 
 
 def test_a_slow_endpoint_counts_as_no_answer_in_time(cast, judged, chat_server, endpoint):  # noqa: F811
     Endpoint.objects.filter(pk=endpoint.pk).update(
         timeout_s=2.0
-    )  # the others answer within that, on a busy machine too
+    )  # the others answer within that time, on a busy machine too
     endpoint.refresh_from_db()
     chat_server.faults.append("slow")
     count, reason = questions(judged())["no answer from the endpoint"]
@@ -161,7 +162,7 @@ def test_a_case_reads_in_the_direction_of_its_language_and_keeps_its_code(judged
     row = judged([example(0, responses=texts)])
     page = shown(as_researcher.get(f"/evaluations/{row.pk}/cases/1"))
     assert '<p dir="auto">لا أعرف.</p>' in page and "<pre><code" in page
-    assert "&lt;/response&gt;" in page  # what speaks to the judge is shown, not drawn
+    assert "&lt;/response&gt;" in page  # text that addresses the judge is shown as text, not rendered
 
 
 def test_orders_in_other_languages_are_found_and_the_page_says_in_which(judged):
@@ -215,13 +216,13 @@ def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, a
     row = judged([example(i, preferences=()) for i in range(2)])
     assert row.state == "failed" and "no pair has a label" in row.problem
     page = shown(as_researcher.get(f"/evaluations/{row.pk}"))
-    assert row.problem in page and 'id="evaluation-state"' not in page  # said once
+    assert row.problem in page and 'id="evaluation-state"' not in page  # the problem is shown once
     config = shown(as_researcher.get(f"/evaluations/{row.pk}/config"))
-    assert '<span class="config-name">Judge v1' in config  # an id says nothing to people
+    assert '<span class="config-name">Judge v1' in config  # an id has no meaning for people
 
 
 def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, chat_server, endpoint):  # noqa: F811
-    """No dataset can hold one; a generator can write one."""
+    """A dataset cannot hold such a rubric, but a generator can write one."""
     items = {"p0": []}
     one = [{"text": "Is kind", "kind": "principle", "importance": "important", "points": 2}]
 
@@ -275,7 +276,8 @@ def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, 
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "paused" and "budget" in row.problem and 0 < Verdict.objects.count() < 30
-    assert (row.progress["done"], row.progress["total"]) == (Verdict.objects.count(), 30)  # how far it came is seen
+    # the page shows how far it came
+    assert (row.progress["done"], row.progress["total"]) == (Verdict.objects.count(), 30)
     spent, asked = row.progress["spent"]["tokens"], chat_server.requests
     assert 0 < spent == chat_server.prompt_tokens + chat_server.completion_tokens <= 3000
     services.move(cast.researcher, row, Evaluation.State.QUEUED)

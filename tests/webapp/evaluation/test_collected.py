@@ -1,4 +1,4 @@
-"""Answers of two projects as an evaluation reads them: of the right kind, of this workspace, those that stand and are no test."""
+"""Answers of two projects, as an evaluation reads them: those of the right kind, of this workspace, that are current and not gold."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Charts of reports: round marks, a lone point in the middle, intervals inside the frame."""
+"""Charts of reports: round marks, a single point in the middle, intervals inside the frame."""
 
 import re
 
@@ -46,7 +46,7 @@ def test_values_that_are_all_the_same_still_have_an_axis():
 
 def test_shares_against_shares_have_the_whole_square_and_its_diagonal():
     block = {"title": "T", "x": "confidence", "y": "right", "diagonal": True}
-    point = {"x": 1.0, "value": 0.45, "low": 0.4, "high": 0.5, "n": 9}  # all that is known stands in one place
+    point = {"x": 1.0, "value": 0.45, "low": 0.4, "high": 0.5, "n": 9}  # all known values are the same
     svg = str(drawing.curve({**block, "series": [{"name": "s", "points": [point]}]}))
     left, right, top, bottom = (
         f"{each:.1f}"

@@ -1,4 +1,4 @@
-"""Of every recipe: it runs again from its stored config, its exports are whole and safe, its cases become tasks."""
+"""Rules for every recipe: it runs again from its stored config, its exports are complete and safe, its cases become tasks."""
 
 import csv
 import io
@@ -48,7 +48,7 @@ def example(i: int) -> Example:
 
 
 def collected(cast, version) -> dict[str, int]:
-    """A project that compared and one that graded the same responses: two people with the pair, one with each response."""
+    """A project that compared responses and one that graded them: two people judged the pair, one person each response."""
     made, people = {}, make_annotators(cast.researcher, 2)
     for kind, count in (("pairwise", 2), ("grading", 1)):
         project = projects.create(cast.researcher, name=kind, kind=kind, dataset=version, overlap=count)
@@ -69,7 +69,7 @@ SAID = {
 
 
 def reply(body):
-    """One model in all roles, told by what it is asked."""
+    """Answers as one model in all roles. The question says which role is asked."""
     prompt = body["messages"][-1]["content"]
     item = {"text": "Is kind", "kind": "hard", "importance": "important", "points": 2}
     checked = [{"number": n, "explanation": "", "a_meets": True, "b_meets": False} for n in range(3)]
@@ -101,7 +101,7 @@ JUDGES = {
 
 @pytest.fixture
 def ran(cast, chat_server, endpoint, settings):  # noqa: F811
-    """`ran(recipe)`: that recipe on the same examples, carried out with judges over the chat server."""
+    """`ran(recipe)`: an evaluation by that recipe on the same examples, which has run with judges over the chat server."""
     settings.DIVERSITY_COMMAND = ["false"]
     chat_server.answer = reply
     made = {
@@ -175,7 +175,7 @@ def test_its_exports_are_whole_and_need_nothing_beside_themselves(ran, recipe, a
 
 
 def numbers(results):
-    """Every number of a report: (where it stands, its cell)."""
+    """Every number of a report: (its place, its cell)."""
     yield "headline", results["headline"]["cell"]
     yield from results["coverage"]
     for block in results["blocks"]:
@@ -200,7 +200,8 @@ def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(ra
         if cell["kind"] == "number":
             continue
         behind = row.cases.filter(tags__contains=cell["tags"]).count()
-        at_an_end = cell["kind"] == "estimate" and cell["value"] in (0, 1)  # no wrong one behind an accuracy of 1
+        # an accuracy of 1 has no wrong case behind it
+        at_an_end = cell["kind"] == "estimate" and cell["value"] in (0, 1)
         assert behind or not cell["value"] or at_an_end, (where, cell)
         query = urlencode([("tag", tag) for tag in cell["tags"]]).replace("&", "&amp;")
         assert f'/evaluations/{row.pk}/cases{query and "?" + query}"' in page, (where, cell)

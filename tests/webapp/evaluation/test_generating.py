@@ -1,4 +1,4 @@
-"""Models answer a dataset's prompts: by jobs of the cluster or through endpoints, once, whoever dies on the way."""
+"""Models answer a dataset's prompts, by jobs of the cluster or through endpoints. They answer once, also if a process dies."""
 
 from decimal import Decimal
 
@@ -50,7 +50,7 @@ def carried_on(row: Evaluation) -> float | None:
 
 
 def answer(job: WeightsJob, *texts: str) -> None:
-    """The cluster's process answers all five prompts, alike, and ends."""
+    """The cluster's process answers all five prompts in the same way, and ends."""
     WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
     job.refresh_from_db()
     process = Process(job)
@@ -206,7 +206,7 @@ def test_a_job_that_two_evaluations_wait_for_goes_on(cast, version, model):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("to", ["cancelled", "paused"])
 def test_nobody_changes_the_line_while_jobs_are_stopped(cast, version, model, monkeypatch, to):
-    """The line locks jobs in its order, and an evaluation by their ids: at the same time, each could wait for the other."""
+    """The line locks jobs in its own order, and an evaluation locks them by their ids. At the same time, each could wait for the other."""
     row = begun(cast, version, {"model": model.pk})
     carried_on(row)
     stop_jobs, held = answering.stop_jobs, []

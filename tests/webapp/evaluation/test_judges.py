@@ -1,4 +1,4 @@
-"""Evaluations that ask judges: what is stored is not asked again, whatever interrupted the last time."""
+"""Evaluations that ask judges: a stored answer is not asked for again, after any interruption."""
 
 import json
 
@@ -25,7 +25,7 @@ State = Evaluation.State
 
 @pytest.fixture
 def judge(cast):
-    """Replays: right in both orders about all pairs but p3, on which its answer to the swapped order cannot be read."""
+    """Replays verdicts: right in both orders about all pairs except p3, whose answer in swapped order cannot be read."""
     endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
     version = create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
@@ -73,7 +73,7 @@ def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, ju
     row = audit_of(cast, version, judge)
 
     class Killed(BaseException):
-        """What no handler catches: the process is gone."""
+        """An error that no handler catches: the process has ended."""
 
     real = judge_calls
 

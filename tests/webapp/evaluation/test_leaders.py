@@ -1,4 +1,4 @@
-"""Leaderboards rank like with like: asked in the same way, about the same items; equal scores share a place."""
+"""Leaderboards compare judges that were asked in the same way about the same items. Equal scores share a place."""
 
 from importlib import import_module
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def lines(judge: str, sides: dict[str, tuple]) -> list[dict]:
-    """{pair: (given, swapped)}, or (given,) for a pair asked once; the first response is right each time."""
+    """{pair: (given, swapped)}, or (given,) for a pair that was asked once. The first response is right each time."""
     found = []
     for pair, verdicts in sides.items():
         asked = dict(zip(("given", "swapped"), verdicts, strict=False))
@@ -34,7 +34,7 @@ PAIRS = [f"p{n}" for n in range(6)]
 
 @pytest.fixture
 def measured(cast):
-    """Evaluates recorded lines, and brings the finished evaluation."""
+    """Evaluates recorded lines, and returns the finished evaluation."""
 
     def _measured(*judges: list[dict]):
         recording = recordings.store_recording(

@@ -1,4 +1,4 @@
-"""What is known about a judge version on labels: from finished evaluations that asked it, and nothing made up."""
+"""The known quality of a judge version on labels: only from finished evaluations that asked it."""
 
 import pytest
 from django.core.cache import cache
@@ -106,7 +106,7 @@ def test_one_query_for_many_and_none_the_second_time(cast, judge):
 
 
 def older(cast, version, found=True) -> Evaluation:
-    """An audit of four pairs as it was stored before licences showed more than accuracy."""
+    """An audit of four pairs, as it was stored before licences showed more than accuracy."""
     made = datasets.create_dataset(cast.researcher, "pairs")
     pairs = datasets.new_version(cast.researcher, made, make_examples(), None, {"from": "test"})
     row = measured(cast, version, recipe="judge_audit")
@@ -138,7 +138,7 @@ def test_an_older_evaluation_is_completed_by_a_worker_from_what_it_has_stored(
     asked[0]()
     (then,) = api.get(path).json()["known"]
     measures = {each["name"]: each for each in then["measures"]}
-    # three of four as the labels A B A B say, half of that by chance
+    # three of four are as the labels A B A B say, half of that by chance
     assert not then["waiting"] and measures["Kappa"]["value"] == 0.5 and measures["Kappa"]["n"] == 4
     assert (measures["Order consistency"]["value"], measures["Order consistency"]["n"]) == (1.0, 3)
     assert then["human_range_why"] == "two people or more judged none of these pairs"

@@ -1,4 +1,4 @@
-"""Judges with local weights over a dataset: a job of the cluster asks them, once, whoever dies on the way."""
+"""Judges with local weights over a dataset. A job of the cluster asks them, once, also if a process dies."""
 
 import json
 
@@ -67,7 +67,7 @@ def items(process: Process, after: int = 0) -> list[dict]:
 
 
 def verdict(item: dict, state: str = "done", problem: str = "") -> dict:
-    """Prefers what is shown first."""
+    """Prefers the response that is shown first."""
     raw = json.dumps({"reasons": ["It is first."], "verdict": "A"}) if state == "done" else ""
     parsed = read(resolve({"kind": "pairwise"}), item["subject"], raw).parsed
     told = {"state": state, "parsed": parsed, "raw": raw, "problem": problem}

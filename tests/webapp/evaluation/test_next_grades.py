@@ -24,7 +24,7 @@ def interval(row: Evaluation) -> float:
 
 
 def round_of_grades(cast, row: Evaluation) -> Evaluation:
-    """Tasks, answers, a version with them by the defaults, and the evaluation that reads it."""
+    """Tasks, answers, a version with these answers by the defaults, and the evaluation that reads it."""
     project, new = next_grades.make(cast.researcher, row)
     assert new and project.state == "open"
     graded(cast.researcher, project)

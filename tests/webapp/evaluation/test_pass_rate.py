@@ -1,4 +1,4 @@
-"""A pass-rate probe, from the question to the filter: which prompts a model solves always, sometimes, never."""
+"""A pass-rate probe, from the question to the filter: prompts that a model always, sometimes or never solves."""
 
 import json
 
@@ -45,7 +45,7 @@ def version(cast):
 
 @pytest.fixture
 def answering(chat_server):  # noqa: F811
-    """Red to every question, to some draws, or to none."""
+    """Answers “red” to every question, to some draws, or to none."""
 
     def said(body) -> str:
         asked = body["messages"][-1]["content"]

@@ -1,4 +1,4 @@
-"""Recorded verdicts are taken as the programs that made them wrote them."""
+"""Recorded verdicts are read as the programs that made them wrote them."""
 
 import json
 

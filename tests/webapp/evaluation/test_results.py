@@ -1,4 +1,4 @@
-"""Results as data: what stands where, what is missing, and what a spreadsheet would run."""
+"""Results as data: the columns, the missing values, and cells that a spreadsheet would run."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""An evaluation from its start to its numbers, whoever dies, pauses or cancels on the way."""
+"""An evaluation from its start to its numbers, also if a process dies or a person pauses or cancels it."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_webhooks_hear_of_an_evaluation_that_has_its_results(cast, audit):
     assert began == "evaluation.started"
     assert (event, facts["evaluation"], facts["name"]) == ("evaluation.finished", made.pk, made.name)
     assert facts["headline"]["label"] == "Accuracy of good"
-    running.run(made.pk)  # it is over: nothing is told twice
+    running.run(made.pk)  # it has ended: nothing is announced twice
     left = audit()
     services.move(cast.researcher, left, State.CANCELLED)
     services.move(cast.researcher, left, State.CANCELLED)
@@ -154,7 +154,7 @@ def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finishe
     row = audit()
 
     class Killed(BaseException):
-        """What no handler catches: the process is gone."""
+        """An error that no handler catches: the process has ended."""
 
     def die(*args):
         raise Killed
@@ -165,8 +165,8 @@ def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finishe
     monkeypatch.undo()
     row.refresh_from_db()
     assert row.state == State.RUNNING and row.results is None
-    assert jobs.take_up_lost() == 0  # it told of itself just now
-    for unheard in (-tasks.UNHEARD, 2 * tasks.AHEAD):  # nobody at it, or a clock that went back since
+    assert jobs.take_up_lost() == 0  # it has reported just now
+    for unheard in (-tasks.UNHEARD, 2 * tasks.AHEAD):  # no worker has it, or the clock was set back since
         Evaluation.objects.filter(pk=row.pk).update(seen_at=timezone.now() + unheard)
         assert jobs.take_up_lost() == 1
         assert jobs.take_up_lost() == 0, "queued again once, then left alone for a while"

@@ -1,4 +1,4 @@
-"""Ten thousand cases: pages read a page of them, whatever their number."""
+"""Ten thousand cases: pages read only one page of them."""
 
 import pytest
 from django.db import connection

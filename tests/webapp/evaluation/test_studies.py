@@ -42,7 +42,7 @@ EXAMPLES = [example(i) for i in range(4)]
 
 @pytest.fixture
 def evaluated(cast) -> Evaluation:
-    """Finished, with recorded judges: the generator wrote a rubric for all pairs but p3."""
+    """A finished evaluation with recorded judges. The generator wrote a rubric for all pairs except p3."""
     made = datasets.create_dataset(cast.researcher, "rubricbench")
     version = datasets.new_version(cast.researcher, made, EXAMPLES, None, {"from": "test"})
     endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
@@ -92,7 +92,7 @@ def test_every_pair_with_both_rubrics_is_judged_once_in_each_arm_and_the_result_
     assert {task.subject["arm"] for task in Task.objects.all()} == {"human", "own"}
 
     def right_by_the_human_rubric(seat):
-        """The person sees the pair in `order`; strength below 0 is for what stands first."""
+        """The person sees the pair in `order`. A strength below 0 is for the response that is first."""
         right = seat.task.subject["arm"] == "human"
         return (-2 if right else 2) * (1 if seat.order == [0, 1] else -1)
 

@@ -11,7 +11,7 @@ from webapp.annotation.projects import task_services
 from webapp.annotation.work import queue
 from webapp.datasets.versions import services as datasets
 
-SAID = {  # the first person's strength and the second's, towards the model "tuned"; None: cannot assess
+SAID = {  # the strengths of the first and the second person in favour of the model "tuned"; None: cannot assess
     "t0": (2, 3),
     "t1": (1, -1),
     "t2": (0, 3),
@@ -22,7 +22,7 @@ SAID = {  # the first person's strength and the second's, towards the model "tun
 
 @pytest.fixture
 def project(cast):
-    """Two models answer five prompts; which one is response `a` changes from prompt to prompt."""
+    """Two models answer five prompts. Which one has response `a` changes from prompt to prompt."""
     records = []
     for number, key in enumerate(SAID):
         names = ("base", "tuned") if number % 2 else ("tuned", "base")
@@ -53,7 +53,7 @@ def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(cast, pro
     assert wins(project) == []
     answer(cast, project)
     (win,) = wins(project)
-    # by task, of tuned: 1, (1 + 0) / 2, (0.5 + 1) / 2, 0
+    # by task, the result of "tuned": 1, (1 + 0) / 2, (0.5 + 1) / 2, 0
     assert (win.first, win.second, win.rate.value) == ("tuned", "base", pytest.approx(2.25 / 4))
     assert (win.rate.n, win.rate.missing, win.won, win.tied, win.lost) == (4, 1, 4, 1, 3)
     assert 0 <= win.rate.low < 2.25 / 4 < win.rate.high <= 1
@@ -74,4 +74,4 @@ def test_responses_that_say_nothing_of_their_writer_make_no_table(cast, make_pro
     task_services.make(project.pk)
     (seat,) = queue.claim(cast.owner, project)
     queue.submit(cast.owner, seat, {"verdict": "compared", "strength": 1})
-    assert wins(project) == []  # both responses are by one writer
+    assert wins(project) == []  # both responses are from one writer

@@ -22,7 +22,7 @@ from webapp.core.problems import Conflict
 from ..answers import annotators, answer, make_project, preference
 
 ROOT = Path(__file__).parents[4]
-# Each says a line once its first part is in the database, and then waits to be killed
+# Each program prints a line when its first part is in the database, and then waits to be killed
 STUCK = {
     "majority": """
 review.BATCH = 2
@@ -65,7 +65,7 @@ jobs.run(int(sys.argv[1]))
 
 @pytest.fixture
 def project(cast):
-    """Six complete tasks; the two people agree about the side and not about how strongly, and each has a reason."""
+    """Six complete tasks. The two people agree about the side but not about the strength, and each has a reason."""
     made = make_project(cast, n=6)
     people = annotators(cast, made)
     for task in made.tasks.all():

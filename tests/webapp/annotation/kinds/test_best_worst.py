@@ -1,4 +1,4 @@
-"""Best-worst scaling: its tasks, its pairs, and scores worked by hand."""
+"""Best-worst scaling: its tasks, its pairs, and scores that were worked out by hand."""
 
 from itertools import combinations
 from math import log
@@ -56,7 +56,7 @@ def test_counting_by_hand_and_no_strength_where_somebody_never_loses():
 
 
 def test_the_strength_of_two_that_meet_is_the_log_odds():
-    """a beats b three times of four: log 3 apart, with mean 0."""
+    """a beats b in three of four: their scores differ by log 3, with mean 0."""
     subject = {"responses": ["a", "b"]}
     found = scores([(subject, chosen("a", "b"))] * 3 + [(subject, chosen("b", "a"))])
     assert found["a"]["strength"] == pytest.approx(log(3) / 2, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Rules for every kind of task. A new kind is tried here as soon as it has two answers below."""
+"""Rules for every kind of task. A new kind is tested here after it has two answers below."""
 
 import re
 import subprocess
@@ -40,7 +40,7 @@ EXAMPLE = Example.model_validate(
 ).model_dump(mode="json")
 SETTINGS = kinds.Settings.model_validate({"scales": [{"name": "Tone"}], "dimensions": ["Style"]})
 FIRST_PAIR = {"a": "r0", "b": "r1"}
-# {kind: two answers that say different things, in the subject's frame}
+# {kind: two different answers, in the subject's frame}
 ANSWERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "pairwise": ({**preference(-2, Style=1), "reasons": [REASON]}, preference(3, Style=-1)),
     "rubric": (rubric("Names scattering."), rubric("Is short.")),
@@ -64,7 +64,7 @@ def subject_of(kind: str) -> dict[str, Any]:
 
 
 def groups_of(kind: str, answers: list[dict[str, Any]]) -> list[list[tuple[int, int]]]:
-    """Items of equal text say the same."""
+    """Items with equal text count as the same."""
     found: dict[str, list[tuple[int, int]]] = {}
     for place, content in enumerate(answers):
         for index, item in enumerate(KINDS[kind].items(content)):
@@ -77,7 +77,7 @@ def test_every_kind_has_answers_to_try_it_with():
 
 
 def test_kinds_load_without_django():
-    """As in the confined child that tries a rubric's verifiers."""
+    """Runs in this process, and not in the confined child that tries a rubric's verifiers."""
     code = "import sys, webapp.annotation.kinds; sys.exit('django.db.models' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=WIDGETS.parents[4], check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Two arms of a study: each pair is judged under both rubrics, by nobody under both."""
+"""Two arms of a study: each pair is judged under both rubrics, but not by the same person."""
 
 from collections import Counter
 
@@ -34,7 +34,7 @@ def study(lab, people, pairs=6, overlap=1, **fields):
 
 
 def seen(person):
-    """(example, arm) of everything this person ever sat at."""
+    """(example, arm) of every task that this person ever had."""
     rows = Assignment.objects.filter(user=person.user).values_list("task__example__key", "task__subject__arm")
     return sorted(rows)
 

@@ -1,4 +1,4 @@
-"""Steps of a trace: what is judged, what an answer must say, and the first error of several people."""
+"""Steps of a trace: the steps that are judged, the rules for an answer, and the first error by several people."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_who_goes_on_beyond_the_first_error_says_the_same():
 
 
 def test_distance_by_hand():
-    """Of two steps that both judged up to step 4, one has another verdict; and the first error is another one."""
+    """Two people judged the same steps up to step 4. One of the verdicts is different, and so is the first error."""
     assert KIND.distance(trace_steps(GOOD, WRONG), trace_steps(GOOD, GOOD, None, WRONG)) == (1 / 2 + 1) / 2
     assert KIND.distance(trace_steps(GOOD, GOOD), trace_steps(GOOD, UNSURE)) == (1 / 2 + 0) / 2
 
@@ -125,7 +125,7 @@ def test_what_is_published_counts_who_found_which_first_error():
 
 @pytest.mark.django_db
 def test_two_people_from_the_database_to_agreement_review_and_a_published_version(cast):
-    """Both say the same of one trace, and of another one they see the first error a step apart."""
+    """Both people agree on one trace. In another trace their first errors are one step apart."""
     made = make_project(cast, "trace_steps", n=2, responses=EXAMPLE["responses"])
     made.tasks.update(subject=SUBJECT)
     one, two = annotators(cast, made)
@@ -137,7 +137,7 @@ def test_two_people_from_the_database_to_agreement_review_and_a_published_versio
     refresh.bring_up_to_date(made)
 
     verdicts, errors = coefficients.measure(made)["fields"]
-    assert (verdicts["percent"]["value"], verdicts["units"]) == (0.75, 4)  # of four steps that both judged, three
+    assert (verdicts["percent"]["value"], verdicts["units"]) == (0.75, 4)  # three of the four steps that both judged
     assert (errors["percent"]["value"], errors["units"]) == (0.5, 2)
     assert person_figures.measure(made)
 

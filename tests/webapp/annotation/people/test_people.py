@@ -42,7 +42,7 @@ def busy(cast, make_project):
 
 
 def say(membership, project, task: Task, content: dict, seconds=10.0, days_ago=0.0, gold_right=None) -> Answer:
-    """An answer that stands, in the subject's frame, as the queue would have stored it."""
+    """A valid answer in the subject's frame, as the queue would have stored it."""
     at = timezone.now() - timedelta(days=days_ago)
     seat = Assignment.objects.create(
         task=task,
@@ -226,7 +226,7 @@ def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
 class TestPage:
     @pytest.fixture
     def crowd(self, cast, busy):
-        """A project with as many people as a page holds and five more, the last of whom has been warned of."""
+        """A project with five people more than a page holds. The last one has a warning."""
         project = busy()
         users = User.objects.bulk_create(
             User(email=f"p{n}@example.org", name=f"Person {n:03}") for n in range(PAGE + 5)

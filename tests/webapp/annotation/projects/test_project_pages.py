@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def form(version) -> dict:
-    """What the browser sends of the untouched form, with a name."""
+    """The fields that a browser sends if the form is not changed, with a name."""
     return {
         "name": "Which is better?",
         "kind": "pairwise",
@@ -160,7 +160,7 @@ class TestProgress:
             at = timezone.now() - timedelta(days=days)
             Assignment.objects.filter(pk=seat.pk).update(submitted_at=at)
         pace = queries.pace(project, queries.progress(project))
-        assert pace.per_day == pytest.approx(1, rel=0.01)  # three answers since three days ago; five seats are left
+        assert pace.per_day == pytest.approx(1, rel=0.01)  # three answers in three days; five seats are left
         assert (pace.finish - timezone.now()).total_seconds() == pytest.approx(5 * 86_400, rel=0.01)
 
     @pytest.mark.parametrize("state", ["paused", "closed"])

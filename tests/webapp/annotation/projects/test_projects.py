@@ -126,7 +126,8 @@ def test_changed_settings_are_laid_over_the_present_ones(cast, make_project):
 
 def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(cast, make_project, version):
     project = make_project(overlap=2)
-    assert "overlap" in refused(projects.update, cast.researcher, project, overlap=1)  # a worker still makes them
+    # a worker is still making the tasks
+    assert "overlap" in refused(projects.update, cast.researcher, project, overlap=1)
     Project.objects.update(tasks_made=True)
     project.refresh_from_db()
     example = version.members.first().example
@@ -146,7 +147,8 @@ def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(ca
     projects.update(cast.researcher, project, overlap=2)
     done.refresh_from_db()
     assert (done.overlap, done.completed_at is None) == (2, False)
-    assert told() == [("task.completed", {"task": done.pk, "project": project.pk})]  # of what is complete by this alone
+    # for tasks that become complete by this change alone
+    assert told() == [("task.completed", {"task": done.pk, "project": project.pk})]
     projects.update(cast.researcher, project, overlap=1)
     assert len(told()) == 1
     Task.objects.filter(pk=free.pk).update(taken=1, done=1, overlap=2, completed_at=None)
@@ -226,7 +228,7 @@ class TestInvitations:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_follow_a_link_at_once_only_so_many_get_in(cast, make_project):
-    """Conditional updates decide, not the look before them."""
+    """Conditional updates decide, not the read before them."""
     project = make_project()
     _, secret = participants.invite(cast.researcher, project, uses=3)
     people = [cast.owner.user.__class__.objects.create_user(f"p{i}@example.com") for i in range(12)]

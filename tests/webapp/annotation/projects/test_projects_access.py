@@ -1,4 +1,4 @@
-"""Who may open which page of a project and call which endpoint: everything is refused that is not allowed here."""
+"""Who may open which page of a project and call which endpoint. Everything that is not allowed here is refused."""
 
 import pytest
 

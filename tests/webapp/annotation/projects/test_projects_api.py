@@ -1,4 +1,4 @@
-"""Projects over the API: scripts can do what the pages do."""
+"""Projects over the API: scripts can do the same as the pages."""
 
 import pytest
 

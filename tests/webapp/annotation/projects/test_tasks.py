@@ -1,4 +1,4 @@
-"""The tasks of a version, their order, and what remains after an interruption."""
+"""The tasks of a version, their order, and the result after an interruption."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_uncertainty_is_the_disagreement_of_raters():
     def of(*strengths, **changes):
         return task_factory.uncertainty(subject, example(2, [preference("r0", "r1", s) for s in strengths], **changes))
 
-    assert of() is of(2) is None  # one voice cannot disagree
+    assert of() is of(2) is None  # one person cannot disagree
     assert of(2, 2) == 0 < of(2, 2, -1) < of(2, -1) < of(3, 1, -2)
     assert of(2, 2, meta={"uncertainty": 0.9}) == 0.9
     turned = example(2, [preference("r0", "r1", 2), preference("r1", "r0", -2)])

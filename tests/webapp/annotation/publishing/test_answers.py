@@ -29,7 +29,7 @@ def text(response) -> str:
 
 @pytest.fixture
 def pairs(cast):
-    """Unanimous for B, opposite, a step apart."""
+    """Three tasks: both people for B, opposite sides, one step apart."""
     made = make_project(cast, n=4, dimensions=["tone"])
     one, two = annotators(cast, made)
     for task, pair in zip(list(made.tasks.order_by("rank"))[:3], [(2, 2), (-3, 3), (1, 2)], strict=True):
@@ -49,7 +49,7 @@ def test_an_export_has_everything_a_study_asks_for(pairs, cast):
     assert len(rows) == 6 and 'filename="pairwise_project-answers.jsonl"' in response["Content-Disposition"]
     second = rows[1]
     assert second["rater"] == "annotator-2" and "name" not in second
-    assert second["content"]["strength"] == 2 and second["shown_order"] == [1, 0]  # as the dataset has the sides
+    assert second["content"]["strength"] == 2 and second["shown_order"] == [1, 0]  # the sides as in the dataset
     assert second["guidelines"] == 1 and second["seconds"] == 12 and second["suggestion"] == "never"
     assert (second["revision"], second["gold"], second["state"], second["resolution"]) == (
         1,

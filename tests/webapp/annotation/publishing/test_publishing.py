@@ -25,7 +25,9 @@ IMPORTED = [{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}]
 
 @pytest.fixture
 def project(cast):
-    """Eight pairs with an imported label each: five agreed on, one split, one half done, one of two people who differ."""
+    """Eight pairs with an imported label each. On five the people agree, one is split, one has half of its answers, and on one two people
+    differ.
+    """
     made = make_project(cast, n=8, preferences=IMPORTED)
     one, two = annotators(cast, made)
     given = [(2, 2)] * 5 + [(-3, 3), (1, None), (-1, 1)]

@@ -1,4 +1,4 @@
-"""Agreement of a project: the numbers behind the page, the page, and the tasks behind a number."""
+"""The agreement of a project: the numbers of the page, the page, and the tasks behind a number."""
 
 import tracemalloc
 from datetime import timedelta
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def project(cast) -> Project:
-    """Two people, four pairs: alike on two, a step apart on one, opposite on one."""
+    """Two people and four pairs. They agree on two, are one step apart on one, and choose opposite sides on one."""
     made = make_project(cast)
     one, two = annotators(cast, made)
     for task, pair in zip(made.tasks.order_by("rank"), [(2, 2), (-1, -1), (1, 2), (-2, 2)], strict=True):
@@ -108,7 +108,7 @@ def test_criteria_of_grades_are_units(cast):
 
 
 def test_tasks_share_a_criterion_by_its_words_not_by_its_id(cast):
-    """Importers number the criteria of each example from 1: the first of one has nothing to do with the first of the next."""
+    """Importers number the criteria of each example from 1. The first criterion of one example is not related to that of the next."""
     shared = [seed.pair(f"s{n}", rubric=criteria(**{f"c{n}": "Is true", "own": f"Says {n}"})) for n in range(5)]
     made = seed.make_project(cast.researcher, shared, kind="grading")
     one, two = annotators(cast, made)
@@ -238,7 +238,7 @@ def test_annotators_and_outsiders_see_none_of_it(project, cast):
 
 
 class TestWhatNoNewIdShows:
-    """Answers that stand again or no longer, and changes that come while everything is measured."""
+    """Answers that are submitted or opened again, and changes that are made during a measurement."""
 
     @pytest.fixture
     def worked(self, cast):
@@ -258,11 +258,11 @@ class TestWhatNoNewIdShows:
         return body["answers"], TaskReview.objects.filter(agreement=1).count(), Resolution.objects.count()
 
     def measured_meanwhile(self, project, monkeypatch):
-        """As it comes about when somebody else goes on working."""
+        """Measures while another person continues to work."""
         monkeypatch.setattr(refresh, "LATE", 10_000)
         refresh.forget(project.pk)
         assert self.counted(project) == (5, 2, 2)
-        monkeypatch.setattr(refresh, "LATE", 0)  # as if much had been answered since
+        monkeypatch.setattr(refresh, "LATE", 0)  # as if there were many new answers
 
     def test_an_answer_measured_while_it_was_open_counts_again_when_it_stands(
         self, cast, worked, monkeypatch, django_capture_on_commit_callbacks
@@ -294,7 +294,7 @@ class TestWhatNoNewIdShows:
 
         def slow(project):
             body = measure(project)
-            refresh.forget(project.pk)  # a known answer was set, say
+            refresh.forget(project.pk)  # for example, a known answer was set
             return body
 
         monkeypatch.setattr(refresh, "measure", slow)
@@ -304,7 +304,7 @@ class TestWhatNoNewIdShows:
 
 
 def test_a_value_takes_no_more_memory_than_its_numbers(monkeypatch):
-    """A million grades are to be counted by a worker that has a few hundred megabytes for itself."""
+    """A worker with a few hundred megabytes of memory must be able to count a million grades."""
     count = 40_000
 
     def rows(project, field):
@@ -320,7 +320,7 @@ def test_a_value_takes_no_more_memory_than_its_numbers(monkeypatch):
 
     monkeypatch.setattr(rating_columns, "rows", rows)
     verdict = Field("verdict", "Verdict", "nominal", "", shown=VERDICTS)
-    coefficients._field(Project(), verdict)  # what is kept for good, such as imports
+    coefficients._field(Project(), verdict)  # memory that is kept for good, such as imported modules
     tracemalloc.start()
     try:
         found = coefficients._field(Project(), verdict)

@@ -1,4 +1,4 @@
-"""Consolidation: what resolves itself, what a reviewer decides, and who may."""
+"""Consolidation: tasks that are resolved automatically, the decisions of a reviewer, and who may decide."""
 
 import json
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def pairs(cast):
-    """Unanimous, a step apart, opposite."""
+    """Three tasks: unanimous, one step apart, opposite sides."""
     made = make_project(cast, n=3)
     one, two = annotators(cast, made)
     given = [(2, 2), (1, 2), (-3, 3)]
@@ -64,7 +64,7 @@ def test_what_a_reviewer_decided_stays_when_answers_change_and_says_so(pairs, ca
 
 
 def decide(api, task, shown, decisions, drop=False):
-    """With `drop`, every item row not named is dropped."""
+    """With `drop`, every item row that is not named is dropped."""
     if drop:
         decisions = {row["id"]: {"action": "drop"} for row in shown["rows"] if row["type"] == "item"} | decisions
     answers = [person["answer"] for person in shown["people"]]
@@ -145,7 +145,7 @@ def test_majorities_are_accepted_in_bulk_and_taken_back(cast):
     api = ApiClient(cast.reviewer)
     assert api.post(f"/projects/{made.pk}/review/majority", {"minimum": 0}).json() == {"resolved": 1}
     first, split, _ = tasks(made)
-    assert Resolution.objects.get(task=first).content["strength"] == 2  # the median of those on the side of B
+    assert Resolution.objects.get(task=first).content["strength"] == 2  # the median of the strengths in favour of B
     assert Resolution.objects.get(task=first).source == "majority"
     assert not Resolution.objects.filter(task=split).exists()
     assert api.delete(f"/projects/{made.pk}/review/majority").json() == {"withdrawn": 1}
@@ -251,7 +251,7 @@ def test_a_reviewer_can_say_what_means_the_same(cast):
 
 
 def matched(project):
-    """The job that matches by meaning, asked for by a person and done."""
+    """The job that matches by meaning: a person asked for it, and it is done."""
     assert matching.ask(project, again=True)
     job = project.jobs.get(kind="match")
     runner.run(job.pk)

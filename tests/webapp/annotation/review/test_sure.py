@@ -1,4 +1,4 @@
-"""A deletion that cannot be undone first asks, and changes nothing if the answer is no."""
+"""A deletion that cannot be undone asks first, and changes nothing if the answer is no."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from webapp.inference.models import RegisteredModel
 
 @pytest.fixture
 def losses(cast, make_project):
-    """(whose page, address, what is posted, whether it is still there)."""
+    """(whose page, address, posted fields, whether the object still exists)."""
     project = make_project()
     token, _ = create_token(cast.researcher, "laptop")
     invite, _ = people.invite(cast.researcher, project)

@@ -1,4 +1,4 @@
-"""What a complete answer is, kind by kind; the sentences that say what is missing."""
+"""The rules for a complete answer of each kind, and the sentences about missing parts."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from webapp.annotation import kinds
 from webapp.annotation.tasks import answer_checks, blinding, gold_answers
 from webapp.core.problems import Invalid
 
-TEXT = "naïve 👍🏽 text"  # 13 code points, more bytes and UTF-16 units
+TEXT = "naïve 👍🏽 text"  # 13 code points; there are more bytes and more UTF-16 units
 EXAMPLE = {
     "key": "k",
     "prompt": [{"role": "user", "content": "?"}],

@@ -1,4 +1,4 @@
-"""Gold tasks from labels that are known already."""
+"""Gold tasks made from labels that are known already."""
 
 import pytest
 from django.db import connection
@@ -16,7 +16,7 @@ SUBJECT = {"a": "x", "b": "y"}
 
 
 def labels(*preferences) -> dict:
-    """(a, b, strength, rater) each."""
+    """(a, b, strength, rater) for each preference."""
     rows = [{"a": a, "b": b, "strength": strength, "rater": rater} for a, b, strength, rater in preferences]
     return {"preferences": rows}
 
@@ -26,7 +26,7 @@ def labels(*preferences) -> dict:
     [
         (labels(("x", "y", 2, "1")), 1, 2),
         (labels(("x", "y", 1, "1"), ("x", "y", 2, "2"), ("x", "y", 3, "3")), 3, 2),
-        (labels(("x", "y", 1, "1"), ("y", "x", -2, "2")), 2, 2),  # told the other way round; halves go up
+        (labels(("x", "y", 1, "1"), ("y", "x", -2, "2")), 2, 2),  # the other way round; halves are rounded up
         (labels(("x", "y", -1, "1"), ("x", "y", -2, "2")), 1, -2),
         (labels(("x", "y", 0, "1"), ("x", "y", 0, "2")), 1, 0),
     ],
@@ -44,8 +44,9 @@ def test_labels_that_agree_give_their_median(content, least, expected):
         (labels(("x", "y", 1, "1"), ("x", "y", -1, "2")), 1),
         (labels(("x", "y", 1, "1"), ("x", "y", 0, "2")), 1),
         (labels(("x", "y", 1, "1")), 2),
-        (labels(("x", "z", 1, "1")), 1),  # about another pair
-        (labels(("x", "y", 1, "judge"), ("x", "y", 1, "judge:big")), 1),  # a model's view is no knowledge
+        (labels(("x", "z", 1, "1")), 1),  # a label of another pair
+        # a suggestion of a model is not a known answer
+        (labels(("x", "y", 1, "judge"), ("x", "y", 1, "judge:big")), 1),
         ({}, 1),
     ],
 )

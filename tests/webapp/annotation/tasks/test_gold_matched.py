@@ -1,4 +1,4 @@
-"""Gold tasks of rubrics and rationales: a job compares them with the known answer by meaning, and never the request."""
+"""Gold tasks of rubrics and rationales. A job compares answers with the known one by meaning; the request does not."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def rubric(*texts: str) -> dict:
 
 @pytest.fixture
 def by_words(monkeypatch):
-    """The process without its model: what is said in the same words means the same."""
+    """The process without its model. Equal words have an equal meaning."""
 
     def run(kind, lists):
         for pk, texts in lists.items():
@@ -133,7 +133,7 @@ def test_what_everybody_wrote_becomes_known_once_it_stands(cast):
     made = make_project(cast.researcher, 1, kind="rubric", people=[cast.annotator, cast.reviewer])
     for member in (cast.annotator, cast.reviewer):
         submitted(member, made, rubric("Names the capital"))
-    assert marking.mark(cast.researcher, made, "answers", 5, least=2).made == 0  # nothing stands for it yet
+    assert marking.mark(cast.researcher, made, "answers", 5, least=2).made == 0  # there is no result yet
     from webapp.annotation.agreement import refresh
 
     refresh.review_new(made)

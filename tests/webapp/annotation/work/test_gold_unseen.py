@@ -1,5 +1,6 @@
-"""Somebody with a stopwatch and a notebook tries to tell gold tasks from others by whatever an annotator's browser receives:
-numbers, their changes from one task to the next, the order of ids, the time that a reply takes."""
+"""A simulated person with a stopwatch and a notebook tries to tell gold tasks from others. The person may use everything that an
+annotator's browser receives: numbers, their changes from one task to the next, the order of ids, the time of a reply.
+"""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -15,13 +16,14 @@ from webapp.annotation.work import inbox, queue, serving
 
 pytestmark = pytest.mark.django_db
 TASKS, GOLD, EVERY = 48, 12, 4
-SURE = 0.95  # of right guesses, on average over both kinds: who guesses so well can tell
+SURE = 0.95  # the share of right guesses, averaged over both kinds, from which a person can tell the tasks apart
 
 
 @pytest.fixture
 def project(cast):
-    """The first twelve tasks are gold: by their ids they could be told at once. All prompts are equally long, or the
-    numbers with one digit in them would tell."""
+    """A project whose first twelve tasks are gold, so their ids would show it. All prompts are equally long; otherwise numbers that have
+    one digit would show it.
+    """
     examples = [pair(f"q{n:02}") for n in range(TASKS)]
     settings = {"gold_every": EVERY, "fast_seconds": 1}
     made = make_project(cast.researcher, examples, people=[cast.annotator], settings=settings, overlap=1)
@@ -31,7 +33,7 @@ def project(cast):
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in a reply, and of texts and lists how long they are."""
+    """Every number in a reply, and the lengths of texts and lists."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield from numbers(each, f"{path}.{name}")
@@ -48,7 +50,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def worked(cast, project) -> list[tuple[bool, dict[str, float]]]:
-    """For each task from the first to the last: whether it is gold, and all that came with it."""
+    """For each task from the first to the last: whether it is gold, and all numbers that came with it."""
     script, home = ApiClient(cast.annotator), browser(cast.annotator)
     seen = []
     reply = script.post(f"/projects/{project.pk}/claim", {"hold": 1}).json()
@@ -71,7 +73,7 @@ def worked(cast, project) -> list[tuple[bool, dict[str, float]]]:
 
 
 def derived(seen: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Each number by itself, as a change since the task before and until the next, and against the largest so far."""
+    """Each number by itself, as a change since the task before and until the next, and relative to the largest so far."""
     found: dict[str, list[float]] = {}
     for name in set.intersection(*(set(each) for each in seen)):
         values = [each[name] for each in seen]
@@ -83,7 +85,7 @@ def derived(seen: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def guess(values: list[float], gold: list[bool]) -> float:
-    """How often the best simple rule is right, on average over gold and others: one value, or a threshold."""
+    """How often the best simple rule is right, averaged over gold tasks and others. A rule is one value or a threshold."""
     best = 0.0
     for value in set(values):
         for rule in ([each == value for each in values], [each >= value for each in values]):
@@ -94,8 +96,9 @@ def guess(values: list[float], gold: list[bool]) -> float:
 
 
 def telling(seen: list[tuple[bool, dict[str, float]]]) -> dict[str, float]:
-    """What gives gold away, with how often it is right. The first and the last tasks are left out: nothing is before or
-    behind them."""
+    """The numbers that show gold tasks, and how often they are right. The first and last tasks are left out, because they have no task
+    before or after them.
+    """
     gold = [each for each, _ in seen]
     found = {name: guess(values[1:-1], gold[1:-1]) for name, values in derived([told for _, told in seen]).items()}
     return {name: sure for name, sure in found.items() if sure >= SURE}
@@ -109,13 +112,14 @@ def test_nothing_that_the_browser_receives_tells_a_gold_task(cast, project):
 
 def test_what_is_done_and_what_is_left_make_one_number(cast, project):
     seen = [told for _, told in worked(cast, project)]
-    assert {told["total"] for told in seen if "served.left" in told} == {TASKS - 1}  # the one in hand is in neither
+    # the current task is in neither number
+    assert {told["total"] for told in seen if "served.left" in told} == {TASKS - 1}
     assert {told["home total"] for told in seen} == {TASKS - 1}
 
 
 @pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (inbox.gold_schedule, "to_come")])
 def test_the_attempt_finds_numbers_that_stand_still(cast, project, monkeypatch, where, name):
-    """Left without the gold tasks, as it was: the attempt above would notice."""
+    """An earlier version left the gold tasks out of the number that is left. The attempt above would notice that."""
     monkeypatch.setattr(where, name, lambda *args: 0)
     assert any("left" in each or "total" in each or "free" in each for each in telling(worked(cast, project)))
 
@@ -137,7 +141,7 @@ def test_no_reply_names_the_task(cast, project):
 
 
 def test_left_ends_at_nothing_for_everybody(cast, project):
-    """Also where gold tasks run out, or others take seats."""
+    """This also holds if gold tasks run out, or if other people take seats."""
     served = 0
     while turn := queue.serve(cast.annotator, project.pk, 1):
         if not turn.items:

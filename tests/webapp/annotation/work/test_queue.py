@@ -1,4 +1,4 @@
-"""Claiming, drafting and submitting, one person at a time; races are in test_races."""
+"""Claiming, drafting and submitting by one person at a time. Races are in test_races."""
 
 from datetime import timedelta
 
@@ -259,9 +259,9 @@ def test_when_a_suggestion_was_shown_is_recorded(cast, setting, recorded):
         assert submission.after["suggestion"]["strength"] == (2 if seat.order == [0, 1] else -2)
         opened = queue.reopen(cast.annotator, seat)
         again = queue.submit(cast.annotator, seat, {**ANSWER, "strength": 0}, opened.draft_revision)
-        assert again.suggestion == "before"  # by now they have seen it
+        assert again.suggestion == "before"  # the person has seen it by now
     _, plain = work(cast.annotator, project)
-    assert plain.suggestion == "never"  # that example has none to show
+    assert plain.suggestion == "never"  # that example has no view of a model
 
 
 RATED, GRADED = {"ratings": {"Help": 4}}, {"grades": [{"criterion": "c1", "verdict": "met"}]}
@@ -294,7 +294,7 @@ def test_the_guidelines_that_were_seen_are_stored(cast):
     assert queue.submit(cast.annotator, seat, ANSWER).guidelines.number == 1
     (seat,) = queue.claim(cast.annotator, project)
     submission, _ = queue.submit_and_serve(cast.annotator, seat.pk, Sent(ANSWER, guidelines=1), 0)
-    assert submission.answer.guidelines.number == 1  # what the page says was on the screen
+    assert submission.answer.guidelines.number == 1  # the time that the page says the task was on the screen
 
 
 def test_webhooks_hear_of_each_answer_and_once_of_a_complete_task(cast):
@@ -303,7 +303,7 @@ def test_webhooks_hear_of_each_answer_and_once_of_a_complete_task(cast):
     for number, person in enumerate((cast.annotator, cast.reviewer), 1):
         (seat,) = queue.claim(person, project)
         answer = queue.submit(person, seat, ANSWER)
-        queue.submit(person, seat, ANSWER)  # the same again is the same answer
+        queue.submit(person, seat, ANSWER)  # the same request again gets the same answer
         where = {"task": seat.task_id, "project": project.pk}
         facts = {"answer": answer.pk, "revision": 1, **where, "annotator": person.user_id}
         assert told()[number - 1] == ("answer.submitted", facts)

@@ -1,4 +1,4 @@
-"""The seat queue under all actions of people in any order: its invariants hold after each step."""
+"""The seat queue under all actions of people in any order. Its invariants hold after each step."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -24,21 +24,21 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PEOPLE, TASKS = 4, 3
 
 people = st.integers(0, PEOPLE - 1)
-which = st.integers(0, TASKS - 1)  # of a person's seats, if there are as many
+which = st.integers(0, TASKS - 1)  # of the seats of a person, if there are as many
 strengths = st.sampled_from([-2, -1, 1, 2])
 
 
 class Queue(RuleBasedStateMachine):
-    """Remembers what everybody has answered and skipped; the database must agree."""
+    """Keeps the answers and skips of all people. The database must agree with it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = transaction.atomic()  # undone in the end: every run begins with an untouched project
+        self.world = transaction.atomic()  # undone at the end, because every run begins with an untouched project
         self.world.__enter__()
         self.cast = make_cast()
         self.people = make_annotators(self.cast.researcher, PEOPLE)
         self.project = make_project(self.cast.researcher, TASKS, people=self.people, overlap=2)
-        self.answers: dict[tuple[int, int], int] = {}  # (task, person) -> strength as they saw it
+        self.answers: dict[tuple[int, int], int] = {}  # (task, person) -> strength as the person saw it
         self.skipped: set[tuple[int, int]] = set()
 
     def teardown(self) -> None:
@@ -66,7 +66,7 @@ class Queue(RuleBasedStateMachine):
         content = {"verdict": "compared", "strength": strength}
         try:
             queue.submit(who, seat, content)
-        except Conflict:  # the seat is gone, or holds another answer: then either that stands, or this is kept
+        except Conflict:  # the seat is gone, or has another answer: then either that answer stands, or this one is kept
             seat.refresh_from_db()
             assert (seat.task_id, who.user_id) in self.answers or seat.draft == content
         else:

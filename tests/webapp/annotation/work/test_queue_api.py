@@ -1,4 +1,4 @@
-"""The annotator's API as a page or a script meets it."""
+"""The annotator's API, as a page or a script uses it."""
 
 import json
 from datetime import timedelta
@@ -61,7 +61,7 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
     project = make_project(
         cast.researcher, [example], kind=kind, settings=settings, people=[cast.annotator, cast.researcher]
     )
-    # somebody else has answered, in words nobody else may read
+    # another person has answered, in words that no other person may read
     answers = {
         "pairwise": {**ANSWER, "note": "SECRET"},
         "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "SECRET", "points": 1}]}},
@@ -168,7 +168,7 @@ def test_drafts_are_numbered_and_two_tabs_do_not_overwrite_each_other(cast, scri
     body = other_tab.json()
     assert body["error"]["code"] == "conflict" and body["current"] == {"draft": {"strength": 1}, "revision": 1}
     repeated = put(script, f"/assignments/{seat}/draft", {"content": {"strength": 1}, "revision": 0})
-    assert repeated.json()["revision"] == 1  # the reply got lost; the save did not
+    assert repeated.json()["revision"] == 1  # the reply got lost, but the draft was saved
     assert put(script, f"/assignments/{seat}/draft", {"content": {"strength": 2}, "revision": 1}).status_code == 200
     shown = script.get(f"/assignments/{seat}").json()
     assert (shown["draft"], shown["draft_revision"], shown["seconds"]) == ({"strength": 2}, 2, 4.5)
@@ -193,7 +193,7 @@ def test_who_was_not_let_in_finds_no_project(cast, script):
         assert person.post(f"/projects/{project.pk}/claim", {"hold": 1}).status_code == 404
         assert person.get(f"/projects/{project.pk}/mine").status_code == 404
     assert not Participant.objects.exists()
-    assert claim(ApiClient(cast.reviewer), project)["items"]  # others join with their first claim
+    assert claim(ApiClient(cast.reviewer), project)["items"]  # other people join with their first claim
     assert Participant.objects.get().user == cast.reviewer.user
 
 

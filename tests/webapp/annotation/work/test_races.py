@@ -1,5 +1,6 @@
-"""What holds when everybody comes at once: no task twice to one person, no more people than seats, counts that equal
-the rows, nothing lost."""
+"""Rules that hold when all people come at the same time: nobody gets a task twice, a task has no more people than seats, counts equal the
+rows, and nothing is lost.
+"""
 
 import json
 from collections import Counter
@@ -34,8 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def behind(call: Callable):
-    """Runs `call` in a thread, where it comes to wait for a lock of ours; goes on from there, and yields what becomes of
-    it."""
+    """Runs `call` in a thread until it waits for one of our locks. Continues then, and yields the result of the call."""
     with ThreadPoolExecutor(1) as pool:
         future: Future = pool.submit(outcome, call)
         end = monotonic() + 60
@@ -136,12 +136,12 @@ def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
     calls[3:3] = [queue.expire_leases] * 4
     calls += [queue.expire_leases] * 4
     at_once(calls)
-    assert Answer.objects.count() == len(held) == 12  # nobody else came, so every seat was free to take again
+    assert Answer.objects.count() == len(held) == 12  # nobody else came, so every seat was free again
     assert_counts_equal_the_rows(project)
 
 
 def test_many_people_working_at_once_share_out_every_seat():
-    """Claims, drafts, skips, expiries, releases and submissions mixed, until nothing is left."""
+    """Claims, drafts, skips, expiries, releases and submissions in a mixed order, until nothing is left."""
     lab = make_cast().researcher
     people = make_annotators(lab, 16)
     project = make_project(lab, 60, people=people, overlap=3, settings={"gold_every": 7})
@@ -158,7 +158,7 @@ def test_many_people_working_at_once_share_out_every_seat():
             if turn % 11 == 5:
                 queue.expire_leases()
             if turn % 13 == 7:
-                queue.release(person.user, project)  # what is submitted next sits on a returned seat
+                queue.release(person.user, project)  # the next submission uses a returned seat
             if turn % 17 == 3:
                 Assignment.objects.filter(id=seat.pk, state="claimed").update(lease_until=timezone.now())
             if turn % 5 == 2:
@@ -175,7 +175,7 @@ def test_many_people_working_at_once_share_out_every_seat():
     queue.expire_leases()
     assert_counts_equal_the_rows(project)
     seated = Task.objects.filter(project=project, overlap__isnull=False)
-    assert not seated.exclude(done=3).exists()  # 57 tasks, three answers each, nobody twice
+    assert not seated.exclude(done=3).exists()  # 57 tasks with three answers each, from three different people
     assert Answer.objects.filter(current=True, assignment__task__overlap=3).count() == 3 * 57
     gold = Answer.objects.filter(assignment__task__overlap=None)
     assert gold.exists() and not gold.filter(gold_right=None).exists()
@@ -244,7 +244,7 @@ def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
     lab = make_cast().researcher
     project = make_project(lab, 3, overlap=2)
     first, second, _ = Task.objects.order_by("id").values_list("id", flat=True)
-    Task.objects.filter(id=first).update(rank=F("rank") + 0.5)  # it lies behind the others now, and is found last
+    Task.objects.filter(id=first).update(rank=F("rank") + 0.5)  # it is now behind the others, and is found last
 
     def change():
         if what == "seats":

@@ -1,4 +1,4 @@
-"""Rubrics over the API while they are written: hints, and a try on texts."""
+"""Rubrics over the API while they are written: hints, and a trial on texts."""
 
 import pytest
 from django.test import Client
@@ -85,7 +85,7 @@ def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and
 
 
 def test_the_order_of_the_dataset_does_not_show(cast):
-    """Whatever stands first in the file, often the preferred response, the letters are the same."""
+    """The letters are the same for any order of the responses in the file, where the preferred one is often first."""
     turned = {**EXAMPLE, "responses": EXAMPLE["responses"][::-1]}
     seen = blinding.responses("rubric", {}, [], EXAMPLE, done=True)
     assert seen == blinding.responses("rubric", {}, [], turned, done=True)

@@ -1,4 +1,4 @@
-"""The workbench's page, and what a person arranges at it."""
+"""The workbench's page, and the settings that a person makes there."""
 
 import pytest
 from django.urls import reverse

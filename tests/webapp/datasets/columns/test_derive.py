@@ -1,4 +1,4 @@
-"""The small columns of an example say what its texts do."""
+"""The small columns of an example match its texts."""
 
 from hypothesis import given
 from hypothesis import strategies as st

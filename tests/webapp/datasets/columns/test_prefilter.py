@@ -1,4 +1,4 @@
-"""A search of many texts at once finds everything that a search of each text would find."""
+"""A search in many texts at once finds everything that a search in each text would find."""
 
 from hypothesis import given
 from hypothesis import strategies as st

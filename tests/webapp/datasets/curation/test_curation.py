@@ -1,4 +1,4 @@
-"""Curation searches without changing anything, shows what would be removed, and makes the next version of what stays."""
+"""Curation searches without a change, shows what would be removed, and makes the next version of the rest."""
 
 import re
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
     listen(cast.owner)
     job = curating.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
-    assert job.version.dataset.versions.count() == 1  # queued, not done
+    assert job.version.dataset.versions.count() == 1  # queued, but not done
     made = done(job).made
     heard = [(event, facts["curation"], facts["kind"]) for event, facts in told()]
     assert heard == [(f"curation.{word}", job.pk, "derive") for word in ("started", "finished")]
@@ -275,7 +275,7 @@ def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cas
     CurationJob.objects.update(state="running", seen_at="2026-01-01T00:00:00Z")
     assert jobs.take_up_lost() == 1 and jobs.take_up_lost() == 0
     assert done(job).findings.count() == 2
-    runner.run(job.pk)  # over: nothing happens
+    runner.run(job.pk)  # the job has ended: nothing happens
     assert job.findings.count() == 2
 
 

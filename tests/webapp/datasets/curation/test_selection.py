@@ -1,4 +1,4 @@
-"""Selections show which examples would be removed; examples without the number stay, and a version is made of what remains."""
+"""Selections show which examples would be removed. Examples without the number stay, and a version is made of the rest."""
 
 from base64 import b64encode
 
@@ -73,7 +73,7 @@ def embeddings(cast, version, **vectors) -> WeightsJob:
 def test_the_shortest_half_would_go_and_what_has_no_response_stays(make, look, cast):
     version = make([record("a", 30), record("b", 10), record("c", 20), record("d", 20), record("e")])
     job = look(version, "shortest")
-    assert job.state == "finished" and gone(job) == "bc"  # of two equally long ones the first
+    assert job.state == "finished" and gone(job) == "bc"  # the first of two equally long ones
     assert job.result == {"known": 4, "without": 1, "removed": 2, "shortest_kept": 20}
     made = curating.derive(cast.researcher, version, parse({}), job=job)
     runner.run(made.pk)
@@ -110,10 +110,11 @@ def test_what_covers_the_rest_stays_the_hard_ones_first(make, look, cast):
     vectors = embeddings(cast, version, a=[1, 0], b=[1, 0.1], c=[-1, 0], d=[0, 1])
     alone = look(version, "cover", embeddings=vectors.pk, share=0.5)
     assert alone.state == "finished", alone.error
-    assert gone(alone) == "bd"  # a first, c is opposite; e has no vector and stays
+    assert gone(alone) == "bd"  # a is first, c is opposite; e has no vector and stays
     hard = log_probs(cast, version, a=[-1], b=[-1], c=[-1], d=[-3])
     weighed = look(version, "cover", embeddings=vectors.pk, log_probs=hard.pk, share=0.5)
-    assert gone(weighed) == "bc"  # d is the hardest; from it a and c are 1 away and b .9: the first of the farthest
+    # d is the hardest; a and c are 1 away from it and b .9: the first of the farthest is taken
+    assert gone(weighed) == "bc"
     assert weighed.result == {"known": 4, "without": 1, "removed": 2}
 
 
@@ -138,7 +139,7 @@ def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
     version = make([*fine, answered("e", "Rhine", "la " * 40), answered("f", "```open", "```open"), record("g")])
     job = look(version, "faulty", below=0.1)
     assert job.state == "finished", job.error
-    assert gone(job) == "abcdf"  # what f shows is not rare: 2 of 12
+    assert gone(job) == "abcdf"  # the fault of f is not rare: 2 of 12
     assert job.result["faults"] == {"mixed scripts": 0, "repetition": 1, "broken format": 2}
     assert (job.result["rare"], job.result["without"]) == (["repetition"], 1)
     page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1/curate").content.decode()

@@ -1,4 +1,4 @@
-"""Arrow arrays by their buffers are those that Arrow itself makes, and need no pandas."""
+"""Arrow arrays that are made of their buffers equal those that Arrow itself makes, and need no pandas."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Rows in COPY's binary form come back from the database as they were."""
+"""Rows in COPY's binary form are read back from the database without a change."""
 
 import pytest
 from django.db import connection

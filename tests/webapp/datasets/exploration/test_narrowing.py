@@ -1,4 +1,4 @@
-"""Explore: every filter finds what a person would find by reading, counts agree with lists, bars with filters."""
+"""Explore: every filter finds what a person would find by reading. Counts agree with lists, and bars agree with filters."""
 
 import pytest
 from django.db import connection
@@ -227,7 +227,7 @@ def test_a_view_is_saved_opened_and_forgotten_on_the_page(version, as_researcher
     assert saved.url == f"{page}?domain=maths"
     assert b"Sums" in as_researcher.get(page).content
     gone = as_researcher.post(f"/views/{SavedView.objects.get().pk}/delete")
-    assert gone.url == f"{page}?domain=maths"  # what it held is still there to be saved again
+    assert gone.url == f"{page}?domain=maths"  # its filters are still there and can be saved again
 
 
 def test_the_page_shows_filters_bars_and_a_way_out(version, as_researcher):

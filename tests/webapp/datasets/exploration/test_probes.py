@@ -1,4 +1,4 @@
-"""Pass rates beside a version: filters, the map, the page, the API, what another version shares."""
+"""Pass rates beside a version: filters, the map, the page, the API, and the rates that another version shares."""
 
 import pytest
 from django.db import connection
@@ -18,7 +18,7 @@ from webapp.datasets.models import Dataset, Probe
 from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services as datasets
 
-# key -> (answers that pass, answers with a score); nobody asked about e
+# key -> (answers that pass, answers with a score); e was not measured
 COUNTS = {"a": (8, 8), "b": (3, 8), "c": (0, 8), "d": (0, 0)}
 
 

@@ -1,4 +1,4 @@
-"""Pass rates written into a version: what becomes of the examples, the page, the API, who may."""
+"""Pass rates that are written into a version: the changed examples, the page, the API, and who may write."""
 
 import pytest
 

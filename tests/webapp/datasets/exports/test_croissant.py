@@ -1,4 +1,4 @@
-"""Croissant metadata: what MLCommons' own library reads out of an exported archive, and what it says about who annotated."""
+"""Croissant metadata: what MLCommons' own library reads from an exported archive, and what it says about the annotators."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Rows for environments: what the library verifiers makes of them, and that a rubric keeps the order of responses."""
+"""Rows for environments: the library verifiers can use them, and a rubric keeps the order of responses."""
 
 import itertools
 import json

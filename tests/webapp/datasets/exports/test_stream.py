@@ -1,4 +1,4 @@
-"""Exports: the files for trainers, the import of exported files, and reports of what is left out."""
+"""Exports: the files for trainers, the import of exported files, and reports of the examples that are left out."""
 
 import io
 import json
@@ -26,7 +26,7 @@ READ_BACK = [(each.name, kind) for each in REGISTRY.values() for kind in each.ki
 
 
 def full(key="e1", **extra):
-    """An example with something in every field, in scripts that read both ways."""
+    """An example with a value in every field, in scripts that are written from left to right and from right to left."""
     return {
         "key": key,
         "prompt": [
@@ -91,7 +91,7 @@ def test_what_is_read_back_has_the_identical_digest(version, importing, format, 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
 def test_a_pair_of_equal_texts_comes_back_too(cast, importing, format, kind):
-    """Their own importer refuses such a pair in a file of others, where it can only be a mistake."""
+    """The importer of this format refuses such a pair in a file of other pairs, because there it can only be a mistake."""
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Equal")
     same = [{"id": each, "text": "Because."} for each in "xy"]
     record = Example.model_validate(full(responses=same, preferences=[{"a": "x", "b": "y", "strength": -2}]))
@@ -113,7 +113,7 @@ def test_each_decided_pair_is_a_row_with_the_mean_of_its_raters(version):
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
     first = [(row["chosen"][0]["content"][:8], row["rejected"][0]["content"][:8], row["strength"]) for row in rows[:2]]
     assert first == [("لأن الهو", "```pytho", 2.0), ("لأن الهو", "Because.", 2.0)]
-    assert len(rows) == 8  # both bad is no pair to learn from
+    assert len(rows) == 8  # a pair in which both are bad cannot be learnt from
 
 
 @pytest.mark.parametrize("format", REGISTRY)
@@ -263,7 +263,7 @@ def examples(draw):
         {"a": a, "b": b, "strength": draw(st.integers(-3, 3))} for a, b in draw(st.lists(pairs, min_size=1, max_size=4))
     ]
     data["prompt"][1]["content"] = draw(word.filter(lambda text: text.strip()))
-    # one prompt stands on one side, and an example without a side would fall on one
+    # one prompt is on one side, and an example without a side would get one
     data["split"] = ("train", "heldout")[hashes(Example.model_validate(data)).prompt % 2]
     return Example.model_validate(data)
 
@@ -307,7 +307,7 @@ def test_real_files_come_back_with_the_identical_digest(importing, shared, file,
 
 
 def signed(cast):
-    """Three examples: labels of an import alone, of two people of a project beside them, and of a majority alone."""
+    """Three examples: one with labels of an import, one that has labels of two people of a project too, and one with a majority."""
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Signed")
     asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
     given = [
@@ -351,7 +351,7 @@ def test_a_rubric_says_who_wrote_it(cast):
 
 
 def whose(cast):
-    """One example for each way in which a label can have come, by its key."""
+    """One example for each origin of a label, by its key."""
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Whose")
     asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
     rubric = {"criteria": [{"id": "c", "text": "Is short", "points": 1}]}
@@ -376,7 +376,7 @@ def whose(cast):
 
 
 def said_by(format, kind, content):
-    """{key: whose the labels of its rows are}; of our own JSON lines the raters themselves."""
+    """{key: the origin of the labels of its rows}. In our own JSON lines these are the raters themselves."""
     if kind == "parquet":
         rows = pq.read_table(io.BytesIO(content)).to_pylist()
     else:

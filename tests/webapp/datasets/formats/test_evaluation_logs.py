@@ -1,4 +1,4 @@
-"""Files of other evaluation tools become examples, and parts that examples cannot hold are counted by name."""
+"""Files of other evaluation tools become examples. Parts that examples cannot hold are counted by name."""
 
 import io
 import json
@@ -247,7 +247,7 @@ def test_graders_alone_are_refused_with_what_to_do(importing):
 
 @pytest.mark.django_db
 def test_an_archive_that_inspect_wrote_is_read(importing):
-    """capitals.eval: written by inspect_ai 0.3.285 (members packed with Zstandard), two samples in two epochs."""
+    """capitals.eval was written by inspect_ai 0.3.285 (members packed with Zstandard): two samples in two epochs."""
     job = importing((FILES / "capitals.eval").read_bytes(), file_name="capitals.eval")
     assert (job.format, job.counts["examples"]) == ("inspect", 4), job.rejected
     found = examples(job)
@@ -294,7 +294,9 @@ def test_samples_of_lm_eval_are_read_with_the_model_beside_them(importing):
 
 @pytest.mark.django_db
 def test_an_archive_that_lm_eval_wrote_is_read(importing):
-    """lm-eval.zip: written by lm_eval 0.4.13 with its dummy model; of the results only the fields that say nothing of a machine."""
+    """lm-eval.zip was written by lm_eval 0.4.13 with its dummy model. It keeps only those fields of the results that do not describe a
+    machine.
+    """
     job = importing((FILES / "lm-eval.zip").read_bytes(), file_name="lm-eval.zip")
     assert (job.format, job.counts["examples"]) == ("lm_eval", 6), job.rejected
     found = examples(job)

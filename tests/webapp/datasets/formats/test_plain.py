@@ -1,4 +1,4 @@
-"""The fast reader of plain pairs gives the same as the validator, or nothing."""
+"""The fast reader of plain pairs gives the same result as the validator, or none."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Formats whose files we do not have: our own rows in the form of their documentation."""
+"""Formats of which we have no files. The tests use our own rows in the form that the documentation describes."""
 
 import json
 

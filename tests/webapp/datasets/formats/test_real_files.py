@@ -1,4 +1,4 @@
-"""The public files as they were published: each is recognised, imported whole, and yields the numbers printed for it."""
+"""The public files as they were published. Each is recognised, imported completely, and gives its published numbers."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ FORMATS = {
     "ukpconvarg1": "ukpconvarg1",
     "writingbench": "writingbench",
 }
-# published tables of judges, and lists of papers: they hold no examples
+# published tables of judges, and lists of papers, which hold no examples
 NO_DATA = ("judge_eval_tables", "splits")
 
 
@@ -44,7 +44,7 @@ def data_files() -> list[Path]:
 
 
 def examples(name: str) -> list[Example]:
-    """All rows of a file, or of a folder's files, as the importer makes them; none is refused."""
+    """All rows of a file, or of the files in a folder, as the importer makes them. No row is refused."""
     bundle = Bundle(SHARED / name)
     importer = recognise(bundle)
     rows = []
@@ -88,7 +88,7 @@ IMPORTED = {  # path -> counts of the version
     "pandalm/pandalm-7b-testset-v1.json": {"examples": 999, "preferences": 999},
     "paperbench": {"examples": 28, "rubrics": 28},
     "prometheus_eval": {"examples": 541, "criteria": 541, "responses": 320 + 2 * 221},
-    "ukpconvarg1": {"examples": 16_927, "preferences": 84_445, "repeated": 1370},  # a sample lies beside the whole
+    "ukpconvarg1": {"examples": 16_927, "preferences": 84_445, "repeated": 1370},  # a sample lies beside the whole file
     "ukpconvarg1/arguments.jsonl": {"examples": 1052},
     "ukpconvarg1/pairs_sample_3topics.jsonl": {"examples": 1370},
     "ukpconvarg1/ranking.tsv": {"examples": 1052},
@@ -127,7 +127,7 @@ def test_tables_of_results_are_refused_with_the_reason():
 
 
 def majority(example: Example) -> int | None:
-    """The strength most raters gave; None where no one strength has more votes than the others."""
+    """The strength that most raters gave, or None if two strengths have the most votes."""
     votes = Counter(each.strength for each in example.preferences).most_common()
     return votes[0][0] if len(votes) == 1 or votes[0][1] > votes[1][1] else None
 
@@ -146,7 +146,7 @@ def test_pandalm_majorities_and_kappas():
     [("gpt-3.5-turbo", (71.07, 58.79, 57.36, 57.55)), ("pandalm-7b", (66.77, 57.38, 57.50, 57.43))],
 )
 def test_pandalm_judges_score_as_published(judge, published):
-    """An unreadable verdict is imported as missing; the published row counts it as a tie, and so does this one."""
+    """An unreadable verdict is imported as missing. The published row counts it as a tie, and so does this test."""
     truth = {row.key: majority(row) or 0 for row in examples("pandalm/testset-v1.json")}
     judged = examples(f"pandalm/{judge}-testset-v1.json")
     pairs = [(truth[row.key.rpartition("/")[0]], row.preferences[0].strength or 0) for row in judged]
@@ -182,7 +182,7 @@ def test_judgebench_table_3_from_the_imported_decisions(judge):
         gold, first, second = (each.strength or 0 for each in row.preferences)
         group = next(number for prefix, number in GROUPS.items() if row.domain.startswith(prefix))
         total[group] += 1
-        right[group] += (first + second) * gold > 0  # net vote over both orders, turned back by the importer
+        right[group] += (first + second) * gold > 0  # the net vote over both orders, which the importer turns back
     shares = [right[group] / total[group] for group in range(4)] + [sum(right.values()) / sum(total.values())]
     assert tuple(round(100 * share, 2) for share in shares) == TABLE_3[judge]
 
@@ -206,7 +206,7 @@ def test_a_tree_is_kept_whole():
     file = SHARED / "paperbench/rubrics/bbox.json"
     [row] = examples("paperbench/rubrics/bbox.json")
     assert row.meta["tree"] == json.loads(file.read_text())
-    assert len({criterion.id for criterion in row.rubric.criteria}) == 279  # though the file repeats an id
+    assert len({criterion.id for criterion in row.rubric.criteria}) == 279  # although the file repeats an id
 
 
 def test_ukp_majorities_equal_gold():

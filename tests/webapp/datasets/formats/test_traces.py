@@ -1,4 +1,4 @@
-"""Traces of agents: every format gives the same trace, and parts that an example cannot hold are counted."""
+"""Traces of agents: every format gives the same trace. Parts that an example cannot hold are counted."""
 
 import json
 
@@ -45,7 +45,7 @@ def refused(name, row) -> RowProblem:
 
 
 def steps(found: Example) -> list[dict]:
-    """As they are stored, arguments of calls as the values that they are the text of."""
+    """The steps as they are stored. Arguments of calls are given as values, and are stored as text."""
     told = [step.model_dump(exclude_defaults=True) for step in found.responses[0].steps]
     return [step | {"text": json.loads(step["text"])} if step.get("kind") == "call" else step for step in told]
 

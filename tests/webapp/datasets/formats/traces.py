@@ -1,4 +1,4 @@
-"""One trace in each of the formats that agents' programs keep: a question, a thought, two calls of which one fails, an answer."""
+"""One trace in each of the formats of agents' programs: a question, a thought, two calls of which one fails, an answer."""
 
 import json
 
@@ -98,7 +98,7 @@ ANSWER = {"role": "assistant", "parts": [text("It is 4 degrees.")]}
 
 
 def span(start, sent, back, **attributes):
-    """A span that asked a model, as a program prints it."""
+    """A span of a call of a model, as a program prints it."""
     return {
         "name": "chat some-model",
         "context": {"trace_id": "0xt1", "span_id": f"0x{start}"},

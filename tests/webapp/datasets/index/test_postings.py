@@ -1,4 +1,4 @@
-"""The index of words finds the same examples as a search of every text, for examples from any source."""
+"""The index of words finds the same examples as a search in every text, for examples from any source."""
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ def words_of(*texts):
 
 
 def held(record, asked):
-    """Whether the example's texts hold every word asked for, some of which may go on."""
+    """Whether the example's texts contain every word of the search. Some words are beginnings."""
     found = {word.decode() for word in words_of(record.key, indexed_text(record)).each.to_pylist()} - {""}
     return all(
         any(each.startswith(word) if prefix else each == word for each in found)
@@ -60,7 +60,7 @@ class SameAsLooking(TestCase):
 
 def test_an_import_writes_the_same_words_as_every_other_way(importing, cast, monkeypatch):
     monkeypatch.setattr(reader, "ROWS", 3)
-    monkeypatch.setattr(postings, "BLOCK", 8)  # several blocks, and batches that lie in two of them
+    monkeypatch.setattr(postings, "BLOCK", 8)  # several blocks, and batches that lie in two blocks
     rows = [row(f"e{i}", prompt=f"word{i % 3} all") for i in range(20)]
     version = importing(rows, name="imported", format="touchstone").version
     for asked, expected in (("word1", 7), ("word", 20), ("all word2", 6), ("e11", 1), ("nothing", 0)):
@@ -85,7 +85,8 @@ def test_a_very_long_word_is_found_by_what_is_kept_of_it(importing):
     version = importing([row("e1", prompt=f"{long} and {long}"), row("e2", prompt="x" * 70)]).version
     for asked, expected in ((long, 1), ("é" * 64, 1), ("x" * 70, 1), ("x" * 10, 1)):
         assert narrowing.count(version, parse({"q": asked})) == expected
-    assert len(WordHits.objects.get(word="e" * 64).offsets) == 2  # two bytes for one example, however often it says it
+    # two bytes for one example, however often it contains the word
+    assert len(WordHits.objects.get(word="e" * 64).offsets) == 2
 
 
 def test_a_key_is_found_whole_and_by_its_beginning(importing):
@@ -94,7 +95,8 @@ def test_a_key_is_found_whole_and_by_its_beginning(importing):
     found = lambda asked: {keys[i] for i in narrowing.positions(version, parse({"q": asked}))}  # noqa: E731
     assert found("3f9ac2d417") == found("3f9ac2") == {"3f9ac2d417"}
     assert found("3F9a") == {"3f9ac2d417", "3f9ac8", "3F9AC9", "pair 3f9a"}
-    assert found("3f9") == {"3f9", "3F9AC9", "pair 3f9a"}  # of keys that are one word, short beginnings are too many
+    # for keys that are one word, short beginnings would find too many
+    assert found("3f9") == {"3f9", "3F9AC9", "pair 3f9a"}
     assert found("same 3f") == {"3f", "3F9AC9", "pair 3f9a"}
     assert not WordHits.objects.filter(word="3f9ac8").exists()
 
@@ -130,7 +132,7 @@ def test_words_of_a_batch_are_cut_as_each_text_is():
     assert here == [set(tokenizer.tokens(text)) | ({"空"} if "天空" in text else set()) for text in texts]
 
 
-@pytest.mark.parametrize("bits", [32, 0])  # pairs of 32 bits, and those of 64 where that is not enough
+@pytest.mark.parametrize("bits", [32, 0])  # pairs of 32 bits, and of 64 bits if 32 are not enough
 def test_a_group_has_each_word_once_with_its_texts(monkeypatch, bits):
     monkeypatch.setattr(builder, "NARROW", bits)
     gatherer = builder.Gatherer()

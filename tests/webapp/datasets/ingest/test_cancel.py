@@ -36,7 +36,7 @@ def nothing_left() -> bool:
 
 @pytest.fixture
 def uploaded(cast):
-    """A queued import of an upload, as the page and the API begin it."""
+    """A queued import of an upload, as the page and the API start it."""
 
     def run(content: str, **options) -> ImportJob:
         path = uploads.store_upload("rows.jsonl", BytesIO(content.encode()))
@@ -70,7 +70,7 @@ def test_what_a_dead_worker_stored_is_taken_away_by_the_next(cast, tmp_path):
         kill(worker, job, locks.Work.IMPORT)
     services.cancel_import(cast.researcher, job)
     assert Example.objects.exists()
-    services.run_import(job.pk)  # what it has queued
+    services.run_import(job.pk)  # the task that the cancellation has queued
     job.refresh_from_db()
     assert job.state == State.CANCELLED and nothing_left()
 
@@ -123,7 +123,7 @@ def test_a_dataset_that_was_there_keeps_what_it_had(cast, uploaded, importing, m
         return done
 
     monkeypatch.setattr(loader.Loader, "finish", asked_in_the_last_moment)
-    # its lines repeat keys, which would refuse it
+    # its lines repeat keys, so the import would be refused
     ImportJob.objects.filter(pk=job.pk).update(keep_good=True)
     services.run_import(job.pk)
     job.refresh_from_db()
@@ -142,7 +142,7 @@ def test_whichever_comes_first_finished_or_cancelled_is_the_whole_truth(delay, c
         return services.cancel_import(cast.researcher, job)
 
     answer = at_once([lambda: services.run_import(job.pk), cancel])[1]
-    services.run_import(job.pk)  # what a late question has queued
+    services.run_import(job.pk)  # a task that a late request has queued
     job.refresh_from_db()
     if isinstance(answer, Conflict):
         assert job.state == State.FINISHED and Example.objects.count() == 5

@@ -1,4 +1,4 @@
-"""A key that came before is found, also if hashes collide, and named with its first place."""
+"""A repeated key is found, also if hashes collide, and is reported with its first place."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The way of a file through an import, as users see it."""
+"""An import of a file from start to end, as users see it."""
 
 import gzip
 import hashlib
@@ -116,7 +116,7 @@ def test_of_a_repeated_row_and_a_malformed_one_only_the_latter_is_refused(import
 
 def test_the_same_file_twice_changes_nothing_and_says_so(importing):
     first = importing([row("e1"), row("e2")])
-    again = importing([row("e2"), row("e1")])  # the order plays no part
+    again = importing([row("e2"), row("e1")])  # the order does not matter
     assert not first.unchanged and again.unchanged
     assert again.version == first.version
     assert DatasetVersion.objects.count() == 1 and Example.objects.count() == 2

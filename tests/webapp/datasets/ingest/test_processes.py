@@ -1,4 +1,4 @@
-"""Separate processes read a large file: they give the same batches in the same order, and nobody waits for a dead process."""
+"""Separate processes read a large file. They give the same batches in the same order, and nobody waits for a dead process."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ from ..conftest import ROOT, row
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch):
-    """As the product starts them, while other tests have them forked."""
+    """Starts processes like the product does. Other tests have them forked."""
     monkeypatch.setattr(processes, "_process", readers.start_as_the_product)
 
 
@@ -42,7 +42,7 @@ def reader(tmp_path):
 
 @pytest.fixture
 def children(started, monkeypatch):
-    """The processes that are started to read from now on; not those that files are looked at in."""
+    """The processes that are started to read from now on, without those that inspect a file."""
     started = []
     start = processes._process
 
@@ -80,7 +80,7 @@ def test_readers_are_forked_from_a_new_process_when_the_first_one_has_ended(read
     asked = reader([json.dumps(row("e1"))])
     with readers.start():
         pass
-    readers._nursery[0].shutdown(socket.SHUT_RDWR)  # it ends as if nobody wanted anything of it any more
+    readers._nursery[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
     with readers.start() as process:
         processes._send(process.stdin, (asked, False, processes.MEMORY))
         assert told(processes._received(process.stdout))[1] == [1]
@@ -97,7 +97,7 @@ def test_another_process_reads_what_this_one_would(reader):
 
 
 def test_a_batch_of_a_packed_file_is_no_larger_than_of_a_plain_one(reader):
-    """Texts that pack a thousandfold would else come by the gigabyte."""
+    """Without the limit, packed texts could become gigabytes when they are unpacked a thousandfold."""
     asked = reader([json.dumps(row(f"e{i}", reference="x" * 100_000)) for i in range(200)])
     plain = [ready.place.read for ready in asked.ready(None)]
     asked.path.write_bytes(gzip.compress(asked.path.read_bytes()))
@@ -123,13 +123,13 @@ def test_what_it_cannot_read_is_raised_here(reader):
     asked.path.unlink()
     with pytest.raises(FileNotFoundError) as caught:
         list(processes.ready(asked, None))
-    assert "in _batches" in caught.value.__notes__[0]  # where it was raised
+    assert "in _batches" in caught.value.__notes__[0]  # the place where it was raised
 
 
 def test_it_ends_when_its_parent_is_gone(reader):
     with processes._process() as process:
         processes._send(process.stdin, (reader([json.dumps(row())]), True, processes.MEMORY))
-        processes._received(process.stdout)  # it has asked, and waits for the answer
+        processes._received(process.stdout)  # it has sent its question, and waits for the answer
         process.stdin.close()
         assert process.wait(120) == 0
 
@@ -142,7 +142,7 @@ def test_it_needs_no_django():
 
 @pytest.fixture
 def dying(children, monkeypatch):
-    """Takes a rule: the one process that reads is killed when it asks for the sides of keys that the rule says yes to."""
+    """Takes a rule. The one process that reads is killed when it asks for the sides of keys for which the rule is true."""
     monkeypatch.setattr(processes, "READERS", 1)
     of_keys = earlier_splits.of_keys
 
@@ -175,14 +175,14 @@ def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing
     job.refresh_from_db()
     assert job.state == ImportJob.State.FAILED and len(children) == 3
     assert "killed by signal 9, 3 times at the same place, soon behind row 2,000 of rows.jsonl" in job.error
-    assert Example.objects.count() == 1  # the old one
+    assert Example.objects.count() == 1  # the example of the earlier import
 
 
 def test_whoever_gets_further_may_die_again(importing, dying, monkeypatch):
     monkeypatch.setattr(import_job, "SMALL", 0)
     importing([row("old")])
     asked = count(1)
-    dying(lambda keys: next(asked) % 3 == 0)  # one batch is taken each time
+    dying(lambda keys: next(asked) % 3 == 0)  # one batch is stored in each attempt
     with pytest.raises(processes.Died):
         importing([row(f"e{i}") for i in range(5 * ROWS)])
     job = ImportJob.objects.latest("id")
@@ -201,7 +201,7 @@ def test_its_death_ends_the_import_which_goes_on_from_there(importing, dying, mo
     importing([row("old")])
     content = [row(f"e{i}") for i in range(3 * ROWS)]
     asked = count(1)
-    dying(lambda keys: next(asked) == 3)  # it has sent one batch, and waits for what it needs for the second
+    dying(lambda keys: next(asked) == 3)  # it has sent one batch, and waits for the data of the second
     with pytest.raises(processes.Died, match="killed by signal 9"):
         importing(content)
     job = ImportJob.objects.latest("id")

@@ -1,4 +1,4 @@
-"""An import whose worker died continues after the last committed batch, and ends with the same result."""
+"""An import whose worker died continues after the last committed batch, and has the same result at its end."""
 
 import json
 import os
@@ -65,14 +65,14 @@ def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, import
     content = lines(bad=(7, 150, 390))
     job = killed(content, keep_good=True)
     taken = job.rows_done
-    assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()  # nothing of it can be seen
+    assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()  # nothing of it is visible
     services.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED, job.error
     assert converted == list(range(taken + 1, ROWS + 1))
     whole = importing(content, name="whole", keep_good=True)
     assert told(job) == told(whole)
-    assert job.rejected_count == 3 + 8  # of the ten keys that come twice, two stand in a refused line
+    assert job.rejected_count == 3 + 8  # of the ten keys that occur twice, two are in a refused line
     first = queries.examples(job.version, queries.Filters(), limit=3).items
     assert [each.example.key for each in first] == ["e0", "e1", "e2"]
     with connection.cursor() as cursor:
@@ -93,7 +93,7 @@ def test_a_killed_import_that_is_refused_in_the_end_leaves_nothing(killed):
 
 @pytest.fixture
 def stopped(importing, monkeypatch):
-    """An import that broke off after its second batch, in this process."""
+    """An import that was interrupted after its second batch, in this process."""
 
     def run(content, **options):
         monkeypatch.setattr(reader, "ROWS", 2)
@@ -128,7 +128,7 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
 @pytest.mark.parametrize("how", ["the file goes", "it is cancelled"])
 def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, cast, stopped, monkeypatch):
     job = stopped([row(f"e{i}") for i in range(8)])
-    Path(job.file_path).write_text("\n")  # so what it had stored is of no use
+    Path(job.file_path).write_text("\n")  # so the stored rows of the import cannot be used
     begin = import_job.begin
 
     def too_late(*args):
@@ -177,7 +177,7 @@ def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, conver
 
     def breaks(self, *batch):
         calls.append(batch)
-        if len(calls) > 3:  # a whole file and the start of the second
+        if len(calls) > 3:  # a whole file and the beginning of the second
             raise RuntimeError("the power went")
         return take(self, *batch)
 
@@ -214,7 +214,7 @@ def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(
 def test_examples_shared_with_a_dead_import_are_found_when_that_ones_file_is_gone(stopped, importing):
     rows = [row(f"e{i}") for i in range(8)]
     job = stopped(rows, name="both", file_name="first.jsonl")
-    with connection.cursor() as cursor:  # as another block of ids would have them written
+    with connection.cursor() as cursor:  # as if it had another block of ids
         cursor.execute("UPDATE datasets_importjob SET taken = taken || '{\"indexed\": 4}' WHERE id = %s", [job.pk])
     postings.index(Dataset.every.get().pk, loader.MEMBERS, [job.taken["version"], 0], job.taken["version"])
     shared = importing(rows[:3], name="both", file_name="second.jsonl").version

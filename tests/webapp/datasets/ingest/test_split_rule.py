@@ -1,4 +1,4 @@
-"""A prompt is on one side of the split: in a file, in all versions of a dataset, and in any order of the rows."""
+"""A prompt is on one side of the split: in a file, in all versions of a dataset, and for any order of the rows."""
 
 import json
 from collections import defaultdict
@@ -32,7 +32,7 @@ def pair(prompt, number=0, **columns):
 
 
 def sides(version):
-    """The sides of each prompt, as it is read: without case or space."""
+    """The sides of each prompt. Prompts are compared without case and space."""
     found = defaultdict(set)
     for member in version.members.select_related("example"):
         record = member.example.record
@@ -45,7 +45,9 @@ def on_both(version):
 
 
 def test_a_preference_file_with_repeated_prompts_has_none_on_both_sides(importing):
-    """The story it was found by: 37 of 129 prompts stood in train and held out, the columns split and domain were ignored."""
+    """The case in which the fault was found: 37 of 129 prompts were in train and held out, because the columns split and domain were
+    ignored.
+    """
     rows = [pair(f"Question {i % PROMPTS}?", i, domain=f"topic {i % 3}") for i in range(4 * PROMPTS)]
     rows += [pair(f"Named {i % 9}?", i, split="test" if i % 9 < 3 else "train", domain="named") for i in range(36)]
     job = importing(rows, heldout_share=0.3)
@@ -142,7 +144,7 @@ def test_a_field_can_name_the_groups(importing):
 
 @pytest.fixture
 def leaky(importing):
-    """A version as releases before this rule made them: two prompts stand on both sides."""
+    """A version that was made by a release before this rule. Two prompts are on both sides."""
     rows = [pair(f"Q{i}, once", i, split="train") for i in range(2)] + [
         pair(f"Q{i}", i, split="test") for i in range(2)
     ]

@@ -1,5 +1,6 @@
-"""Held-out prompts that are nearly the same as a training prompt: a worker searches for them, and the result is stored and shown
-everywhere."""
+"""Held-out prompts that are nearly the same as a training prompt. A worker searches for them, and the result is stored and shown
+everywhere.
+"""
 
 import tracemalloc
 
@@ -19,7 +20,7 @@ LONG = "the quick brown fox jumps over the lazy dog while the cat sleeps on the 
 
 
 def text(n):
-    """Prompts of different n share no shingle but those of one word."""
+    """Prompts for different n share only shingles of one word."""
     return " ".join(f"{word}{n}" for word in LONG.split())
 
 
@@ -29,7 +30,7 @@ def record(key, prompt, split):
 
 @pytest.fixture
 def made(cast):
-    """A version of these (prompt, side)."""
+    """A version of these (prompt, side) pairs."""
 
     def make(*rows, name="near"):
         dataset = datasets.create_dataset(cast.researcher, name)
@@ -41,7 +42,7 @@ def made(cast):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What workers were asked to look for."""
+    """The searches that workers were asked to make."""
     found = []
     monkeypatch.setattr(near_leaks, "enqueue", lambda name, *args: found.append(args))
     return found

@@ -1,4 +1,4 @@
-"""What recipes count of a version: once, by split, and large ones by a worker."""
+"""The counts of a version that recipes need: made once, by split; a worker counts large versions."""
 
 import pytest
 from django.db import connection

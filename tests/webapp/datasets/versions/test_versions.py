@@ -1,4 +1,4 @@
-"""Versions: their contents, what they share, and that an example never changes."""
+"""Versions: their contents and the rows that they share. An example does not change."""
 
 import copy
 import json
@@ -59,7 +59,7 @@ def test_records_stand_in_for_their_keys_and_new_ones_follow(cast, dataset):
     assert keys(second) == ["a", "b", "c", "z"]
     assert held(second)[1].prompt[0].content == "Why not?"
     assert second.lineage == {"from": "annotation", "project": 2, "base": 1, "base_id": first.pk}
-    assert ExampleRow.objects.filter(dataset=dataset).count() == 5  # what stayed is shared
+    assert ExampleRow.objects.filter(dataset=dataset).count() == 5  # the unchanged examples are shared
     assert keys(first) == ["a", "b", "c"]
 
 
@@ -227,7 +227,7 @@ def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_rese
     assert "Annotated in Pilot" in page and "Imported from x.jsonl" in page
     as_researcher.post(f"{base}/2/tags", {"name": "paper"})
     assert "paper" in as_researcher.get(base).content.decode()
-    diff = as_researcher.get(f"{base}/2/diff").content.decode()  # against what it was made from
+    diff = as_researcher.get(f"{base}/2/diff").content.decode()  # compared with the version that it was made of
     assert "prompt.0.content" in diff and "Why not?" in diff
     answer = ApiClient(cast.reviewer).get(f"{base}/2/diff", base=1).json()
     assert answer["counts"]["changed"] == 1 and answer["items"][0]["changes"][0]["path"] == "prompt.0.content"
@@ -243,7 +243,7 @@ def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
         listed.filter(position=0).update(example_id=missing)
     with pytest.raises(IntegrityError, match="lists"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM datasets_example WHERE id = %s", [listed.first().example_id])
-    version.dataset.delete()  # takes members and examples with it
+    version.dataset.delete()  # removes its members and examples too
     assert not listed.exists()
 
 

@@ -23,7 +23,7 @@ from webapp.evaluation.recipes.base import (
 
 Answer = Callable[
     [JudgeInput, dict[str, Any]], Any
-]  # (input, subject) -> the answer as an object; None: nothing usable
+]  # (input, subject) -> the answer as an object; None: no usable answer
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Judge:
 
 @dataclass
 class FakeContext:
-    """`judges`: version -> judge. `asked` counts the questions by version."""
+    """`judges`: version -> judge. `asked` counts the questions for each version."""
 
     recipe: str
     raw: dict[str, Any]
@@ -57,7 +57,7 @@ class FakeContext:
     def run(self) -> tuple[dict[str, Any], list[FoundCase]]:
         outcome = RECIPES[self.recipe].run(self)
         for found in outcome.cases:
-            json.dumps([found.subject, found.values], allow_nan=False)  # it must fit into the database
+            json.dumps([found.subject, found.values], allow_nan=False)  # the database must be able to store it
         report = outcome.report.json({})
         json.dumps(report, allow_nan=False)
         return report, outcome.cases
@@ -101,7 +101,7 @@ class FakeContext:
         return iter(self.learnt_from.get(run, []))
 
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
-        """Texts are as far apart as they are long."""
+        """The distance of two texts is the difference of their lengths."""
         return {key: 0.01 * sum(map(len, listed)) if len(listed) > 1 else None for key, listed in texts.items()}
 
     def novelty(self, run: int, step: int | None) -> list[float | None]:
@@ -127,7 +127,7 @@ def block(report: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def row(report: dict[str, Any], title: str, first: str) -> dict[str, Any]:
-    """The cells of the row called `first`, by the words of their columns."""
+    """The cells of the row whose first cell is `first`, by the words of their columns."""
     table = block(report, title)
     cells = next(each for each in table["rows"] if each[0].get("text") == first)
     return {words: cell for (words, _), cell in zip(table["columns"], cells, strict=True)}

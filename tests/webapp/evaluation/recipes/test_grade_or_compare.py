@@ -1,4 +1,4 @@
-"""Two projects by hand: three scores against each other, what to collect next, and everything that is left out and counted."""
+"""Two projects by hand: three scores compared with each other, what to collect next, and counts of everything that is left out."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def graded(key: str, side: str, seconds=60.0, texts=TEXTS, met=None) -> ProjectA
     return ProjectAnswer(key, {"response": side}, {"grades": grades}, "cem", seconds, texts)
 
 
-# two people prefer what is right; the rubric pays more for length
+# two people prefer the right one; the rubric gives more points for length
 COMPARISONS = [compared(each.key, rater=rater) for each in EXAMPLES for rater in ("ann", "bob")]
 GRADES = [graded(each.key, side) for each in EXAMPLES for side in TEXTS]
 
@@ -51,7 +51,7 @@ def test_scores_times_and_gains_are_those_worked_by_hand():
     report, cases = run()
     rubric, other, both = (row(report, SCORES, name) for name in ("Rubric", "Comparisons", "Both together"))
     assert [each["Rank correlation"]["value"] for each in (rubric, other, both)] == [-1, 1, 1]
-    # two responses graded in a minute each; of two comparisons of half a minute one speaks for the other
+    # two responses are graded in a minute each; of two comparisons of half a minute, one predicts the other
     assert [each["Minutes per prompt"]["value"] for each in (rubric, other, both)] == [2, 0.5, 2.5]
     assert [each["Per minute"]["value"] for each in (rubric, other, both)] == [-0.5, 2, 0.4]
     gains = [row(report, NEXT, name)["Gain per minute"]["value"] for name in ("More grades", "More comparisons")]

@@ -28,7 +28,7 @@ def judging(reasons: dict[str, list[str]], verdict: str = "A"):
 
 
 def matching(scores: dict[str, float]):
-    """The score of a reason is its own, in the row of the human reason of its place; 0 elsewhere."""
+    """Each reason has its own score in the row of the human reason at the same place, and 0 elsewhere."""
 
     def answer(given, subject):
         rows = [
@@ -148,7 +148,7 @@ def test_a_wrong_verdict_beside_right_ones_is_counted_in_plain_numbers():
         {"kind": "pairwise", "order": "given"},
         lambda given, subject: {"reasons": ["other"], "verdict": "A" if given.example == "p0" else "B"},
     )
-    report, cases = made.run()  # which writes it as JSON, as the database does
+    report, cases = made.run()  # the judge writes it as JSON, and so does the database
     found = row(report, TITLE, "judge 1")
     assert (found["Accuracy"]["value"], found["Right, other reasons"]["value"]) == (0.5, 1)
     assert len(carrying(cases, found["Accuracy"]["tags"])) == 1

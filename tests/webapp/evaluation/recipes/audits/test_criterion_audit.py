@@ -1,4 +1,4 @@
-"""Criterion judges against people's grades, by hand: the confusion, the people themselves, and what nobody decided."""
+"""Criterion judges compared with people's grades, by hand: the confusion matrix, the people themselves, and undecided criteria."""
 
 import pytest
 
@@ -14,7 +14,7 @@ CRITERIA = (
     Criterion(id="right", text="Is right", points=5, tags=("axis:truth",)),
     Criterion(id="short", text="Has at most ten words", points=1, verifier=VerifierSpec(name="word_count")),
 )
-# response -> criterion -> what each of three people said: + met, - not met, . cannot tell
+# response -> criterion -> the grades of three people: + met, - not met, . cannot tell
 GRADES = {
     "p0": {"polite": "+++", "right": "++-"},
     "p1": {"polite": "---", "right": "--+"},
@@ -75,9 +75,9 @@ def test_the_numbers_are_those_worked_by_hand():
     assert (found["Agreement"]["value"], found["Agreement"]["n"], found["Agreement"]["missing"]) == (0.8, 5, 1)
     assert found["Kappa"]["value"] == 1.0 and found["Kappa"]["n"] == 4
     assert found["Precision"]["value"] == 1.0
-    assert found["Recall"]["value"] == pytest.approx(2 / 3)  # one of three was not answered
+    assert found["Recall"]["value"] == pytest.approx(2 / 3)  # one of three questions was not answered
     assert found["Missing"]["value"] == 1 and len(carrying(cases, found["Missing"]["tags"])) == 1
-    assert context.asked == {1: 6}  # neither the ungraded response nor the criterion with a verifier
+    assert context.asked == {1: 6}  # without the ungraded response and the criterion with a verifier
     assert dict(report["coverage"])["Left to verifiers"]["value"] == 3
     assert dict(report["coverage"])["People evenly split"]["value"] == 1
 
@@ -97,7 +97,7 @@ def test_per_criterion_the_worst_comes_first_with_kappa_n_and_cases():
     assert [cells[0]["text"] for cells in block(report, title)["rows"]] == ["Is polite", "Is right"]
     right = row(report, title, "Is right")
     assert (right["Agreement"]["value"], right["Agreement"]["n"]) == (0.5, 2)
-    assert right["Kappa"]["value"] == 0.0  # as chance would have it: the judge calls everything met
+    assert right["Kappa"]["value"] == 0.0  # the agreement is that of chance: the judge calls everything met
     only = carrying(cases, right["Only the judge"]["tags"])
     assert [(case.subject["example"], case.values["why"]) for case in only] == [("p1", "so it is")]
     assert row(report, "Agreement by axis", "axis:truth")["judge 1"]["value"] == 0.5
@@ -106,7 +106,7 @@ def test_per_criterion_the_worst_comes_first_with_kappa_n_and_cases():
 def test_beside_people_on_the_same_criteria():
     report, cases, _ = run(CLOSE)
     found = row(report, "As good as people are?", "judge 1")
-    # polite: 1, 1, 1 with two raters; right: p1 2/3, p2 1/2; p0's right was not answered
+    # polite: 1, 1, 1 with two raters; right: p1 2/3, p2 1/2; there is no grade for p0 and right
     assert found["With a person"]["value"] == pytest.approx((1 + 1 + 1 + 2 / 3 + 1 / 2) / 5)
     assert found["Two people"]["value"] == pytest.approx((1 + 1 + 1 + 1 / 3 + 0) / 5)
     assert (found["With a person"]["n"], found["With a person"]["missing"]) == (5, 1)
@@ -121,7 +121,8 @@ def test_two_judges_are_compared_on_the_same_criteria():
     for words in ("Only judge 2 right", "Only this one right"):
         assert len(carrying(cases, found[words]["tags"])) == found[words]["value"]
     counted = dict(report["coverage"])["Judges disagree"]
-    assert len(carrying(cases, counted["tags"])) == counted["value"] == 4  # p1, both criteria; no verdict is no dissent
+    # p1, both criteria; a missing verdict is not a disagreement
+    assert len(carrying(cases, counted["tags"])) == counted["value"] == 4
     assert found["Difference"]["value"] == pytest.approx(3 / 5 - 4 / 5)
     assert (found["Only judge 2 right"]["value"], found["Only this one right"]["value"]) == (2, 1)
     assert found["p (McNemar)"]["value"] == 1.0  # 2 against 1

@@ -1,4 +1,4 @@
-"""The audit of judges that are asked: hand-worked pairs, both orders, votes, people."""
+"""The audit of judges that are asked: pairs worked by hand, both orders, votes, people."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def pair(key: str, label: int, a: str = "short", b: str = "short too", raters: t
 
 
 def says(verdicts: dict[str, tuple[str | None, str | None]]):
-    """(given, swapped as said) by example."""
+    """(given, swapped as the judge said it) by example."""
 
     def answer(given, subject):
         said = verdicts[given.example][0 if subject["order"] == "given" else 1]
@@ -89,10 +89,10 @@ def test_two_judges_are_compared_on_the_pairs_both_have():
     report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}, {"version": 2}]}, PAIRS, judges).run()
     found = row(report, "Against judge 2", "judge 1")
     assert found["Difference"]["value"] == -0.5 and found["Only judge 2 right"]["value"] == 2
-    assert found["p (McNemar)"]["value"] == 0.5  # two pairs decide, both one way: 2 * 1/4
+    assert found["p (McNemar)"]["value"] == 0.5  # two pairs decide, both in the same direction: 2 * 1/4
     assert found["p (McNemar)"]["n"] == 2
     counted = dict(report["coverage"])["Judges disagree"]
-    disagreeing = carrying(cases, counted["tags"])  # of p3 judge 1 gave a verdict in one order, the same as judge 2
+    disagreeing = carrying(cases, counted["tags"])  # on p3 judge 1 gave a verdict in one order, the same one as judge 2
     assert {case.subject["pair"] for case in disagreeing} == {"p0", "p1"} and counted["value"] == len(disagreeing) == 4
     apart = carrying(cases, found["Only judge 2 right"]["tags"])
     assert {case.subject["pair"] for case in apart} == {"p0", "p1"}

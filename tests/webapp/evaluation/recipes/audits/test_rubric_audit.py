@@ -1,4 +1,4 @@
-"""Rubric audit by hand: criteria that decide nothing, say the same, and what the rubric passes over."""
+"""Rubric audit by hand: criteria that decide nothing, criteria that say the same, and demands that the rubric does not have."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_judge_decides_what_verifiers_cannot():
     )
     report, cases = FakeContext("rubric_audit", {"judge": 1}, [EXAMPLE], {1: kind}).run()
     assert cases[3].values["power"] == "discriminates"
-    assert "redundant" in cases[2].tags and "redundant" in cases[3].tags  # both are met by the red ones
+    assert "redundant" in cases[2].tags and "redundant" in cases[3].tags  # the red responses meet both
     assert cases[0].values["weight"] == 0.4
 
 
@@ -61,13 +61,13 @@ def test_coverage_of_what_the_instruction_demands():
     assert covered["value"] == 0.25
     passed_over = carrying(cases, covered["tags"])
     assert [case.subject["demand"] for case in passed_over] == ["Demand 0", "Demand 2", "Demand 3"]
-    assert len(passed_over[0].values["verdicts"]) == 2  # what listed it and what matched it
+    assert len(passed_over[0].values["verdicts"]) == 2  # the judge that listed it and the judge that matched it
 
 
 def test_a_criterion_opens_to_the_verdicts_on_itself_alone():
     judge = Judge({"kind": "criterion"}, lambda given, subject: {"explanation": "", "met": True})
     _, cases = FakeContext("rubric_audit", {"judge": 1}, [EXAMPLE], {1: judge}).run()
-    assert [len(case.values["verdicts"]) for case in cases] == [0, 0, 0, 5]  # verifiers decide the others
+    assert [len(case.values["verdicts"]) for case in cases] == [0, 0, 0, 5]  # verifiers decide the other criteria
 
 
 def test_examples_without_a_rubric_are_counted():
@@ -99,7 +99,7 @@ COMPARED = [pair("p1", "10 10", "1 1"), pair("p2", "4 10", "7 1"), pair("p3", "5
 
 
 def by_text(given, subject):
-    """Texts are the ratings of the two criteria."""
+    """The texts are the ratings of the two criteria."""
     said = given.responses[subject["response"]].split()
     if "?" in said:
         return None

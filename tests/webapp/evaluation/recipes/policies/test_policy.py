@@ -1,4 +1,4 @@
-"""Policy evaluation by hand: scores, pass@k, wins, what changed; from the dataset and from runs."""
+"""Policy evaluation by hand: scores, pass@k, wins and changes, from the dataset and from runs."""
 
 from dataclasses import replace
 
@@ -89,7 +89,7 @@ def test_pass_at_k_and_best_of_n():
 def test_avg_at_k_beside_what_one_success_and_the_best_would_give():
     report, _ = context().run()
     new, old = row(report, "Avg@k", "new"), row(report, "Avg@k", "old")
-    # two responses to each of two prompts, scores 1 and .5 (one success) each: the success rates .5, one of two succeeds for sure
+    # two responses to each of two prompts, scores 1 and .5 (one success) each: the success rates are .5, one of two succeeds certainly
     assert [new[name]["value"] for name in ("k", "Avg@k success", "pass@k", "Best of k")] == [2, 0.5, 1.0, 1.0]
     assert new["Avg@k score"]["value"] == 0.75 == row(report, "Rubric scores", "new")["Clipped"]["value"]
     assert [old[name]["value"] for name in ("Avg@k success", "pass@k")] == [0.0, 0.0]
@@ -99,7 +99,7 @@ def test_avg_at_k_beside_what_one_success_and_the_best_would_give():
 def test_rejection_sampling_beside_best_of_n():
     report, _ = context().run()
     new, old = row(report, "Rejection sampling", "new"), row(report, "Rejection sampling", "old")
-    # scores 1 and .5: half the orders keep the first, half draw again and keep the second; none of the old ones succeeds
+    # scores 1 and .5: half of the orders keep the first, half draw again and keep the second; no old response succeeds
     names = ("Responses at most", "Score kept", "Responses drawn", "Best of as many")
     assert [new[name]["value"] for name in names] == [2, 1.0, 1.5, 1.0]
     assert old["Responses drawn"]["value"] == 2.0 and old["Score kept"]["value"] <= old["Best of as many"]["value"]
@@ -120,7 +120,7 @@ def test_who_wins_by_score_and_by_a_judge():
     report, cases = made.run()
     won = row(report, "Who wins", "old")["Won"]
     assert won["value"] == 2
-    behind = carrying(cases, won["tags"])  # the first response to each prompt, with what the judge said
+    behind = carrying(cases, won["tags"])  # the first response to each prompt, with the answer of the judge
     assert [case.subject["response"] for case in behind] == ["old0", "old0"]
     assert all(any(verdict > 2000 for verdict in case.values["verdicts"]) for case in behind)
 
@@ -187,7 +187,7 @@ def test_two_checkpoints_of_runs_without_any_dataset():
 
 
 def test_held_out_beside_what_a_run_learnt_from():
-    """Its training responses enter no other number, and are cases of their own."""
+    """The training responses of the run change no other number, and are separate cases."""
     made = FakeContext("policy", {"responses": [{"run": 7, "name": "before"}, {"run": 8, "name": "after"}]})
     made.sampled = {7: [rollout("no", False)], 8: [rollout("yes", True), rollout("no", False)]}
     made.learnt_from = {8: [rollout("yes", True), rollout("yes!", True)]}
@@ -213,7 +213,7 @@ def sampled(*texts: str) -> list[Rollout]:
 
 
 def varied(**config) -> FakeContext:
-    """Two runs, two responses to each of two prompts; `KIND` likes the kind ones."""
+    """Two runs with two responses to each of two prompts. `KIND` prefers the kind ones."""
     made = context(responses=[{"run": 1, "name": "before"}, {"run": 2, "name": "after"}], **config)
     result = CriterionResult(text="Is kind", points=1, kind="principle", verdict=Verdict(criterion_id="k", met=True))
     unkind = result.model_copy(update={"verdict": Verdict(criterion_id="k", met=False)})
@@ -228,9 +228,10 @@ def varied(**config) -> FakeContext:
 def test_variety_of_words_and_meaning():
     report, _ = varied().run()
     before, after = row(report, "Variety and novelty", "before"), row(report, "Variety and novelty", "after")
-    assert before["Wording"]["value"] == pytest.approx(0.0, abs=1e-9)  # the same words twice
-    assert after["Wording"]["value"] == pytest.approx(0.5)  # one prompt the same, the other nothing in common
-    assert before["Meaning"]["value"] == pytest.approx(0.02)  # the fake's: 0.01 per letter, 2 letters each
+    assert before["Wording"]["value"] == pytest.approx(0.0, abs=1e-9)  # the same text twice
+    # one prompt is the same, and the other prompts have nothing in common
+    assert after["Wording"]["value"] == pytest.approx(0.5)
+    assert before["Meaning"]["value"] == pytest.approx(0.02)  # by the fake judge: 0.01 per letter, 2 letters each
     assert (after["Meaning"]["value"], after["Meaning"]["n"]) == (pytest.approx((0.08 + 0.03) / 2), 2)
     assert after["Novelty"]["undefined"] == "not asked for"
 
@@ -245,7 +246,7 @@ def test_novelty_its_shares_and_the_gain_where_it_is_highest():
         0,
     ]
     assert after["Gain where novel"]["value"] == 1.0  # p0: from 0 to 1
-    # of three responses with a rho the one of 12 is novel, and kind; of the others one of two is
+    # of three responses with a rho, the one of 12 is novel, and kind; one of the other two is kind
     assert (after["Score where novel"]["value"], after["Score elsewhere"]["value"]) == (1.0, 0.5)
     assert after["Score elsewhere"]["n"] == 2
     before = row(report, "Variety and novelty", "before")
@@ -266,7 +267,7 @@ def test_what_changed_most_leads_to_the_responses_side_by_side():
 
 
 def test_people_correct_the_judge_by_a_random_part_of_the_prompts() -> None:
-    """The judge calls every response kind; people say the second of two is not. 40 prompts, 24 of them graded in two rounds."""
+    """The judge calls every response kind. People say that the second of two is not. 40 prompts, 24 of them graded in two rounds."""
     listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(40)]
     published = [graded_by_people(each, "met" if i % 2 == 0 else "not_met") for i, each in enumerate(listed[:24])]
     made = FakeContext(
@@ -300,8 +301,9 @@ def test_no_score_is_shown_above_one() -> None:
 
 
 def test_prompts_that_programs_decide_say_nothing_of_how_far_people_and_judge_are_apart() -> None:
-    """60 prompts have verifiers alone and score 1. Of 40 others, 20 are graded, and people find half of these not kind: by people
-    they score .75, so all score .6 + .4 x .75. The judge calls every response kind."""
+    """60 prompts have only verifiers and score 1. Of 40 others, 20 are graded, and people find half of these not kind. By people they score
+    .75, so the score of all is .6 + .4 x .75. The judge calls every response kind.
+    """
     listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(100)]
     program = Rubric(criteria=RUBRIC.criteria[:1])
     listed = [each.model_copy(update={"rubric": program}) if i >= 40 else each for i, each in enumerate(listed)]

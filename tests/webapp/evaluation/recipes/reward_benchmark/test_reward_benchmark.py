@@ -1,4 +1,4 @@
-"""RM-Bench and RewardBench 2, read by their importers and scored for judges and for recorded scores."""
+"""RM-Bench and RewardBench 2, read by their importers, and scored for judges and for recorded scores."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def lines(examples, scores, model="rm-a"):
 
 
 def style_and_truth(example, response):
-    """The richest style wins, and of one style the right response."""
+    """The richest style wins. Within one style the right response wins."""
     return 2.0 * STYLES.index(response.partition("_")[2]) + response.startswith("chosen")
 
 

@@ -1,4 +1,4 @@
-"""RubricBench by hand: three conditions, the gap, and how far the two rubrics agree."""
+"""RubricBench by hand: three conditions, the gap, and the agreement of the two rubrics."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_accuracy_in_three_conditions_and_the_gap():
     title = "Three conditions"
     assert row(report, title, "No rubric")["Accuracy"]["value"] == 0.25
     own = row(report, title, "Own rubric")
-    assert (own["Accuracy"]["value"], own["Invalid"]["value"]) == (0.5, 1)  # p3: no rubric was written
+    assert (own["Accuracy"]["value"], own["Invalid"]["value"]) == (0.5, 1)  # no rubric was written for p3
     assert row(report, title, "Human rubric")["Accuracy"]["value"] == 0.75
     assert report["headline"]["label"].startswith("Rubric gap")
     assert report["headline"]["cell"]["value"] == pytest.approx(0.25)
@@ -97,8 +97,8 @@ def test_alignment_is_many_to_many_and_what_was_not_matched_is_missing():
     report, cases = context().run()
     title = "Own rubrics against human ones"
     recall = row(report, title, "Recall")["Mean over rubrics"]
-    assert (recall["value"], recall["n"], recall["missing"]) == (0.5, 3, 1)  # 2 of 4 human items
-    assert row(report, title, "Hallucination")["Mean over rubrics"]["value"] == 0.5  # 1 of 2 own items
+    assert (recall["value"], recall["n"], recall["missing"]) == (0.5, 3, 1)  # 2 of 4 items of the human rubric
+    assert row(report, title, "Hallucination")["Mean over rubrics"]["value"] == 0.5  # 1 of 2 items of the own rubric
     grid = cases[0].values["grid"]
     assert grid["matched"] == [[0, 0], [1, 0]] and grid["columns"] == ["Own item 0", "Own item 1"]
     assert "grid" not in cases[3].values
@@ -125,7 +125,7 @@ def test_scaling_by_items_and_by_rounds():
     assert [(each["x"], each["n"]) for each in sizes] == [(2, 4), (4, 4)]
     rounds = block(report, "Accuracy by rounds of refinement")["series"][0]["points"]
     assert [(each["x"], each["n"]) for each in rounds] == [(0, 3), (1, 3)]
-    for each in [*sizes, *rounds]:  # p3 was never refined: its human items are wrong, and it is in no round
+    for each in [*sizes, *rounds]:  # p3 was not refined: its human items are wrong, and it is in no round
         wrong = carrying(cases, each["tags"])
         assert len(wrong) == round(each["n"] * (1 - each["value"]))
     assert cases[3].values["human items 2"] == "B" and "own rubric, round 1" not in cases[3].values
@@ -150,7 +150,7 @@ def test_human_rubrics_alone_are_enough():
 
 
 def sampling_context(temperature: float, **config) -> FakeContext:
-    """Rubric n of p0 to p2 holds three new items and one that is in all of them; p3 never gets one."""
+    """Rubric n of p0 to p2 has three new items and one that is in all of them. p3 gets no rubric."""
 
     def generate(given, subject):
         if given.example == "p3":
@@ -160,7 +160,7 @@ def sampling_context(temperature: float, **config) -> FakeContext:
         return {"items": [{"text": w, "kind": "hard", "importance": "important", "points": 1} for w in words]}
 
     def by_size(given, subject):
-        """Sees the truth with 8 items or more on p0 and p1, with 4 on p0."""
+        """The judge is right about p0 with 4 items, about p0 and p1 with 8, and about p0, p1 and p2 with 16."""
         right = {4: {"p0"}, 8: {"p0", "p1"}, 16: {"p0", "p1", "p2"}}[len(given.criteria)]
         return judging(right)(given, subject)
 
@@ -179,7 +179,7 @@ def test_more_items_are_sampled_from_the_generator_until_there_are_enough():
     # rubrics hold 4, 7, 10, 13, 16 different items: five of them fill 16; p3 has no rubric and so no verdict
     assert points == [(4, pytest.approx(1 / 3), 3, 0), (8, pytest.approx(2 / 3), 3, 0), (16, 1.0, 3, 0)]
     assert all(each["low"] < each["value"] for each in own["points"])
-    assert asked.asked[3] == 4 + 3 * 4 + 15  # p3 is asked again every time, up to 16 rubrics
+    assert asked.asked[3] == 4 + 3 * 4 + 15  # p3 is asked about every time, up to 16 rubrics
     assert "1 of 4 pairs did not come to 16" in curve["note"]
 
 
@@ -233,7 +233,7 @@ def test_where_no_human_rubric_has_two_items_the_chart_says_so():
 
 
 def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
-    """On p0 every rubric but the first is right, on p1 the first alone, on p2 every second; p3 has none."""
+    """On p0 every rubric except the first is right, on p1 only the first, on p2 every second. p3 has none."""
     asked, drawn = sampling_context(1.0, sampled_rubrics=6), set()
 
     def by_rubric(given, subject):
@@ -245,7 +245,7 @@ def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
     asked.judges[2] = Judge({"kind": "pairwise_rubric", "order": "given"}, by_human_or(by_rubric))
     report, cases = asked.run()
     (own,) = block(report, "Accuracy by number of rubrics")["series"]
-    # 1 rubric: p1 and p2 are right; 4 rubrics: p0 by 3 of 4, p1 is wrong by 3 of 4, p2 is a draw, which is wrong
+    # 1 rubric: p1 and p2 are right; 4 rubrics: p0 is right by 3 of 4, p1 is wrong by 3 of 4, p2 is a draw, which counts as wrong
     assert [(each["x"], each["value"], each["n"]) for each in own["points"]] == [
         (1, pytest.approx(2 / 3), 3),
         (4, pytest.approx(1 / 3), 3),
@@ -278,8 +278,9 @@ def checking(verdict: str, a: list[bool], b: list[bool]):
 
 
 def test_value_inversions_and_execution_failures_are_tagged():
-    """A is right everywhere. p0: by its own rubric the judge prefers B, which it puts below A by the human one. p1: its checks
-    favour A, and it says B. p2: its checks favour B, and it says B. p3: one check is missing, and it says B."""
+    """A is right everywhere. p0: with its own rubric the judge prefers B, which it ranks below A with the human one. p1: its checks favour
+    A, and it says B. p2: its checks favour B, and it says B. p3: one check is missing, and it says B.
+    """
     yes, no = [True] * 4, [False] * 4
     human = {
         "p0": checking("A", yes, no),
@@ -300,7 +301,7 @@ def test_value_inversions_and_execution_failures_are_tagged():
     kinds = {"value inversion", "execution failure", "against its own checks"}
     assert tagged["p0"] & kinds == {"value inversion"}
     assert tagged["p1"] & kinds == {"execution failure", "against its own checks"}
-    # by its own rubric it says A of p2, which its checks of the human one put below B
+    # with its own rubric it says A on p2, which its checks of the human rubric rank below B
     assert tagged["p2"] & kinds == {"execution failure", "value inversion"}
     assert tagged["p3"] & kinds == {"execution failure"}
     against = row(report, "Where it goes wrong", "Against its own checks")["Share"]
@@ -312,7 +313,7 @@ def test_checks_in_the_swapped_order_belong_to_the_other_response():
     found = context(judge=None, generator=None, matcher=None)
     spec = {"kind": "pairwise_rubric", "order": "swapped"}
     found.judges[2] = Judge(spec, lambda given, subject: checking("A", [True] * 4, [False] * 4))
-    _, cases = found.run()  # shown first is B: wrong, and so say its checks
+    _, cases = found.run()  # B is shown first: the verdict is wrong, and so are its checks
     assert all("execution failure" in case.tags and "against its own checks" not in case.tags for case in cases)
 
 

@@ -1,4 +1,4 @@
-"""A study of two rubrics by hand: each arm's accuracy, the paired difference, and what is missing."""
+"""A study of two rubrics by hand: the accuracy of each arm, the paired difference, and missing answers."""
 
 import pytest
 
@@ -35,7 +35,7 @@ ANSWERS = [
     said("p1", "human", "ann", -1),
     said("p1", "own", "bob", 0),
     said("p2", "human", "cem", 1),
-    said("p2", "own", "ann", 1, a="y", b="x"),  # the task has the pair the other way round
+    said("p2", "own", "ann", 1, a="y", b="x"),  # the task shows the pair the other way round
     said("p3", "own", "ann", None),
     said("gone", "own", "ann", 1),
 ]
