@@ -1,4 +1,4 @@
-"""Workers in processes of their own, on the database of the test: what it means to be killed."""
+"""Workers in separate processes, on the database of the test, so that a test can kill them."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def worker(code: str, job: Model, **options: Any) -> subprocess.Popen:
 
 
 def kill(process: subprocess.Popen, job: Model, work: locks.Work) -> None:
-    """Returns once the server has noticed; the job is read again."""
+    """Returns after the server has noticed. The job is read again."""
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
     with locks.alone(work, job.pk, wait=True):

@@ -1,4 +1,4 @@
-"""Agents: the MCP server's tools are the API's operations, with its roles, its areas and its audit log."""
+"""Agents: the tools of the MCP server are the operations of the API, with the same roles, areas and audit log."""
 
 import json
 
@@ -24,7 +24,7 @@ class Agent:
         return self.client.post("/mcp", message, content_type="application/json")
 
     def call(self, tool: str, **arguments) -> tuple[bool, dict]:
-        """Whether it was carried out, and the answer."""
+        """(whether it was carried out, the answer)."""
         result = self.say("tools/call", name=tool, arguments=arguments).json()["result"]
         return not result["isError"], json.loads(result["content"][0]["text"])
 
@@ -49,7 +49,7 @@ def test_a_session_begins_lists_and_ends(agent):
 
 @pytest.fixture
 def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
-    """What each of the tools is asked with: one job for each."""
+    """The arguments for each tool. Each tool has one job."""
     run, dataset = launch(), version.dataset_id
     one = {"run_id": run.pk}
     return {
@@ -68,7 +68,7 @@ def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
     }
 
 
-REFUSED = {"resume_run", "get_evaluation"}  # a run that waits, an evaluation that is not there
+REFUSED = {"resume_run", "get_evaluation"}  # a waiting run, and an evaluation that does not exist
 
 
 @pytest.mark.parametrize("name", list(TOOLS))

@@ -1,4 +1,4 @@
-"""The API as a whole: who gets in, and what errors look like."""
+"""The API as a whole: who may use it, and the form of errors."""
 
 import pytest
 from django.test import Client

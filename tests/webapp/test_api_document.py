@@ -1,4 +1,4 @@
-"""The OpenAPI document as somebody generates a client from it: complete, and true of what the server sends."""
+"""The OpenAPI document, as people generate clients from it: it is complete, and matches the answers of the server."""
 
 import re
 
@@ -29,7 +29,7 @@ def test_every_operation_says_what_it_answers():
 
 @pytest.mark.parametrize(
     ("path", "method", "status", "fields"),
-    [  # each of these was shown as another record of the same name
+    [  # each of these was described as another record with the same name
         ("/assignments/{assignment_id}/submit", "post", 200, {"answer", "feedback", "after", "stress", "queue"}),
         ("/judges", "post", 201, {"judge_id", "number", "spec"}),
         ("/datasets/{dataset_id}/versions/{number}", "get", 200, {"counts", "facets", "lineage"}),
@@ -81,7 +81,7 @@ def test_what_is_there_is_shown_as_described(cast, kind):
 
 
 def _problems(response, described) -> list[str]:
-    """Where an answer is not what its operation says."""
+    """The differences between an answer and the description of its operation."""
     answer = described.get(response.status_code, DOCUMENT["components"]["responses"]["Error"])
     told = answer["content"].get(response["Content-Type"].partition(";")[0])
     if told is None or getattr(response, "streaming", False):

@@ -1,5 +1,6 @@
-"""Throws at every operation of the API what its own description allows, and what it does not: never an answer 5xx,
-and none that the description does not have: status, content type, shape."""
+"""Sends to every operation of the API requests that its description allows, and others. No answer may be a 5xx, and every answer must have
+a status, content type and form that the description has.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,7 +32,7 @@ OPERATIONS = [found.ok() for found in schema.get_all_operations()]
 
 @pytest.fixture
 def secret(db) -> Iterator[str]:
-    # a real server closes its connection after each request; the test's transaction lives in that connection
+    # a real server closes its connection after each request, but the test's transaction is in that connection
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -46,9 +47,9 @@ def secret(db) -> Iterator[str]:
 def test_no_input_is_answered_as_the_description_does_not_say(operation, mode, secret):
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=6,  # of each mode and operation, some 2,000 requests
+        max_examples=6,  # for each mode and operation; together some 2,000 requests
         deadline=None,
-        derandomize=True,  # the suite finds the same today and tomorrow
+        derandomize=True,  # the requests are the same every day
         database=None,
         suppress_health_check=list(HealthCheck),
     )

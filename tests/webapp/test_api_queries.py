@@ -1,4 +1,4 @@
-"""What the address of a request says is known or refused, over every operation of the OpenAPI document."""
+"""Every parameter in the address of a request is known or refused, for every operation of the OpenAPI document."""
 
 import re
 
@@ -37,7 +37,7 @@ WORDS = {
     "alias",
     "by",
 }
-WORDS |= {"field", "pair", "first", "second", "between", "limit"}  # parameters that name no member of a fixed set
+WORDS |= {"field", "pair", "first", "second", "between", "limit"}  # parameters that are not members of a fixed set
 NONSENSE = "no-such-value"
 
 
@@ -56,7 +56,7 @@ def test_a_parameter_that_an_operation_does_not_have_is_named(cast):
 
 
 def a_run(cast) -> tuple[int, Client]:
-    """Its id, and a client with the key of its process."""
+    """(the id of a run, a client with the key of its process)."""
     version = make_version(cast.owner)
     RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
     choice = DatasetChoice(id=version.dataset_id)
@@ -86,7 +86,7 @@ def test_a_value_that_a_parameter_does_not_have_is_refused_at_its_name(cast):
             answer = client.client.get(
                 address, {"base": 1, name: NONSENSE} if path.endswith("/diff") else {name: NONSENSE}
             )
-            if answer.status_code == 404:  # nothing of this kind is there
+            if answer.status_code == 404:  # there is no object of this kind
                 continue
             assert answer.status_code == 422, (address, name, answer.content)
             assert name in {each["path"] for each in answer.json()["error"]["fields"]}, (address, name)
@@ -102,7 +102,7 @@ def test_a_value_that_a_parameter_does_not_have_is_refused_at_its_name(cast):
 
 
 def test_these_operations_do_a_thing_once_for_a_key():
-    """One more wants its own test that the key with another body is refused."""
+    """A new operation of this kind needs a test that the same key with another body is refused."""
     takes = {
         (method, path.removeprefix("/api/v1"), parameter["name"])
         for path, methods in PATHS.items()

@@ -1,4 +1,4 @@
-"""Every operation of the API, as each role calls it: a new one is closed to every role that is not named for it here."""
+"""Every operation of the API, called by each role. A new operation is closed to every role that is not named for it here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
 OPERATIONS = {operation.label: operation for operation in (found.ok() for found in schema.get_all_operations())}
-OPEN = {  # to annotators: about oneself, one's own tasks, and what one sends along
+OPEN = {  # for annotators: operations about the person and their own tasks, and things that they send
     "GET /me",
     "GET /version",
     "GET /workspaces",
@@ -55,7 +55,7 @@ OPEN = {  # to annotators: about oneself, one's own tasks, and what one sends al
     "GET /verifiers",
     "POST /verifiers/{name}/try",
 }
-BY_HAND = {  # of people at a page: no token makes tokens or tells of other workspaces, whoever it belongs to
+BY_HAND = {  # only for people at a page: no token may make tokens or show other workspaces
     "POST /tokens",
     "GET /me/data",
     "POST /me/data",
@@ -63,7 +63,7 @@ BY_HAND = {  # of people at a page: no token makes tokens or tells of other work
     "GET /me/data/{export_id}/download",
 }
 REVIEWING = {  # what reviewers may do besides reading
-    "POST /runs/{run_id}/rollouts/dataset/preview",  # makes nothing
+    "POST /runs/{run_id}/rollouts/dataset/preview",  # creates nothing
     "POST /projects/{project_id}/agreement/match",
     "POST /projects/{project_id}/review/majority",
     "DELETE /projects/{project_id}/review/majority",
@@ -102,7 +102,7 @@ def least(label: str) -> Role:
     ):
         return Role.OWNER
     reading = label.startswith("GET ") and label not in NOT_TO_READ
-    if "/share-links" in label:  # whoever sees the list knows what leaves the workspace
+    if "/share-links" in label:  # a person who sees the list knows what leaves the workspace
         return Role.RESEARCHER
     return Role.REVIEWER if reading or label in REVIEWING else Role.RESEARCHER
 
@@ -112,7 +112,7 @@ def asked(cast, monkeypatch) -> Iterator:
     """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     project = working(cast, "pairwise")
-    allow_share_links(cast.owner, True)  # else everybody is refused as if by their role
+    allow_share_links(cast.owner, True)  # otherwise everybody would be refused as if by their role
     report = reports.create(cast.researcher, "What we saw", "## Words")
     theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
     ids = {
@@ -139,7 +139,8 @@ def asked(cast, monkeypatch) -> Iterator:
     people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
     keys = {role: create_token(who, "test")[1] for role, who in people.items()}
     signals = (request_started, request_finished)
-    for signal in signals:  # a real server closes its connection after each request; the test's transaction lives in it
+    # a real server closes its connection after each request, but the test's transaction is in it
+    for signal in signals:
         signal.disconnect(close_old_connections)
     yield lambda operation: _statuses(operation, ids, keys)
     for signal in signals:
@@ -147,8 +148,9 @@ def asked(cast, monkeypatch) -> Iterator:
 
 
 def _statuses(operation, ids: dict[str, int | str], keys: dict[Role | None, str]) -> dict[Role | None, int]:
-    """Of the first request that fits. Most fit at once; of some, hardly one in ten does, and what is drawn depends on what
-    else has been imported."""
+    """The status of the first request that fits. For most operations the first one fits; for some, hardly one in ten does, and the drawn
+    requests depend on other imports.
+    """
     found: dict[Role | None, int] = {}
 
     def ask(case):
@@ -171,7 +173,7 @@ def _statuses(operation, ids: dict[str, int | str], keys: dict[Role | None, str]
 
 
 def _drawn(operation, ask: Callable, most: int) -> None:
-    """`ask` for up to so many requests that the operation's schema allows."""
+    """Calls `ask` with up to this many requests that the operation's schema allows."""
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     @settings(
@@ -185,7 +187,7 @@ def _drawn(operation, ask: Callable, most: int) -> None:
 
 
 def _answer(case, key: str):
-    """The response; what it changed is taken back."""
+    """The response. Its changes are undone."""
     with transaction.atomic():
         response = case.call(headers={"Authorization": f"Bearer {key}"})
         transaction.set_rollback(True)

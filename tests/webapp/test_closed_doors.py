@@ -1,7 +1,7 @@
-"""Walks the whole URL map: what no one opened on purpose is closed.
+"""Walks the whole URL map: everything that was not opened on purpose is closed.
 
-Every page is asked for by a stranger, by an annotator and by the owner of another workspace. The ids in the
-addresses belong to the lab's rows, so whatever answers 200 to the outsider has shown a row of someone else.
+A stranger, an annotator and the owner of another workspace ask for every page. The ids in the addresses belong to the lab's rows, so an
+answer of 200 to the outsider has shown a row of somebody else.
 """
 
 import re
@@ -14,7 +14,7 @@ from tests.webapp.routes import routes
 
 pytestmark = pytest.mark.django_db
 
-# what strangers may open: the doors themselves, health, and the description of the API
+# the pages that strangers may open: sign-in, health, and the description of the API
 OPEN = {
     "sign-in",
     "sign-in/link/x",
@@ -31,7 +31,7 @@ PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 
 def addresses() -> list[str]:
-    """Every address of the URL map, with ids filled in that exist in no workspace of the asker."""
+    """Every address of the URL map, with ids that do not exist in a workspace of the person who asks."""
     filled = (PARAMETER.sub(lambda match: "1" if match[1] in ("int", None) else "x", route) for route in routes())
     return sorted(set(filled))
 
@@ -72,7 +72,7 @@ def test_annotators_reach_no_settings_of_others(as_annotator):
 
 
 def test_no_address_breaks_for_anyone(cast):
-    """Whatever is asked, by whoever, the answer is not a crash."""
+    """No request of any person makes the server crash."""
     for client in (browser(cast.owner), browser(cast.annotator), ApiClient(cast.owner).client):
         client.raise_request_exception = False
         for address in addresses():

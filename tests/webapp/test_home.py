@@ -1,4 +1,4 @@
-"""The first page: who sees what on it, what it proposes, and that its cost does not grow."""
+"""The first page: who sees what on it, and what it proposes. Its cost does not grow."""
 
 from datetime import timedelta
 
@@ -58,7 +58,7 @@ def test_proposals_follow_the_role(cast, as_researcher, as_outsider, client):
     assert steps(client) == ["Make an API token"]
     create_token(cast.reviewer, "mine", "read")
     assert steps(client) == []
-    assert "Invite someone" in steps(as_outsider)  # alone in a workspace of their own
+    assert "Invite someone" in steps(as_outsider)  # alone in their own workspace
     assert "Invite someone" not in steps(as_researcher)
 
 

@@ -1,4 +1,4 @@
-"""The metrics for Prometheus: sums over all processes, present values, and no value for what cannot be read."""
+"""The metrics for Prometheus: sums over all processes, current values, and no value for a metric that cannot be read."""
 
 import os
 import re
@@ -104,7 +104,8 @@ def test_more_jobs_cost_no_more_queries(scrape, monkeypatch, django_assert_num_q
     up(monkeypatch, redis="away")
     job = {"workspace": cast.workspace, "dataset_name": "a", "file_name": "b", "file_path": "c", "format": "native"}
     ImportJob.objects.bulk_create(ImportJob(**job) for _ in range(3))
-    with django_assert_num_queries(15):  # one for each kind of job, runs, deliveries and the size; four about backups
+    # one for each kind of job, and for runs, deliveries and the size; four about backups
+    with django_assert_num_queries(15):
         assert scrape()["touchstone_jobs", "import", "queued"] == 3
 
 

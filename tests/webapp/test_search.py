@@ -1,4 +1,4 @@
-"""The command palette's search: what it finds, for whom, and at what cost."""
+"""The command palette's search: its results, the people who see them, and its cost."""
 
 import pytest
 from django.db import connection

@@ -1,5 +1,6 @@
-"""Walks the whole URL map as an annotator at work, with the ids of real rows: labels, other answers, ids and origins of
-responses, names of models, judges and colleagues come out of no page, no endpoint and no export."""
+"""Walks the whole URL map as a working annotator, with the ids of real rows. Labels, other answers, ids and origins of responses, and names
+of models, judges and colleagues are on no page, in no answer of the API and in no export.
+"""
 
 import re
 
@@ -38,7 +39,7 @@ ANSWERS = {
         "note": "CLASSIFIED",
     },
 }
-OWN = {  # what the annotator says; nothing of it is a secret
+OWN = {  # the annotator's own words, which are not secret
     "pairwise": {"verdict": "compared", "strength": 1},
     "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "Is right", "points": 1}]}},
     "grading": {"grades": [{"criterion": "c1", "verdict": "met"}]},
@@ -51,7 +52,7 @@ OWN = {  # what the annotator says; nothing of it is a secret
 
 
 def working(cast, kind: str) -> Project:
-    """Two tasks, one of them gold; a colleague has answered, a reviewer decided and remarked, a judge was asked."""
+    """Two tasks, one of which is gold. A colleague has answered, a reviewer has decided and remarked, and a judge was asked."""
     reasons = [{"text": "clearer", "response": "ID-ONE"}]
     preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": reasons}
     secrets = {"tags": ["CLASSIFIED"], "source": "CLASSIFIED", "meta": {"label": "CLASSIFIED", "uncertainty": 0.5}}
@@ -81,7 +82,7 @@ def working(cast, kind: str) -> Project:
 
 
 def filled(cast, project: Project, route: str) -> str:
-    """The address with ids of rows that are there, those of a colleague where rows are somebody's."""
+    """The address with ids of existing rows. If rows belong to a person, they are those of a colleague."""
     theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
     ids = {
         "project_id": project.pk,
@@ -99,7 +100,7 @@ def filled(cast, project: Project, route: str) -> str:
 
 
 def said(client, method: str, address: str) -> set[str]:
-    """The secrets in the answer; "a file" for one that is streamed."""
+    """The secrets in the answer, or "a file" for a streamed answer."""
     client.raise_request_exception = False
     body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
     response = getattr(client, method)(address, **body)
@@ -125,7 +126,7 @@ def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
             assert not said(client, method, address), (method, address)
 
 
-@pytest.mark.parametrize("kind", ["pairwise", "rubric"])  # with reasons, and with texts matched by meaning
+@pytest.mark.parametrize("kind", ["pairwise", "rubric"])  # with reasons, and with texts that are matched by meaning
 def test_no_address_tells_a_reviewer_who_an_annotator_is(cast, kind):
     project = working(cast, kind)
     review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")

@@ -22,7 +22,7 @@ from webapp.localstack.places import write_facts
 
 @pytest.fixture(autouse=True)
 def places_enough(settings):
-    """The line has enough places, with any number of processors."""
+    """The line has enough places on a machine with any number of processors."""
     settings.MAX_RUNNING_RUNS = None
 
 
@@ -109,7 +109,7 @@ def run(launch) -> Run:
 
 @pytest.fixture
 def vllm_environment(settings, tmp_path, monkeypatch):
-    """The folder into which `make vllm` would install, which is empty. This process has no vLLM either."""
+    """The folder into which `make vllm` would install. It is empty, and this process has no vLLM either."""
     settings.VLLM_ENVIRONMENT = tmp_path / "vllm"
     settings.VLLM_ENVIRONMENT.mkdir()
     monkeypatch.setattr(commands, "find_spec", lambda name: None)
@@ -141,7 +141,7 @@ class Trainer:
         return self.event("metrics", step, values=values)
 
     def rollout(self, index: int = 0, met: bool | None = True, **fields) -> dict:
-        """One rollout of the form events carry inside `rollouts`."""
+        """One rollout in the form in which events carry it inside `rollouts`."""
         criterion = {
             "text": "Names a colour",
             "points": 3,

@@ -1,4 +1,4 @@
-"""What scripts see: shapes, roles, other workspaces, and the cost of lists."""
+"""The API for scripts: forms of answers, roles, other workspaces, and the cost of lists."""
 
 import pytest
 from django.db import connection
@@ -170,7 +170,7 @@ def test_lists_hold_only_the_own_workspace(cast, run):
 
 def test_a_longer_list_costs_no_more_queries(api, launch, django_assert_num_queries):
     launch()
-    api.get("/runs")  # the token's first use is written down once
+    api.get("/runs")  # the first use of the token is written down once
     with CaptureQueriesContext(connection) as one:
         body(api.get("/runs"))
     for i in range(4):

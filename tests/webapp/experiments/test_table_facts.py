@@ -1,4 +1,4 @@
-"""The values by which the table sorts and filters follow the configs and the events of runs, also if events come twice."""
+"""The values by which the table sorts and filters follow the configs and the events of runs, also if events are sent twice."""
 
 from importlib import import_module
 
@@ -41,7 +41,7 @@ def test_a_delivery_that_comes_twice_changes_nothing(run, trainer):
 
 
 def test_a_step_that_is_repeated_takes_its_extreme_along(run, trainer):
-    """A resumed run goes back to its checkpoint: the best value that was replaced is nobody's any more."""
+    """A resumed run returns to its checkpoint. A best value from after the checkpoint no longer belongs to the run."""
     trainer.post(trainer.metrics(1, score=0.2), trainer.metrics(2, score=0.9), trainer.metrics(3, score=0.4))
     trainer.post(trainer.metrics(2, score=0.3))
     assert values(run, "score") == (0.4, 0.2, 0.4, 3)

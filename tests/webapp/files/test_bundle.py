@@ -1,4 +1,4 @@
-"""Folders and archives: their files are imported together, and an upload never reaches beyond itself."""
+"""Folders and archives: their files are imported together, and no path in an upload leads outside of it."""
 
 import json
 import zipfile

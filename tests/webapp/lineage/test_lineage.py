@@ -30,7 +30,9 @@ pytestmark = pytest.mark.django_db
 
 
 class World:
-    """Anna and another compare; what is published trains a reward model, that judges, and the judge rewards a policy."""
+    """Anna and another person compare responses. The published version trains a reward model, the model judges, and the judge rewards a
+    policy.
+    """
 
     def __init__(self, cast) -> None:
         self.cast = cast
@@ -290,7 +292,7 @@ def test_the_page_says_where_nothing_is_known(world, cast):
 
 
 def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
-    """The planner would read a small table whole, as it would a large one if its rows have mostly one model."""
+    """The planner would read a small table completely. It does the same with a large one if most of its rows have the same model."""
     RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path="/m")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")

@@ -1,4 +1,4 @@
-"""Whether `upgrade` has anything to do is known without starting it."""
+"""Whether `upgrade` has work to do is known without starting it."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.stack
 @pytest.fixture(scope="module")
 def server():
     home = Path(tempfile.mkdtemp(prefix="ts-known-"))
-    home.chmod(0o755)  # as root the database runs as someone else
+    home.chmod(0o755)  # as root, the database runs as another user
     server = Postgres(home, durable=False)
     server.start()
     yield server
@@ -27,7 +27,7 @@ def server():
 
 @pytest.fixture
 def code(tmp_path, settings, monkeypatch):
-    """A product of one app with one migration, and a var folder of its own."""
+    """A product of one app with one migration, and a separate var folder."""
     settings.VAR = tmp_path / "var"
     folder = tmp_path / "webapp" / "shop" / "migrations"
     folder.mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_a_database_that_cannot_say_is_migrated(code, url):
     known_schema.remember(url)
     change(url, "drop table django_migrations")
     assert not known_schema.is_current(url)
-    known_schema.remember(url)  # a migrate that left no table is nothing to go by
+    known_schema.remember(url)  # a migration that left no table does not count
     assert not known_schema.is_current(url)
 
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def home():
-    """A folder that any user can reach; pytest's own are closed to others."""
+    """A folder that any user can reach. pytest's own folders are closed to others."""
     folder = Path(tempfile.mkdtemp(prefix="ts-store-"))
     folder.chmod(0o755)
     yield folder
@@ -34,7 +34,7 @@ def home():
 
 def write_and_crash(server: Postgres) -> None:
     with psycopg.connect(server.url(), autocommit=True) as connection:
-        # what is acknowledged is on the disk, also when the power goes
+        # acknowledged rows are on the disk, also after a loss of power
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             assert connection.execute(f"show {setting}").fetchone() == ("on",)
         connection.execute("create table if not exists kept (n int)")
@@ -51,7 +51,7 @@ def test_postgres_is_back_though_the_killed_one_left_a_long_statement_at_work(ho
     asking.pgconn.send_query(b"select count(*) from generate_series(1, 10000000000)")
     backend = psutil.Process(asking.info.backend_pid)
     deadline = time.monotonic() + SECONDS
-    while backend.cpu_times().user < 0.05:  # it is at it, and looks up no more
+    while backend.cpu_times().user < 0.05:  # it is counting, and does not check for its parent any more
         assert time.monotonic() < deadline
         time.sleep(0.05)
     server._child.process.send_signal(signal.SIGKILL)
@@ -69,7 +69,7 @@ def test_postgres_keeps_its_data_through_a_crash_and_a_stale_pid_file(home):
     server.start()
     write_and_crash(server)
     pid_file = server.data / "postmaster.pid"
-    # after a reboot the number belongs to someone else, such as this very test
+    # after a reboot, another process may have this number: here it is that of the test
     pid_file.write_text(pid_file.read_text().replace(pid_file.read_text().split()[0], str(os.getpid()), 1))
     again = Postgres(home)
     deadline = time.monotonic() + 20
@@ -96,7 +96,7 @@ def test_postgres_listens_on_no_port(home):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the database as someone else")
 def test_postgres_runs_from_an_environment_in_a_closed_home(home, monkeypatch):
-    """As with a checkout under /root: the database's user can reach neither the data nor the program there."""
+    """A checkout under /root: the database's user can reach neither the data nor the program there."""
     from webapp.localstack import postgres
 
     packages = home / "closed" / "site-packages"
@@ -127,7 +127,7 @@ def test_postgres_finds_a_place_when_the_home_is_closed(home):
 
 
 def interpreter_for(uid: int) -> str | None:
-    """A Python of our version that user `uid` can start: ours may lie in a closed home."""
+    """A Python of our version that user `uid` can start. Our own may be in a closed home."""
     same = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, shutil.which(same, path="/usr/bin:/usr/local/bin")):
         if (

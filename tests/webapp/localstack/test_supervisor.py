@@ -1,4 +1,4 @@
-"""The supervisor with small fake services: order, crashes, grandchildren, and nothing left behind."""
+"""The supervisor with small fake services: order, crashes, grandchildren. Nothing is left at the end."""
 
 import os
 import resource
@@ -100,7 +100,7 @@ def test_what_dies_as_soon_as_it_is_up_waits_longer_each_time_however_slowly_it_
     for failures in (1, 2, 3):
         service.next_try = 0
         until(supervisor, lambda: service.state is State.RUNNING)
-        service.child.started -= HEALTHY_AFTER_S + 1  # all of it spent on its start
+        service.child.started -= HEALTHY_AFTER_S + 1  # the start has used all of it
         supervisor.tick()
         os.kill(service.child.pid, signal.SIGKILL)
         until(supervisor, lambda: service.state is State.RESTARTING)
@@ -219,7 +219,7 @@ supervisor.run()
 
 @pytest.fixture
 def supervised(tmp_path):
-    """A supervisor in a process of its own, whose service has a child in another session that ignores SIGTERM."""
+    """A supervisor in a separate process. Its service has a child in another session that ignores SIGTERM."""
     process = subprocess.Popen(
         [sys.executable, "-c", SUPERVISED, str(tmp_path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
@@ -282,7 +282,7 @@ def test_a_long_log_on_a_full_disk_ends_nobody_and_is_cut_all_the_same(supervise
     older.write_bytes(b"older words\n")
     supervisor._next_log_check = 0.0
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LOG_LIMIT // 2, hard))  # what is written beyond fails, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LOG_LIMIT // 2, hard))  # more writing fails, like on a full disk
     try:
         supervisor.tick()
     finally:

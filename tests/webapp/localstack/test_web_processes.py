@@ -81,7 +81,7 @@ with tempfile.NamedTemporaryFile("r") as told:
 
 
 def heaps(more: dict[str, str]) -> int:
-    """Of a process with twelve threads that all hold memory at the same time."""
+    """The memory of a process with twelve threads that all hold memory at the same time."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
     done = subprocess.run([sys.executable, "-c", HEAPS], env=bare | more, capture_output=True, text=True, check=True)
     return int(done.stdout)

@@ -1,4 +1,4 @@
-"""Every address of MLflow's protocol: closed below its role and to other workspaces, and never broken by what is sent."""
+"""Every address of MLflow's protocol. It is closed to lower roles and to other workspaces, and no request makes it fail."""
 
 import json
 
@@ -13,7 +13,7 @@ from .speaking import ARTIFACTS, Speaker
 
 pytestmark = pytest.mark.django_db
 
-READING = {  # method, and what it is asked about
+READING = {  # method, and the object of the request
     "experiments/get": ("get", {"experiment_id": "EXPERIMENT"}),
     "experiments/get-by-name": ("get", {"experiment_name": "Default"}),
     "experiments/search": ("post", {}),
@@ -41,7 +41,7 @@ OWN = {
     "experiments/search",
     "runs/search",
     "logged-models/search",
-}  # about no row of another workspace
+}  # not about a row of another workspace
 TRACKING = "api/2.0/mlflow/"
 
 
@@ -53,7 +53,7 @@ def about(speaker) -> dict[str, str]:
 
 
 def filled(body: dict, about: dict[str, str]) -> dict:
-    """With the ids in the places of the words."""
+    """The request, with ids in the places of words."""
     named = json.dumps(body)
     for word, known in about.items():
         named = named.replace(f'"{word}"', f'"{known}"')

@@ -33,7 +33,7 @@ def test_a_run_is_a_run_like_any_other(cast, speaker):
     for tab in ("", "/config", "/lineage"):
         assert page.get(f"/runs/{run.pk}{tab}").status_code == 200
     assert "red" in page.get(f"/runs/{run.pk}/lineage").content.decode()
-    assert page.get(f"/runs/{run.pk}/rollouts").status_code == 404  # it has none
+    assert page.get(f"/runs/{run.pk}/rollouts").status_code == 404  # it has no rollouts
     assert page.get(f"/api/v1/runs/compare?ids={run.pk}").status_code == 200
 
 
@@ -94,9 +94,9 @@ def test_what_comes_twice_is_stored_once_and_what_comes_late_replaces_nothing(sp
     for _ in range(2):
         assert speaker.log(key, ("loss", 2.0, 1, 1_000), params=[{"key": "p", "value": "1"}]).status_code == 200
     speaker.log(key, ("loss", 3.0, 1, 5_000))
-    speaker.log(key, ("loss", 9.0, 1, 2_000))  # was under way for long
+    speaker.log(key, ("loss", 9.0, 1, 2_000))  # the run had been active for a long time
     assert list(Point.objects.values_list("value", flat=True)) == [3.0]
-    speaker.log(key, ("loss", 1.0, 4, 6_000), ("loss", 0.5, 4, 7_000), ("loss", 0.7, 4, 6_500))  # one step thrice
+    speaker.log(key, ("loss", 1.0, 4, 6_000), ("loss", 0.5, 4, 7_000), ("loss", 0.7, 4, 6_500))  # one step three times
     assert speaker.metrics(key) == {"loss": 0.5}
 
 
@@ -273,7 +273,7 @@ def test_a_workspace_may_store_so_many_bytes_of_files(cast, speaker, settings, t
     key = speaker.run()
     assert speaker.send(key, "a", b"x" * 900).status_code == 200
     assert error(speaker.send(key, "b", b"x" * 101)) == (403, "RESOURCE_LIMIT_EXCEEDED")
-    assert speaker.send(key, "a", b"x" * 1_000).status_code == 200  # instead of the one before
+    assert speaker.send(key, "a", b"x" * 1_000).status_code == 200  # replaces the value before
     assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["a"]
 
 
@@ -288,7 +288,8 @@ def test_only_a_token_of_the_area_and_the_role_opens(cast, speaker):
     assert reviewer.get("runs/get", run_id=key).status_code == 200
     assert error(reviewer.log(key, ("m", 1.0, 1))) == (403, "PERMISSION_DENIED")
     assert error(Speaker(cast.annotator).get("runs/get", run_id=key)) == (403, "PERMISSION_DENIED")
-    assert browser(cast.owner).get(f"{TRACKING}runs/get?run_id={key}").status_code == 401  # a session is no token
+    # a session does not count as a token
+    assert browser(cast.owner).get(f"{TRACKING}runs/get?run_id={key}").status_code == 401
 
 
 def test_another_workspace_finds_nothing(cast, speaker, settings, tmp_path):

@@ -1,4 +1,6 @@
-"""MLflow's own client, and the callback of transformers, in processes of their own: they log here by MLFLOW_TRACKING_URI alone."""
+"""MLflow's own client, and the callback of transformers, in separate processes. They log to Touchstone because of MLFLOW_TRACKING_URI
+alone.
+"""
 
 import os
 import subprocess
@@ -86,7 +88,7 @@ TRAINS = """
 
 @pytest.fixture
 def program(server, tmp_path):  # noqa: F811
-    """`program(text, membership)` starts a program with an address and a token, and nothing else of ours."""
+    """`program(text, membership)` starts a program with an address and a token, and without our code."""
 
     packages = str(overlay.folder(overlay.MLFLOW))
 

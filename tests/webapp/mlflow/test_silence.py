@@ -1,4 +1,4 @@
-"""A run whose program falls silent counts as lost, and goes on when the program speaks again; and params that are numbers."""
+"""A run whose program is silent counts as lost, and continues when the program reports again. Also: params that are numbers."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def test_silence_ends_a_run_and_a_word_brings_it_back(speaker):
     quiet, busy = speaker.run(), speaker.run()
     speaker.log(busy, ("loss", 1.0, 0))
     run = silent(quiet)
-    assert looked(timedelta(minutes=9)) == 0  # we have only just begun to hear
+    assert looked(timedelta(minutes=9)) == 0  # the server has only just started to receive messages
     assert looked() == 1 and looked() == 0
     run.refresh_from_db()
     assert run.state == "failed" and "said nothing for 6 hours" in run.state_reason
@@ -93,7 +93,7 @@ def test_params_that_are_numbers_are_found_as_numbers(speaker, as_researcher):
     assert found(as_researcher, "config.lr:0.0001") == {"small"} and found(as_researcher, "config.lr:auto") == {"word"}
     assert found(as_researcher, "config.commit:0012") == {"small", "large", "word"}
     params = {each["key"]: each["value"] for each in speaker.told(key)["data"]["params"]}
-    assert params == {"lr": "auto", "commit": "0012"}  # the program reads what it wrote
+    assert params == {"lr": "auto", "commit": "0012"}  # the program reads its own values
     assert RunValue.objects.get(run__name="small", column__path="lr").text is None
 
 

@@ -1,4 +1,4 @@
-"""Runs, a sweep and a project, which the researcher has launched and the reviewer may watch."""
+"""Runs, a sweep and a project that the researcher has launched. The reviewer may watch them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Notices about datasets, judges and models: what concerns each, to those who watch it, and gone when it is deleted."""
+"""Notices about datasets, judges and models: each goes to people who watch its object, and is removed when the object is deleted."""
 
 import pytest
 

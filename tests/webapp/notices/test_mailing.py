@@ -1,4 +1,4 @@
-"""Notices by mail: they are gathered, sent once, tried again, and never sent to people who may not read them."""
+"""Notices by mail: they are gathered, sent once, tried again, and not sent to people who may not read them."""
 
 from datetime import timedelta
 from smtplib import SMTPRecipientsRefused, SMTPServerDisconnected
@@ -30,7 +30,7 @@ def mailed(settings, cast):
 
 
 def later(minutes: float = 2) -> None:
-    """So much time goes by for what is written down."""
+    """Moves all stored times back by this much."""
     ago = timedelta(minutes=minutes)
     for row in Notice.objects.all():
         Notice.objects.filter(pk=row.pk).update(created_at=row.created_at - ago)
@@ -39,7 +39,7 @@ def later(minutes: float = 2) -> None:
 
 
 def post() -> list[str]:
-    """A round of the workers; the subjects of what went out in it."""
+    """A round of the workers. Returns the subjects of the mails that it sent."""
     before = len(outgoing.outbox)
     mailing.gather()
     for letter in Letter.objects.filter(state="waiting"):

@@ -1,4 +1,4 @@
-"""Reading, watching, forgetting, and the pages and the API of it."""
+"""Reading, watching and forgetting notices, with their pages and API."""
 
 from datetime import timedelta
 from uuid import uuid4

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def calculate(as_researcher, eager, django_capture_on_commit_callbacks):
-    """Posts a record; the answer is what the page shows once a worker has had its turn."""
+    """Posts a record. Returns the answer that the page shows after a worker has worked."""
 
     def post(name, record, client=as_researcher):
         with django_capture_on_commit_callbacks(execute=True):
@@ -30,7 +30,7 @@ def calculate(as_researcher, eager, django_capture_on_commit_callbacks):
 
 @pytest.fixture
 def printed(monkeypatch):
-    """The calculator's process, replaced: what it prints, or how it ends."""
+    """Replaces the calculator's process. Says what it prints, or how it ends."""
 
     def prepare(stdout="", stderr="", code=0):
         done = subprocess.CompletedProcess([], code, stdout, stderr)

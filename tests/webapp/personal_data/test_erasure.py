@@ -1,4 +1,4 @@
-"""An account is erased: the person is gone from every table, and their answers are unchanged."""
+"""An account is erased: the person is removed from every table, and their answers are unchanged."""
 
 import json
 from dataclasses import replace
@@ -44,7 +44,7 @@ IMPORTED = [{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}]
 
 @pytest.fixture
 def judged(cast):
-    """(project, the one who goes, the one who stays): both have answered, and what they said is measured."""
+    """(project, the person who goes, the person who stays): both have answered, and their answers are measured."""
     made = make_project(cast, n=6, preferences=IMPORTED)
     one, two = annotators(cast, made)
     for task, strengths in zip(made.tasks.order_by("rank"), [(2, 2)] * 4 + [(-1, 1), (1, -2)], strict=True):
@@ -55,12 +55,12 @@ def judged(cast):
 
 
 def numbers(body: dict) -> dict:
-    """A report without whom its pairs are of."""
+    """A report without the names of the people in its pairs."""
     return json.loads(json.dumps({**body, "fields": [{**each, "pairs": None} for each in body["fields"]]}))
 
 
 def everything(but: tuple[str, ...] = ()) -> dict[str, str]:
-    """{table: all that stands in it}"""
+    """{table: all rows}"""
     with connection.cursor() as cursor:
         tables = [name for name in connection.introspection.table_names(cursor) if name not in but]
         found = {}
@@ -71,7 +71,7 @@ def everything(but: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def test_every_model_that_names_people_says_what_an_erasure_does_with_it():
-    """And does: what is emptied may be empty, what is kept is moved, all else goes with the account."""
+    """The rules also hold: an emptied field may be empty, a kept row is moved, and everything else is deleted with the account."""
     by_way = {f"{each.model}.{each.way}": each for each in HOLDINGS}
     assert ways() - set(by_way) == {"accounts.Workspace.members"}
     for way in ways() & set(by_way):
@@ -139,7 +139,7 @@ def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, djan
 
 
 def test_no_row_leads_back_to_the_account(judged, cast):
-    """The old id stands in the audit log, beside addresses. So it may stand nowhere else."""
+    """The audit log has the old id beside addresses. So no other table may have the old id."""
     project, one, _ = judged
     User.objects.filter(pk=one.user_id).update(email="gone@example.org")
     erase(one.user, cast.owner.user)
@@ -157,7 +157,7 @@ def test_no_row_leads_back_to_the_account(judged, cast):
 
 
 def test_people_can_be_measured_while_somebody_goes(judged, cast):
-    """Who measured before the erasure writes the old id after it: the page leaves it out until it is measured anew."""
+    """A measurement that began before the erasure writes the old id after it. The page leaves the id out until the next measurement."""
     project, one, two = judged
     stale = AgreementReport.objects.get(project=project).people
     erase(one.user, cast.owner.user)
@@ -245,6 +245,6 @@ def test_an_administrator_erases_who_has_asked_for_it(cast, as_owner, as_researc
 
 
 def make_second(cast):
-    """The cast with another annotator."""
+    """The cast and another annotator."""
     user = User.objects.create_user("nia@example.org", name="Nia", proof=Proof.SERVER)
     return replace(cast, annotator=Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR))

@@ -1,4 +1,4 @@
-"""All that the installation holds about a person, in one file, for that person alone."""
+"""Everything that the installation stores about a person, in one file, for that person alone."""
 
 import io
 import re
@@ -61,7 +61,7 @@ def test_whatever_names_a_person_is_exported_or_left_out_with_a_reason():
     assert all(each.about for each in HOLDINGS)
     for holding in filter(lambda each: each.file, HOLDINGS):
         columns = {field.name for field in holding.source._meta.concrete_fields}
-        assert set(holding.hide) <= columns, holding  # a name that is misspelt would hide nothing
+        assert set(holding.hide) <= columns, holding  # a misspelt name would hide nothing
         assert not SECRET & (set(holding.only) or columns - set(holding.hide)), holding
 
 
@@ -96,7 +96,7 @@ def test_nobody_else_and_no_secret_stands_in_it(cast):
 
 
 def test_an_address_that_nobody_verified_leads_to_nothing(cast):
-    """Whoever signs up with somebody's address neither reads nor deletes what was sent to it, nor who tried to sign in."""
+    """A person who signs up with somebody else's address can neither read nor delete what was sent to it, nor see who tried to sign in."""
     invite(cast.owner, "zoe@example.org", "annotator")
     Client().post("/sign-in", {"email": "zoe@example.org", "password": "wrong"})
     thief = User.objects.create_user("zoe@example.org")
@@ -133,7 +133,7 @@ def test_a_person_takes_their_own_at_the_page(
 
 
 def test_the_api_is_open_to_who_is_signed_in_and_to_no_token(cast, eager, django_capture_on_commit_callbacks):
-    """A token is a key to one workspace; the file tells of all of them."""
+    """A token is a key to one workspace. The file has data of all of them."""
     mine, other, script = browser(cast.annotator), browser(cast.owner), ApiClient(cast.annotator)
     with django_capture_on_commit_callbacks(execute=True):
         refused = [script.post("/me/data")]
@@ -159,11 +159,11 @@ def test_the_document_names_what_no_token_opens():
 def test_one_file_at_a_time_is_written(cast):
     services.ask(cast.annotator.user)
     assert browser(cast.annotator).post("/api/v1/me/data").status_code == 409
-    services.ask(cast.owner.user)  # somebody else's is no matter
+    services.ask(cast.owner.user)  # the file of another person does not matter
 
 
 def test_another_file_takes_the_place_of_the_one_before(cast, django_capture_on_commit_callbacks):
-    """So nobody fills the disk by asking; what an administrator passed on and what the person asked for stay apart."""
+    """So nobody can fill the disk with requests. A file that an administrator passed on and a file that the person asked for are separate."""
     theirs, _ = services.ask_for(cast.owner.user, cast.annotator.user)
     services.carry_out(theirs.pk)
     first = services.ask(cast.annotator.user)
@@ -186,7 +186,7 @@ def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_research
     link, stranger = f"/personal-data/{secret}", Client()
     assert "being written" in stranger.get(link).content.decode()
     services.carry_out(DataExport.objects.get().pk)
-    assert not getattr(stranger.get(link), "streaming", False)  # looking at the link fetches nothing
+    assert not getattr(stranger.get(link), "streaming", False)  # opening the link's page does not download the file
     assert "profile.jsonl" in unzipped(b"".join(stranger.post(link).streaming_content))
     assert secret not in as_owner.get(path).content.decode()
     assert not browser(cast.annotator).get("/settings/data").context["exports"].exists()
@@ -219,7 +219,7 @@ def test_one_that_is_lost_again_and_again_is_told(cast):
     row.refresh_from_db()
     assert (row.state, row.problem) == ("failed", services.FAILED)
     assert browser(cast.annotator).get(f"/api/v1/me/data/{row.pk}/download").status_code == 410
-    services.ask(cast.annotator.user)  # it is over: another may be asked for
+    services.ask(cast.annotator.user)  # it has ended, so another one may be requested
 
 
 def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeypatch):
@@ -227,7 +227,7 @@ def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeyp
     write = services.write
 
     def late(user, path) -> int:
-        """Its successor has made the file before this one writes its own."""
+        """The next job has made the file before this one writes its own."""
         services.path_of(row).parent.mkdir(parents=True, exist_ok=True)
         services.path_of(row).write_bytes(b"of the successor")
         DataExport.objects.filter(pk=row.pk).update(state=DataExport.State.READY)

@@ -15,7 +15,7 @@ ADDRESS = "nia@example.org"
 
 
 def comes(uid: str = "u-17", email: str = ADDRESS, proof: str = Proof.COMPANY) -> User:
-    """Somebody signs in by the company for the first time."""
+    """A person signs in by the company for the first time."""
     user = User.objects.create_user(email, proof=proof)
     SocialAccount.objects.create(user=user, provider="company", uid=uid)
     return user

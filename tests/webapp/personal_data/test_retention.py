@@ -1,4 +1,4 @@
-"""Accounts that nobody uses: announced for two weeks of rounds, then erased, and never by a clock that jumped."""
+"""Unused accounts are announced for two weeks of rounds and then erased. A clock that jumps does not cause an erasure."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def administrator(cast) -> User:
 
 @pytest.fixture
 def gone(cast, administrator) -> User:
-    """An annotator who was last here 200 days ago, where 180 are set; everybody else was here just now."""
+    """An annotator who was last here 200 days ago, with a limit of 180 days. All others were here just now."""
     User.objects.update(last_login=timezone.now())
     person = cast.annotator.user
     User.objects.filter(pk=person.pk).update(last_login=LONG_AGO, date_joined=LONG_AGO)
@@ -34,7 +34,7 @@ def gone(cast, administrator) -> User:
 
 
 def rounds(count: int) -> None:
-    """So many rounds, each a day after the one before."""
+    """This many rounds, each one day after the one before."""
     for _ in range(count):
         retention.look()
         UnusedAccount.objects.update(counted_at=timezone.now() - timedelta(days=1))

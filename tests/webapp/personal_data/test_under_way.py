@@ -1,4 +1,4 @@
-"""An account is erased while a worker does something that its person requested: the work is done once, and names nobody."""
+"""An account is erased while a worker does something that its person requested. The work is done once, and names nobody."""
 
 import pytest
 from django.db import connection
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nobody_who_is_gone_is_named(db):
-    """As a commit finds it."""
+    """The row as a commit finds it."""
     yield
     connection.check_constraints()
 
 
 def gone_before(monkeypatch, module, end: str, person) -> list[int]:
-    """The account of `person` goes just before `module.end` ends the work; how often that was called, as a list."""
+    """Erases the account of `person` just before `module.end` ends the work. Returns a list with the calls of `end`."""
     original, calls = getattr(module, end), []
 
     def after(*arguments, **named):

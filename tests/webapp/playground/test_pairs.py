@@ -1,4 +1,4 @@
-"""Pairs of answers from the page where models are tried become tasks, each once."""
+"""Pairs of answers from the page on which models are tried become tasks, each once."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Answers that somebody tried are scored by a rubric at once, by a judge or a reward model through a worker."""
+"""Answers that a person tried are scored: by a rubric immediately, by a judge or a reward model through a worker."""
 
 import json
 
@@ -29,7 +29,7 @@ def judge(cast, endpoint):  # noqa: F811
 
 @pytest.fixture
 def scored(api):
-    """`scored(body)`: what the API says once a worker has been at it."""
+    """`scored(body)`: the answer of the API after a worker has worked."""
 
     def _scored(**body):
         answer = api.post("/try/scores", {"text": "red", **body})

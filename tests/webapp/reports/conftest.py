@@ -1,4 +1,4 @@
-"""A report of the researcher's, and runs for its blocks."""
+"""A report of the researcher, and runs for its blocks."""
 
 import pytest
 from django.utils import timezone
@@ -18,7 +18,7 @@ def report(cast):
 
 @pytest.fixture
 def seeds(cast, launch):  # noqa: F811
-    """Two runs that differ by their seed alone, with three points each and a last value, and a rollout of the first."""
+    """Two runs that differ only in their seed, with three points each and a last value, and a rollout of the first."""
     made = [launch(config={"steps": 60, "seed": seed}) for seed in (0, 1)]
     for place, run in enumerate(made):
         values = [0.1 + place, 0.2 + place, 0.3 + place]

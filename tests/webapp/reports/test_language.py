@@ -1,4 +1,4 @@
-"""The text of a report, piece by piece; what is wrong is told at its line."""
+"""The text of a report, piece by piece. An error is reported with its line."""
 
 import pytest
 from hypothesis import given

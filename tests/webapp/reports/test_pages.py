@@ -1,4 +1,4 @@
-"""Pages of reports: what each reader sees of a block, and what two tabs do to one report."""
+"""Pages of reports: how each reader sees a block, and how two tabs edit one report."""
 
 import json
 import re
@@ -99,7 +99,7 @@ def test_a_refused_save_keeps_the_text_and_names_the_line(cast):
     refused = browser(cast.researcher).post("/reports/new", sent)
     html = unescape(refused.content.decode())
     assert refused.status_code == 422 and "kept\n```chart\nmetrc: a\n```</textarea>" in html
-    assert html.count("A block “chart” has no “metrc”. Did you mean metric?") == 2  # at the field, and in its place
+    assert html.count("A block “chart” has no “metrc”. Did you mean metric?") == 2  # at the field, and in the block
 
 
 def test_the_preview_tells_lines_at_fault_in_their_place(cast):

@@ -1,4 +1,4 @@
-"""Saving reports: versions that never change, and two people who write at once."""
+"""Saving reports: versions do not change, and two people may write at the same time."""
 
 import pytest
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 
 def accepted(line: socket.socket) -> Iterator[socket.socket]:
-    """The connections to a listening socket, until somebody closes it."""
+    """Accepts the connections to a listening socket until the socket is closed."""
     while True:
         try:
             client, _ = line.accept()

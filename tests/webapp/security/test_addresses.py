@@ -1,4 +1,6 @@
-"""The owner of an address: a person who enters somebody else's address at an open link gets nothing of its owner, and blocks nobody."""
+"""The owner of an address. A person who enters somebody else's address at an open link gets nothing of its owner, and cannot lock the owner
+out.
+"""
 
 import re
 from io import StringIO
@@ -28,7 +30,7 @@ PASSWORD, OTHER = "quartz violin meadow", "copper lantern orchid"
 
 @pytest.fixture
 def squatter(cast, project) -> Client:
-    """Somebody who followed the open link and said that they are the boss."""
+    """A person who followed the open link and entered the boss's address."""
     _, secret = people.invite(cast.researcher, project, uses=5)
     client = Client()
     client.post(f"/join/{secret}", {"name": "Mallory", "email": BOSS, "password": PASSWORD})
@@ -49,14 +51,14 @@ def whose(email: str = BOSS) -> User:
 def test_the_owner_of_an_address_takes_it_from_whoever_only_typed_it(cast, squatter):
     before = whose()
     secret = invite(cast.owner, BOSS, Role.RESEARCHER)
-    assert squatter.get("/api/v1/me").json()["role"] == "annotator"  # the invitation is not theirs
+    assert squatter.get("/api/v1/me").json()["role"] == "annotator"  # the invitation does not belong to this person
     client = Client()
     assert "that account loses it" in shown(client.get(f"/invite/{secret}"))
     client.post(f"/invite/{secret}", {"name": "The boss", "password": OTHER})
     me = client.get("/api/v1/me").json()
     assert (me["email"], me["role"], me["verified"]) == (BOSS, "researcher", True)
     assert whose().pk != before.pk
-    # who had the address works on under another one, and the password opens nothing of the boss's
+    # the former holder keeps the account under another address, and the password opens nothing of the boss
     still = squatter.get("/api/v1/me").json()
     assert still["id"] == before.pk and still["email"].endswith("@touchstone.invalid") and still["role"] == "annotator"
     assert Client().post("/sign-in", {"email": BOSS, "password": PASSWORD}).status_code == 422
@@ -79,7 +81,7 @@ def test_nobody_else_comes_in_by_a_link_for_one_address(cast, project):
 
 
 def test_opening_the_invitation_as_oneself_verifies_the_address_and_keeps_the_account(cast, squatter):
-    """The honest case: they joined by the link with their own address, and are asked in by an owner later."""
+    """The honest case: a person joins by the link with their own address, and an owner invites them later."""
     account = whose().pk
     secret = invite(cast.owner, BOSS, Role.REVIEWER)
     assert squatter.post(f"/invite/{secret}").status_code == 302
@@ -194,7 +196,7 @@ def test_where_mail_is_sent_the_link_goes_to_the_address_and_to_nobody_else(cast
 
 
 def test_a_mail_shows_more_than_the_word_of_an_owner(cast, outgoing, settings):
-    """Somebody invited the boss into a workspace of their own, and opened the link themselves."""
+    """A person invited the boss into their own workspace, and opened the link themselves."""
     settings.MAIL_URL = None
     join(open_invite(invite(cast.outsider, BOSS, Role.OWNER)), None, "Otto", PASSWORD)
     settings.MAIL_URL = "smtp://mail.example.org"
@@ -208,7 +210,7 @@ def test_an_account_verifies_its_address_by_mail(squatter, outgoing, cast):
     assert squatter.post("/settings/address/check").status_code == 302
     path = re.search(r"(/verify/\S+)", outgoing[0].body)[1]
     assert Client().get(path).headers["Location"].startswith("/sign-in")
-    assert browser(cast.outsider).post(path).status_code == 409  # signed in as somebody else
+    assert browser(cast.outsider).post(path).status_code == 409  # signed in as another person
     assert squatter.get(path).status_code == 200 and not whose().verified
     assert squatter.post(path).status_code == 302
     assert whose().proof == Proof.MAIL

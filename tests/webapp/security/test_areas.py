@@ -1,4 +1,4 @@
-"""A token opens the areas that it names and nothing else; no operation of the API is without one."""
+"""A token opens only the areas that it names, and every operation of the API belongs to an area."""
 
 import re
 from datetime import timedelta
@@ -33,7 +33,7 @@ def asked(client: Client, method: str, path: str):
 
 
 def by_tokens() -> list[tuple[str, str]]:
-    """All operations but those that runs and jobs open with keys of their own."""
+    """All operations except those that runs and jobs call with their own keys."""
     return [each for each in OPERATIONS if not each[1].startswith("/api/v1/ingest/")]
 
 
@@ -50,7 +50,7 @@ def test_every_operation_has_an_area():
 
 
 def test_a_token_with_all_areas_but_one_is_refused_there_by_name(cast, monkeypatch):
-    """Every operation, by a token of an owner that may do everything else."""
+    """Every operation, called with a token of an owner that has all other areas."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     clients = {}
     for area in areas.Area:
@@ -88,7 +88,7 @@ def test_an_address_that_nobody_has_placed_is_closed(cast, monkeypatch):
     monkeypatch.setattr(areas, "OF", {key: area for key, area in areas.OF.items() if key != "datasets"})
     answer = ApiClient(cast.owner).get("/datasets")
     assert (answer.status_code, answer.json()["error"]["message"]) == (403, "A token cannot use this address.")
-    assert browser(cast.owner).get("/api/v1/datasets").status_code == 200  # people at pages are no tokens
+    assert browser(cast.owner).get("/api/v1/datasets").status_code == 200  # people at pages do not use tokens
 
 
 def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(cast, as_owner):
@@ -130,7 +130,7 @@ def test_owners_see_and_revoke_every_token_of_their_workspace(cast, as_owner):
     for other in (browser(cast.researcher), browser(cast.annotator)):
         assert other.get("/api/v1/tokens/all").status_code == 403
         assert "Tokens of others" not in other.get("/settings/tokens").content.decode()
-    mine = script(cast.owner, {"account": "write"})  # for one's own tokens
+    mine = script(cast.owner, {"account": "write"})  # for the person's own tokens
     assert asked(mine, "DELETE", f"/api/v1/tokens/{token.pk}").json()["needed"] == "administration:write"
     as_owner.post(f"/settings/tokens/{token.pk}/revoke", {"sure": "1"})
     told = AuditEntry.objects.get(action="token.revoked")
@@ -139,6 +139,6 @@ def test_owners_see_and_revoke_every_token_of_their_workspace(cast, as_owner):
 
 
 def test_tokens_of_before_keep_what_they_could():
-    """Those areas were all there were; `tests/upgrade` takes databases of earlier releases through it."""
+    """There were only those areas then. `tests/upgrade` runs this migration on databases of earlier releases."""
     then = import_module("webapp.accounts.migrations.0008_token_areas").AREAS
     assert set(then) <= set(areas.Area)

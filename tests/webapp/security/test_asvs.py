@@ -93,7 +93,7 @@ def test_what_the_page_points_at_is_there():
 
 
 CRYPTOGRAPHY = re.compile(r"^\s*(?:from|import) (?:cryptography|hmac)\b|deferred import jwt|salted_hmac|Argon2", re.M)
-# checks what a webhook of the same contract has signed, and what the company's provider has
+# these check the signature of a webhook of the same contract, and that of the company's provider
 OTHERS_KEYS = {"trainer/rewards/signing.py", "webapp/identity/provider.py"}
 
 
@@ -103,7 +103,7 @@ def sources() -> list[Path]:
 
 
 def test_every_key_of_the_inventory_is_where_it_says():
-    """And nothing else seals, signs or hashes passwords."""
+    """Every key of the inventory is there, and no other code seals, signs or hashes passwords."""
     security = (DOCS / "security.md").read_text()
     told = set(re.findall(r"`((?:webapp|trainer)/[\w/]+\.py)`", security))
     assert [path for path in told if not (ROOT / path).exists()] == []

@@ -1,4 +1,4 @@
-"""The audit log says who came from where with which key, and what was downloaded."""
+"""The audit log says who came from which address with which key, and what was downloaded."""
 
 import pytest
 from django.test import Client

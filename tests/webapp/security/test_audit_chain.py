@@ -1,4 +1,4 @@
-"""The audit log cannot be changed, a change by other means is detected, it lists downloads, and it can be filtered and exported."""
+"""The audit log cannot be changed. A change by other means is detected. The log lists downloads, and can be filtered and exported."""
 
 import json
 from io import StringIO
@@ -29,7 +29,7 @@ def verified(*args: str) -> str:
 
 
 def around(statement: str, *values: object) -> None:
-    """As somebody with all rights over the database, past the triggers."""
+    """Changes rows like a person with all rights over the database, without the triggers."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(statement, values)

@@ -24,7 +24,7 @@ def scope(length: int | None = None, **headers: str) -> dict:
 
 
 class Sender:
-    """Sends `pieces`, then nothing for ever; counts what was taken."""
+    """Sends `pieces`, then nothing for ever. Counts the accepted pieces."""
 
     def __init__(self, *pieces: bytes, end: bool = True) -> None:
         self.pieces, self.end, self.taken = list(pieces), end, 0
@@ -129,7 +129,7 @@ def test_known_is_who_has_a_live_token_or_session(cast):
 
 @pytest.mark.django_db(transaction=True)
 def test_who_is_known_is_looked_up_without_keeping_a_connection(cast):
-    """The web server has sixteen; each large upload would have taken one for good."""
+    """The web server has sixteen threads. Each large upload would have blocked one of them for good."""
     headers = scope(authorization=ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"])
     connection.ensure_connection()
     assert async_to_sync(has_account)(headers)
@@ -137,7 +137,7 @@ def test_who_is_known_is_looked_up_without_keeping_a_connection(cast):
 
 
 class Connection:
-    """As much of a transport as the protocol needs."""
+    """The parts of a transport that the protocol needs."""
 
     def __init__(self) -> None:
         self.aborted, self.written = False, b""

@@ -20,7 +20,7 @@ PASSWORD = "a long enough passphrase"
 
 
 def settings_where(public_url: str, *names: str) -> list[str]:
-    """What a server with this PUBLIC_URL has set."""
+    """The settings of a server with this PUBLIC_URL."""
     program = f"from django.conf import settings\nfor name in {names!r}: print(getattr(settings, name))"
     env = os.environ | {"PUBLIC_URL": public_url, "DJANGO_SETTINGS_MODULE": "webapp.settings"}
     done = subprocess.run(
@@ -77,7 +77,7 @@ def test_every_answer_carries_the_guards_of_browsers(cast, who):
 
 
 async def test_a_refused_body_carries_the_guards_as_well(monkeypatch):
-    """It is refused before any middleware sees it."""
+    """The request is refused before any middleware sees it."""
     monkeypatch.setattr("webapp.core.handler.HSTS", {"Strict-Transport-Security": "max-age=1; includeSubDomains"})
     for scheme, promised in (("http", False), ("https", True)):
         sent = []

@@ -1,4 +1,4 @@
-"""Sign-in by an OpenID provider, which runs beside the tests: who comes in, as whom, and what their groups open."""
+"""Sign-in by an OpenID provider, which runs beside the tests: who can sign in, as whom, and which roles their groups give."""
 
 import json
 import time
@@ -36,7 +36,7 @@ PASSWORD = "a long enough passphrase"
 
 
 class Provider:
-    """The company's directory: what it says of each person, and the person's way through its page."""
+    """The company's directory: its answer about each person, and the person's way through its page."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -45,7 +45,7 @@ class Provider:
         httpx.put(f"{self.url}/users/{person}", json={"sub": person, **claims}).raise_for_status()
 
     def sign_in(self, client: Client, person: str, then: str = "/") -> object:
-        """As a browser: our button, the provider's page, back to us."""
+        """The way of a browser: our button, the provider's page, back to us."""
         left = client.post(f"/sign-in/company/start?next={then}")
         assert left.status_code == 302 and left["Location"].startswith(self.url), left.content
         assert "code_challenge" in parse_qs(urlsplit(left["Location"]).query)
@@ -92,7 +92,7 @@ def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast,
 
 @pytest.mark.parametrize("proof", [Proof.NONE, Proof.INVITATION])
 def test_whoever_made_the_account_before_loses_every_way_in(company, client, cast, proof):
-    """Somebody may have made it with an address that was not theirs, and waited for its owner."""
+    """Another person may have made the account with this address, and waited for the owner."""
     User.objects.filter(pk=cast.owner.user_id).update(proof=proof)
     cast.owner.user.refresh_from_db()
     set_password(cast.owner.user, PASSWORD)
@@ -226,7 +226,8 @@ def is_closed(client: Client) -> bool:
         ({}, True),
         ({"amr": ["pwd"], "acr": "1"}, True),
         ({"amr": ["pwd", "sms"]}, True),
-        ({"amr": {"mfa": True}, "acr": [["phr"]]}, True),  # not as the standards have it: nothing is known
+        # not in the form of the standards, so nothing is known about it
+        ({"amr": {"mfa": True}, "acr": [["phr"]]}, True),
         ({"amr": ["pwd", "mfa"]}, False),
         ({"amr": ["hwk"]}, False),
         ({"acr": "https://refeds.org/profile/mfa"}, False),
@@ -238,7 +239,7 @@ def test_the_company_counts_as_a_second_factor_where_it_says_so(company, client,
     company.says("n1", **asking, **said)
     company.sign_in(client, "n1")
     assert is_closed(client) is closed
-    if closed:  # and no dead end: she sets up one of her own
+    if closed:  # and she is not locked out: she sets up her own factor
         assert client.get("/settings/second-factor/app").status_code == 200
 
 
@@ -249,7 +250,7 @@ def test_what_the_provider_says_counts_for_the_sign_in_that_it_says_it_of(compan
     other = Client()
     company.sign_in(other, "n1")
     assert not is_closed(client) and is_closed(other)
-    company.sign_in(client, "n1")  # again, in the browser in which it was said before
+    company.sign_in(client, "n1")  # again, in the browser in which it was given before
     assert is_closed(client)
 
 
@@ -295,7 +296,7 @@ def test_without_a_provider_there_is_no_button(client):
 
 @pytest.fixture
 def between(monkeypatch):
-    """`between(change)`: what the provider's token endpoint answers comes through `change`."""
+    """`between(change)`: `change` changes the answers of the provider's token endpoint."""
     real = OAuth2Client.get_access_token
     return lambda change: monkeypatch.setattr(
         OAuth2Client, "get_access_token", lambda self, *args, **kwargs: change(real(self, *args, **kwargs))
@@ -318,7 +319,7 @@ def test_a_forged_id_token_opens_nothing(company, client, between):
 
 
 def test_an_answer_to_another_sign_in_opens_nothing(company, client, between):
-    """The token is good, and was made for a browser that asked before."""
+    """The token is valid, and was made for a browser that asked before."""
     company.says("n1", email="nia@example.org", email_verified=True)
     earlier = []
     between(lambda told: earlier.append(told) or told)
@@ -361,7 +362,7 @@ def key_pair():
 
 @pytest.fixture
 def read(key_pair, monkeypatch, settings, rf):
-    """What our side reads in an ID token of a provider that lists this key."""
+    """The data that we read in an ID token of a provider that lists this key."""
     listed = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key_pair.public_key())) | {"kid": "k1"}
     answers = {"openid-configuration": {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys"}, "keys": {"keys": [listed]}}
 

@@ -1,4 +1,4 @@
-"""What is computed from texts that people send takes little time, whatever they say; limits count people and seconds."""
+"""Computations on texts that people send take little time for any text. Limits count people and seconds."""
 
 import time
 from dataclasses import replace
@@ -20,11 +20,12 @@ RUBRIC = {"criteria": [{"id": f"c{n}", "text": f"Check {n}.", "points": 1, "veri
 
 
 def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypatch):
-    """A hundred patterns on 26 texts took eleven minutes by the schema. The limit of the process, which is there in case that this one
-    does not hold, would be met on a busy machine."""
+    """A hundred patterns on 26 texts took eleven minutes within the limits of the schema. The process also has a limit, in case this one
+    fails; a busy machine would reach it.
+    """
     monkeypatch.setattr(rubric_trial, "LIMITS", replace(rubric_trial.LIMITS, seconds=SECONDS))
     script = ApiClient(cast.annotator)
-    script.post("/rubrics/check", {"criteria": []})  # the nursery is there
+    script.post("/rubrics/check", {"criteria": []})  # so that the nursery is there
     began = time.monotonic()
     answer = script.post(
         "/rubrics/stress",

@@ -18,7 +18,7 @@ END = "/settings/sessions/end"
 
 
 def entered(person: User) -> Client:
-    """A browser that came in by the front door."""
+    """A browser with a session from the sign-in page."""
     if not person.check_password(PASSWORD):
         set_password(person, PASSWORD)
     client = Client()

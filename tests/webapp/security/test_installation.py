@@ -1,4 +1,4 @@
-"""The administrators' pages: who sees them, what they show, and what their buttons do."""
+"""The administrators' pages: who sees them, their content, and their buttons."""
 
 import pytest
 from django.db import connection
@@ -25,7 +25,7 @@ PAGES = (
 def test_only_administrators_come_in_whatever_their_role(cast, as_researcher, as_outsider, client):
     for page in PAGES:
         assert as_researcher.get(page).status_code == 403
-        assert as_outsider.get(page).status_code == 403  # owns a workspace, and administers nothing
+        assert as_outsider.get(page).status_code == 403  # owns a workspace, but is not an administrator
         assert client.get(page).status_code == 302
     person = cast.outsider.user
     assert (

@@ -1,4 +1,4 @@
-"""SECRET_KEY is changed without losing what it sealed: former keys open it until it is encrypted again."""
+"""SECRET_KEY can be changed without losing what it sealed: former keys open it until it is encrypted again."""
 
 from io import StringIO
 
@@ -18,7 +18,7 @@ NEW = "the key that came after the first one did"
 
 @pytest.fixture
 def stored(cast) -> list[Endpoint | Webhook]:
-    """Two endpoints with keys, one without, and a webhook, all of them from before the change."""
+    """Two endpoints with keys, one without, and a webhook. All were made before the change."""
     endpoints = [
         Endpoint.objects.create(
             workspace=cast.workspace, name=name, kind="chat", secret=sealed.seal(name) if name else ""
@@ -33,7 +33,7 @@ def stored(cast) -> list[Endpoint | Webhook]:
 
 @pytest.fixture
 def changed(settings, stored) -> str:
-    """The key was changed, and the former one named."""
+    """The key was changed, and the former one is named in the settings."""
     former = settings.SECRET_KEY
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [former]
     return former
@@ -89,7 +89,7 @@ def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypat
 
 
 def test_a_secret_that_somebody_stores_at_this_moment_stays(stored, changed, settings, monkeypatch):
-    """The row changes between the reading and the writing: what was read must not come back."""
+    """The row changes between the reading and the writing. The old value must not come back."""
     seal, row = sealed.seal, stored[0]
 
     def slow(secret: str) -> str:
@@ -117,7 +117,7 @@ def test_people_stay_signed_in_while_the_former_key_is_named(cast, settings):
     settings.SECRET_KEY_FALLBACKS = [former]
     assert page.get("/settings/profile").status_code == 200
     settings.SECRET_KEY_FALLBACKS = []
-    assert page.get("/settings/profile").status_code == 200  # the session was signed anew
+    assert page.get("/settings/profile").status_code == 200  # the session was signed again
     settings.SECRET_KEY = former
     assert page.get("/settings/profile").status_code == 302
 

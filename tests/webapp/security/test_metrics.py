@@ -1,4 +1,4 @@
-"""Who reads the metrics: nobody, until a token or a network is named."""
+"""Who may read the metrics. Nobody may, until a token or a network is named."""
 
 from ipaddress import ip_network
 
@@ -49,5 +49,6 @@ def test_behind_a_proxy_that_nobody_named_nobody_is_near(env):
     assert status() == 200
     assert status(x_forwarded_for="198.51.100.7") == 403
     assert status(forwarded="for=198.51.100.7") == 403
-    env(trusted_proxies=(ip_network("127.0.0.1/32"),))  # then the server in front has put the person's address in place
+    # the server in front has then replaced its address by that of the person
+    env(trusted_proxies=(ip_network("127.0.0.1/32"),))
     assert status(x_forwarded_for="127.0.0.1") == 200

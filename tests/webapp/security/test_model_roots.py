@@ -39,7 +39,7 @@ def refusal(who, path: Path) -> str:
 
 
 def test_what_is_absent_and_what_is_forbidden_are_refused_in_the_same_words(cast, roots, tmp_path):
-    """Before, the answer told whether a path was there, whether it was a directory and what was in it."""
+    """In an earlier version, the answer showed whether a path existed, whether it was a directory and what it contained."""
     elsewhere = weights(tmp_path / "private" / "model")
     (tmp_path / "file").write_text("x")
     tried = [elsewhere, tmp_path / "private", tmp_path / "nothing", tmp_path / "file", roots / "nothing", Path("/root")]
@@ -65,5 +65,5 @@ def test_a_directory_of_the_roots_is_registered_and_one_that_lacks_something_say
 
 
 def test_an_administrator_names_any_directory(cast, roots, tmp_path):
-    """Whoever starts an installation is one: their first model lies wherever it lies."""
+    """The person who starts an installation is an administrator. Their first model may be in any folder."""
     assert register(cast.owner, weights(tmp_path / "private" / "model")).status_code == 201

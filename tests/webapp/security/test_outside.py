@@ -26,7 +26,7 @@ HERE = "tests.webapp.security.confined_work:"
 
 
 def bomb(path: Path, *, typed: bool = False, text: int = 30 * MB, count: int = 100) -> Path:
-    """A kilobyte or two of Parquet: one long text, which so many rows name."""
+    """One or two kilobytes of Parquet: one long text that this many rows contain."""
     column = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["x" * text]))
     parquet.write_table(
         pa.table({"prompt": column}), path, compression="zstd", write_statistics=False, store_schema=typed
@@ -58,7 +58,7 @@ def test_a_confined_child_answers_refuses_and_ends():
 def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(cast, tmp_path, where):
     script = ApiClient(cast.researcher)
     content = bomb(tmp_path / "bomb.parquet").read_bytes()
-    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # the nursery is there
+    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # so that the nursery is there
     before = psutil.Process().memory_info().rss
     file = SimpleUploadedFile("bomb.parquet", content)
     answer = script.client.post(f"/api/v1/datasets/{where}", {"file": file, "name": "bombs"})
@@ -82,7 +82,7 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
     )
     monkeypatch.setattr(
         import_job.inspection, "LIMITS", confined.ProcessLimits(3_000 * MB, 60)
-    )  # let it come as far as the reader
+    )  # the file is let through to the reader
     monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss
     services.run_import(job.pk)
@@ -112,7 +112,7 @@ def test_a_csv_line_without_end_is_refused():
 
 
 def test_a_header_of_many_columns_is_refused_at_once():
-    header = ",".join(f"c{i}" for i in range(15_000)).encode()  # 73 KB: took ten seconds
+    header = ",".join(f"c{i}" for i in range(15_000)).encode()  # 73 KB took ten seconds
     began = time.process_time()
     [(line, problem)] = rows(io.BytesIO(header + b"\n"), "wide.csv")
     assert time.process_time() - began < 0.5

@@ -1,4 +1,6 @@
-"""Every page, as each role and as strangers, with rows behind its address: a new page is closed to everybody who is not named here."""
+"""Every page, opened by each role and by strangers, with existing rows in its address. A new page is closed to every role that is not named
+here.
+"""
 
 import re
 from http.cookies import SimpleCookie
@@ -35,7 +37,7 @@ from webapp.weights.models import WeightsJob
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
-ANNOTATORS = {  # what is about oneself, one's own tasks, and what one sends along; and the doors
+ANNOTATORS = {  # pages about the person and their own tasks, forms that they send, and the sign-in pages
     "home", "search", "version", "api_docs", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
     "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
     "shared", "shared_chart", "shared_chart_curves", "shared_compare", "shared_curves", "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
@@ -45,7 +47,7 @@ OWNERS = {
     "member_change", "invite_cancel", "audit", "audit_export", "webhooks", "webhook", "webhook_act", "webhook_delivery", "sign_in_rules",
     "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "share_links_allow", "POST members",
 }  # fmt: skip
-# forms, which nobody needs who may not send them
+# pages with forms, which are useless for roles that may not send them
 RESEARCHERS_READ = {
     "chain_new",
     "chain_recipe",
@@ -65,7 +67,7 @@ REVIEWERS_CHANGE = {
     "view_delete",
     "view_save",
 }
-# a row of each is made here: where even the least role that may come in hears 404, nothing was tried
+# a row of each is made here: if even the lowest allowed role gets 404, nothing was tested
 MADE = {
     "claim_again", "claim_new", "claim_standing", "claim_study", "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "lineage", "model", "project",
     "project_task", "report", "report_edit", "report_file", "report_history", "report_version", "review_task", "run", "run_tab", "sweep", "sweep_new", "sweep_standing", "webhook", "weights_job", "chain_new",
@@ -73,7 +75,7 @@ MADE = {
 
 
 def routes(patterns=None, prefix: str = "") -> dict[str, str]:
-    """Route -> name of every page; the API has a test of its own."""
+    """{route: name} of every page. Another test is for the API."""
     found: dict[str, str] = {}
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         route = prefix + str(pattern.pattern)
@@ -86,7 +88,7 @@ def routes(patterns=None, prefix: str = "") -> dict[str, str]:
 
 @pytest.fixture
 def addresses(cast) -> dict[str, str]:
-    """Route -> address, with ids of rows of the lab."""
+    """{route: address}, with ids of rows of the lab."""
     project = working(cast, "pairwise")
     version = make_version(cast.owner)
     model = RegisteredModel.objects.create(
@@ -168,9 +170,9 @@ def _invite(route: str) -> int | None:
 
 
 def _status(client: Client, method: str, address: str) -> int:
-    """What it changes is taken back."""
+    """Changes of the request are undone."""
     client.raise_request_exception, cookies = False, client.cookies
-    client.cookies = SimpleCookie(cookies.output(header="", sep=";"))  # some addresses sign out
+    client.cookies = SimpleCookie(cookies.output(header="", sep=";"))  # some addresses sign the person out
     with transaction.atomic():
         status = getattr(client, method)(address).status_code
         transaction.set_rollback(True)
@@ -179,7 +181,7 @@ def _status(client: Client, method: str, address: str) -> int:
 
 
 def least(route: str, name: str, method: str) -> Role | None:
-    """The role that a page needs; None: a right in the whole installation."""
+    """The role that a page needs; None for a right in the whole installation."""
     if route.startswith("installation") or (name, method) == ("workspaces", "post"):
         return None
     if name in ANNOTATORS or name.startswith("mfa_"):
@@ -192,17 +194,17 @@ def least(route: str, name: str, method: str) -> Role | None:
 
 
 PROGRAMS = ("scim/", "mlflow/", "mcp")
-FOR_ALL = ("llms.txt",)  # says what the API is, and nothing of any workspace
+FOR_ALL = ("llms.txt",)  # describes the API, and shows nothing of any workspace
 
 
 def test_every_page_is_closed_below_its_role_and_to_other_workspaces(cast, addresses):
-    """Asked for by the least role that may, by the one below it, and by the owner of another workspace."""
+    """Opened by the lowest allowed role, by the role below it, and by the owner of another workspace."""
     people = [
         cast.annotator,
         cast.reviewer,
         cast.researcher,
         cast.owner,
-    ]  # the first owner is the administrator as well
+    ]  # the first owner is also the administrator
     for who in people:
         who.user.set_password("a long enough passphrase")
         who.user.save(update_fields=["password"])
@@ -213,14 +215,14 @@ def test_every_page_is_closed_below_its_role_and_to_other_workspaces(cast, addre
             needed, address = least(route, name, method), addresses[route]
             rank = len(people) - 1 if needed is None else RANK[needed]
             inside = _status(clients[rank], method, address)
-            if route.startswith(PROGRAMS):  # for directories and programs, by their own keys
+            if route.startswith(PROGRAMS):  # for directories and programs with their own keys
                 refused = {401} if route.startswith("scim/") else {401, 405}
                 wrong |= {address: inside} if inside not in refused else {}
                 continue
             if route in FOR_ALL:
                 continue
             if name == "metrics" or 405 in (inside, inside == 403 and _status(clients[-1], method, address)):
-                continue  # that is for programs: see test_metrics.py; or no page under this method
+                continue  # for programs (see test_metrics.py), or not a page with this method
             if method == "get" and inside == 404:
                 absent.add(name)
             below = _status(clients[rank - 1], method, address) if rank else 403

@@ -1,4 +1,4 @@
-"""Passwords that others guess are refused with the reason, wherever a password is chosen."""
+"""Passwords that others can guess are refused with the reason, at every place where a password is chosen."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Behind a named proxy, everybody has their own address. Without a named proxy, its headers are ignored."""
+"""Behind a named proxy, every person has their own address. Without a named proxy, its headers are ignored."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 from django.conf import settings
 
-# No request goes as far as an address, and to load them all takes most of the time of a process
+# No request reaches an address of the URL map, and loading all of them takes most of the time of a process
 PROGRAM = """
 import asyncio, sys, types
 sys.modules["webapp.urls"] = types.SimpleNamespace(websocket_urlpatterns=[])
@@ -34,7 +34,7 @@ print(seen["client"], seen["scheme"], *HSTS.values())
     [
         ({}, "10.0.0.5 http"),
         ({"TRUSTED_PROXIES": "192.0.2.1"}, "10.0.0.5 http"),
-        # the address next to the proxy counts: the ones before it are what the person's browser claims
+        # the address next to the proxy counts: the earlier ones are claims of the person's browser
         (
             {"TRUSTED_PROXIES": "10.0.0.0/8", "PUBLIC_URL": "https://t.example.org"},
             "203.0.113.7 https max-age=31536000",

@@ -1,6 +1,6 @@
 """A removal needs more than one click: it asks first, or can be undone on the same page.
 
-All forms of all templates are gone through. A form that this list does not know fails, until somebody says what it does.
+The test reads all forms of all templates. It fails for a form that this list does not know, until a person adds it.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from webapp.accounts.members import services as members
 from webapp.accounts.models import Invite, SignedIn
 
 TEMPLATES = Path(__file__).parents[3] / "templates"
-# forms that take something away for good; in brackets (name, value) of the button that does, None: whichever button
+# forms that remove something for good, with (name, value) of the button that does; None stands for any button
 REMOVES = {
     "directory_key_revoke": {None},
     "erase_account": {None},
@@ -36,8 +36,8 @@ REMOVES = {
     "probe_delete": {None},
     "webhook_act": {("action", "delete"), ("action", "secret")},
 }
-KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the same button or form
-# these take nothing away, or stand beside what takes them back: archive and restore, pause and resume, close and open, stop and
+KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # the same button or form gives it back
+# these remove nothing, or are beside a button that undoes them: archive and restore, pause and resume, close and open, stop and
 # resume, gold and ordinary, a right taken and given (an administrator's asks), a view forgotten whose filters stay set
 KEEPS = {
     "directory_key_new", "installation_directories",
@@ -55,7 +55,7 @@ KEEPS = {
 
 
 class Forms(HTMLParser):
-    """(form, button, whether a dialog stands around it) of every button in a form that is posted."""
+    """(form, button, whether it is in a dialog) of every button in a form that is posted."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def views(patterns=None) -> dict[str, object]:
 
 
 def asks(form: str) -> bool:
-    """Whether the view behind the form puts the question of `core.sure`."""
+    """Whether the view behind the form asks the question of `core.sure`."""
     return "sure.question(" in inspect.getsource(inspect.unwrap(views()[form]))
 
 

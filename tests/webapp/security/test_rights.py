@@ -1,4 +1,4 @@
-"""Who may make workspaces, who administers the installation, and who comes back after being removed."""
+"""Who may make workspaces, who administers the installation, and who may return after being removed."""
 
 from io import StringIO
 

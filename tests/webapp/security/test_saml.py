@@ -1,4 +1,4 @@
-"""Sign-in by a SAML provider, whose answers are made and signed here: what opens an account, and what does not."""
+"""Sign-in by a SAML provider. The tests make and sign its answers: some open an account, others do not."""
 
 import base64
 import zlib
@@ -37,7 +37,7 @@ TRANSIENT, PERSISTENT, MAIL = (
 
 
 def key_and_certificate() -> tuple[str, str]:
-    """PEM of each."""
+    """(key, certificate) as PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "login.example.org")])
     now = datetime.now(UTC)
@@ -55,13 +55,13 @@ def pair():
 
 
 class Provider:
-    """The company's provider, and the person's browser between it and us."""
+    """The company's provider, and the person's browser between the provider and us."""
 
     def __init__(self, key: str, certificate: str) -> None:
         self.key, self.certificate = key, certificate
 
     def asked(self, client: Client, then: str = "/") -> str:
-        """Presses our button; the id of the question that the browser takes to the provider."""
+        """Presses our button. Returns the id of the question that the browser takes to the provider."""
         left = client.post(f"/sign-in/company/saml?next={then}")
         assert left.status_code == 302 and left["Location"].startswith("https://login.example.org/sso"), left.content
         packed = parse_qs(urlsplit(left["Location"]).query)["SAMLRequest"][0]
@@ -70,7 +70,7 @@ class Provider:
         return question.get("ID")
 
     def assertion(self, to: str, name: str = "n1", **said) -> str:
-        """What the provider says, signed unless `signed` is False. Names of attributes are in `attributes`."""
+        """The answer of the provider, signed unless `signed` is False. `attributes` has the names and values of attributes."""
         now = datetime.now(UTC)
         until = said.get("until", now + timedelta(minutes=5))
         attributes = said.get("attributes") or {"email": ["nia@example.org"], "email_verified": ["true"]}
@@ -108,7 +108,7 @@ class Provider:
 
 
 def brought(client: Client, response: str):
-    """The browser brings the provider's page to us. It sends our session along only on the way that we then send it."""
+    """The browser brings the provider's page to us without our session. It sends the session only with our next redirect."""
     cookie = client.cookies.pop("sessionid", None)
     came = client.post("/sign-in/company/saml/answer", {"SAMLResponse": base64.b64encode(response.encode()).decode()})
     assert came.status_code == 302, came.content
@@ -232,7 +232,7 @@ def test_only_the_providers_own_signature_counts(company, client):
     question = company.asked(client)
     assert brought(client, company.response(question, stranger.assertion(question))).status_code == 403
     question = company.asked(client)
-    unsigned = company.assertion(question, signed=False)  # in a signed message: what is believed is to be signed itself
+    unsigned = company.assertion(question, signed=False)  # within a signed message: the assertion itself must be signed
     assert brought(client, company.response(question, unsigned, signed=True)).status_code == 403
     question = company.asked(client)
     changed = company.assertion(question).replace("nia@example.org", "ada@example.org")
@@ -246,13 +246,14 @@ def test_an_assertion_is_used_once_and_answers_one_question_of_one_browser(compa
     response = company.response(question, assertion)
     assert brought(client, response).status_code == 302 and signed_in(client)
     thief = Client()
-    assert brought(thief, response).status_code == 403  # no such question in this browser
+    assert brought(thief, response).status_code == 403  # this browser has no such question
     theirs = company.asked(thief)
-    assert brought(thief, company.response(theirs, assertion)).status_code == 403  # wrapped as an answer to theirs
-    bare = company.assertion("", id="_bare")  # nobody asked: it fits into any answer
+    # wrapped as an answer to their question
+    assert brought(thief, company.response(theirs, assertion)).status_code == 403
+    bare = company.assertion("", id="_bare")  # an assertion without a question would fit into any answer
     assert brought(thief, company.response(company.asked(thief), bare)).status_code == 403
     assert brought(thief, company.response("", bare)).status_code == 403
-    again = company.asked(thief)  # the provider repeats an assertion's id
+    again = company.asked(thief)  # the provider uses the id of an assertion again
     assert brought(thief, company.response(again, company.assertion(again, id="_once"))).status_code == 403
     assert signed_in(thief) is None
 

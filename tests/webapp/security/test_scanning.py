@@ -1,4 +1,4 @@
-"""Files that people send, past a virus scanner, which a small server plays here by clamd's protocol."""
+"""A virus scanner checks the files that people send. A small server replaces it here, with clamd's protocol."""
 
 import json
 import socket
@@ -23,8 +23,9 @@ BAD = "no virus, but a word that this scanner knows"
 
 
 class Clamd:
-    """Finds BAD. It takes files up to `largest` bytes and hangs up on others; `answer` is said instead, where it is set. A scan
-    takes `scan_s`."""
+    """Finds BAD. It accepts files up to `largest` bytes and closes the connection for larger ones. If `answer` is set, it is sent instead.
+    A scan takes `scan_s` seconds.
+    """
 
     def __init__(self, family: int, address: object) -> None:
         self.seen: list[bytes] = []
@@ -52,7 +53,7 @@ class Clamd:
         self.seen.append(found)
         time.sleep(self.scan_s)
         verdict = b"stream: Word.Known FOUND\0" if BAD.encode() in found else b"stream: OK\0"
-        with suppress(OSError):  # nobody waits any longer
+        with suppress(OSError):  # nobody waits for it any longer
             client.sendall(self.answer or verdict)
 
 
@@ -118,7 +119,7 @@ def test_a_file_that_was_not_looked_at(cast, clamd, settings, caplog, monkeypatc
 
 
 def test_a_scan_may_take_longer_than_the_way_of_a_piece(cast, clamd, monkeypatch):
-    """clamd answers once it has seen all of a file: of gigabytes after minutes."""
+    """clamd answers after it has read the whole file: for gigabytes this takes minutes."""
     monkeypatch.setattr(scanning, "PATIENCE_S", 0.3)
     clamd.scan_s = 1.0
     assert browser(cast.researcher).post("/datasets/import", sent(ROW)).status_code == 302

@@ -1,4 +1,4 @@
-"""A company's directory comes by SCIM: what it may make, see and close, and whose accounts it leaves alone."""
+"""A company's directory uses SCIM: what it may make, see and close, and which accounts it does not touch."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -35,7 +35,7 @@ GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 
 
 class Company:
-    """The directory's side: JSON in, JSON out, below /scim/v2."""
+    """The directory's client: JSON in, JSON out, below /scim/v2."""
 
     def __init__(self, directory: Directory, secret: str) -> None:
         self.directory, self.secret = directory, secret
@@ -80,7 +80,7 @@ def company(administrator) -> Company:
 
 @pytest.fixture
 def limited(administrator, cast) -> Company:
-    """A directory that counts in the lab alone."""
+    """A directory of the lab's workspace only."""
     return Company(*directories.create(administrator, "Guests", False, [cast.workspace]))
 
 
@@ -91,8 +91,8 @@ def role_of(email: str, workspace) -> str | None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_service_conforms_to_the_protocol(company, live_server):
-    """Whatever the published test suite of the protocol does with a server over HTTP, with people and groups."""
-    from scim2_client.engines.httpx2 import SyncSCIMClient  # two seconds for each process that collects
+    """The requests that the published test suite of the protocol sends to a server over HTTP, with people and groups."""
+    from scim2_client.engines.httpx2 import SyncSCIMClient  # this takes two seconds in each process that collects tests
     from scim2_tester import Status, check_server
 
     headers = {"Authorization": f"Bearer {company.secret}"}
@@ -183,7 +183,7 @@ def test_groups_give_roles_at_once_and_take_them(company, cast):
     )
     assert role_of("nia@example.org", cast.workspace) == role_of("mo@example.org", cast.workspace) == Role.RESEARCHER
     token = ApiClient(Membership.objects.get(user__email="mo@example.org"))
-    # one after the protocol, one as Entra used to send it
+    # one in the form of the protocol, one in the form that Entra used to send
     company.patch(f"/Groups/{science['id']}", {"op": "remove", "path": f'members[value eq "{nia["id"]}"]'})
     company.patch(
         f"/Groups/{science['id']}", {"op": "Remove", "path": "members", "value": [{"$ref": None, "value": mo["id"]}]}
@@ -239,9 +239,10 @@ def test_who_was_let_go_has_no_way_in(company, cast, how):
     late.post("/sign-in", {"email": user.email, "password": PASSWORD})
     late.force_login(
         user, backend="django.contrib.auth.backends.ModelBackend"
-    )  # a session that was opened all the same
+    )  # a session that was opened nevertheless
     assert late.get("/workspaces").status_code == 302
-    assert Membership.objects.filter(pk=cast.annotator.pk).exists()  # what an owner gave opens nothing, and stays
+    # the role that an owner gave stays, but does not open anything
+    assert Membership.objects.filter(pk=cast.annotator.pk).exists()
     said = AuditEntry.objects.filter(workspace=cast.workspace, action="account.closed").get()
     assert (said.detail["by"], said.token) == ("Entra", company.secret[:10])
     fresh = create_sign_in_link(user)
@@ -295,7 +296,7 @@ def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(
     user = User.objects.get(email="nia@example.org")
     assert user != former and user.is_active and not has_ways_in(user) and nina["id"] != nia["id"]
     assert role_of("nia@example.org", cast.workspace) is None
-    assert not has_ways_in(former)  # a provider that names people by their address would lead into it
+    assert not has_ways_in(former)  # otherwise a provider that names people by their address would open it
     assert not former.is_active and former.email.endswith(addresses.NOWHERE) and former.proof == Proof.NONE
     assert Membership.objects.get(user=former).role == Role.OWNER
     assert AuditEntry.objects.filter(action="address.lost", detail__email="nia@example.org").exists()
@@ -332,7 +333,7 @@ def test_directories_see_and_change_their_own_people_and_groups_alone(company, a
 
 
 def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast):
-    """Somebody typed it: they keep what they did, under no address, and the company's person gets an account of their own."""
+    """Another person typed this address. They keep their work, without an address, and the company's person gets a new account."""
     typed = User.objects.create_user("nia@example.org", PASSWORD, name="Typed")
     membership = enter(cast.workspace, typed, Role.ANNOTATOR)
     company.hire("nia@example.org")
@@ -376,7 +377,7 @@ def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, cast):
     limited.group("raters", limited.hire("nia@example.org"))
     assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
     assert role_of("nia@example.org", cast.outsider.workspace) is None
-    for somebody in (cast.outsider, cast.owner):  # of another workspace; an administrator of the installation
+    for somebody in (cast.outsider, cast.owner):  # one of another workspace, and an administrator of the installation
         body = {"schemas": [USER], "userName": somebody.user.email}
         assert limited.ask("post", "/Users", body).status_code == 409
     assert limited.hire(cast.annotator.user.email)["active"]
@@ -402,11 +403,11 @@ def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_
     body = {"schemas": [USER], "userName": "nia@example.org", "displayName": "Nobody"}
     assert limited.ask("put", path, body).status_code == 409
     assert limited.ask("delete", path).status_code == 409
-    for number in ("1", "2"):  # the one whom it deleted, and whoever has their address now
+    for number in ("1", "2"):  # the person whom the directory deleted, and the person who has the address now
         body = {"schemas": [USER], "userName": "gone@example.org", "externalId": number}
         assert limited.ask("post", "/Users", body).status_code == 409
     assert list(User.objects.order_by("pk").values()) == before
-    limited.ask("delete", f"/Groups/{team['id']}")  # in its own workspace it is heard
+    limited.ask("delete", f"/Groups/{team['id']}")  # in its own workspace its requests are followed
     assert role_of("nia@example.org", cast.workspace) is None
 
 
@@ -444,7 +445,8 @@ def test_a_sign_in_without_groups_does_not_undo_what_the_directory_says(limited,
     nia = User.objects.get(email="nia@example.org")
     groups.follow_sign_in(nia, ["guests"])
     assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
-    assert role_of("nia@example.org", cast.outsider.workspace) == Role.ANNOTATOR  # where the directory does not count
+    # the directory does not decide in this workspace
+    assert role_of("nia@example.org", cast.outsider.workspace) == Role.ANNOTATOR
     groups.follow_sign_in(nia, [])
     assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
     assert role_of("nia@example.org", cast.outsider.workspace) is None
@@ -631,7 +633,7 @@ def test_of_two_who_make_the_same_person_at_once_one_is_told(company):
 
 
 def test_the_session_cookie_means_nothing_there(company, cast):
-    """No form of another site can make a browser speak for a directory."""
+    """A form of another site cannot make a browser send a directory's requests."""
     client = browser(cast.owner)
     assert SESSION_KEY in client.session and settings.SESSION_COOKIE_NAME in client.cookies
     assert client.post("/scim/v2/Users", {"userName": "x@example.org"}, "application/json").status_code == 401

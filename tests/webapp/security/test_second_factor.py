@@ -1,4 +1,4 @@
-"""A second factor is asked for on every way in, guessing it is stopped, and a workspace that asks for one stays closed without."""
+"""A second factor is asked for at every sign-in, guessing is stopped, and a workspace that requires a factor is closed without one."""
 
 import base64
 import hmac
@@ -43,12 +43,12 @@ def signed_in(client: Client) -> bool:
 
 
 def set_up(membership) -> tuple[Client, App]:
-    """Sets up an authenticator app through the pages, as a person with a password does."""
+    """Sets up an authenticator app through the pages, like a person with a password."""
     if not membership.user.check_password(PASSWORD):
         set_password(membership.user, PASSWORD)
     client = browser(membership)
     page = client.get("/settings/second-factor/app")
-    assert page.status_code == 302 and "/confirm" in page["Location"]  # who found an open browser cannot
+    assert page.status_code == 302 and "/confirm" in page["Location"]  # a person who found an open browser cannot do it
     page = client.post(page["Location"], {"password": PASSWORD}, follow=True)
     app = App(page.context["form"].secret)
     done = client.post("/settings/second-factor/app", {"code": app.code()})
@@ -116,7 +116,7 @@ def test_a_recovery_code_opens_once(cast):
     home, _ = set_up(cast.annotator)
     first, second, *_ = home.get("/settings/second-factor/codes").context["codes"].split("\n")
     assert opens(cast.annotator, first) and not opens(cast.annotator, first)
-    assert opens(cast.annotator, second.replace("-", " ").upper())  # as somebody may type it
+    assert opens(cast.annotator, second.replace("-", " ").upper())  # in the form in which people may type it
     assert "8 of 10 are left" in home.get("/settings/second-factor/codes").content.decode()
 
 
@@ -126,7 +126,7 @@ def test_recovery_codes_are_told_once_and_kept_as_hashes(cast):
     told = home.get("/settings/second-factor/codes")
     codes = told.context["codes"].split("\n")
     assert len(set(codes)) == 10 and all(code in told.content.decode() for code in codes)
-    assert all(len(code.replace("-", "")) * 5 >= 112 for code in codes)  # so that a plain hash is enough
+    assert all(len(code.replace("-", "")) * 5 >= 112 for code in codes)  # long enough for a plain hash
     assert set(row.data) == {"hashes"} and not any(code in str(row.data) for code in codes)
     again = home.get("/settings/second-factor/codes").content.decode()
     assert "10 of 10 are left" in again and not any(code in again for code in codes)
@@ -136,7 +136,7 @@ def test_recovery_codes_are_told_once_and_kept_as_hashes(cast):
 
 
 def from_before(user: User) -> list[str]:
-    """Codes as they were made before 24 November 2026; the first is used."""
+    """Codes as they were made before 24 November 2026. The first is used."""
     Authenticator.objects.filter(user=user, type="recovery_codes").delete()
     row = recovery_codes.Former.activate(user)
     codes = row.generate_codes()
@@ -152,7 +152,7 @@ def test_codes_from_before_go_on_working_and_are_hashed(cast):
     assert [recovery_codes.hash_former(), recovery_codes.hash_former()] == [
         1,
         0,
-    ]  # what no key opens is in nobody's way
+    ]  # a code that no key opens does not stop the others
     row = Authenticator.objects.get(user=cast.annotator.user, type="recovery_codes")
     assert set(row.data) == {"hashes"} and len(row.data["hashes"]) == 8 and later not in str(row.data)
     assert not opens(cast.annotator, used) and not opens(cast.annotator, now)
@@ -188,13 +188,13 @@ def test_a_workspace_that_asks_for_one_is_closed_without(cast):
     assert home.get("/api/v1/projects/mine").json()["error"]["code"] == "second_factor"
     assert home.get("/settings/profile").status_code == 200
     assert b"asks its people for a second factor" in home.get("/settings/second-factor").content
-    assert script.get("/projects/mine").status_code == 200  # a token is no session
+    assert script.get("/projects/mine").status_code == 200  # a token is not a session
     home, _ = set_up(cast.annotator)
     assert home.get("/").status_code == 200
 
 
 def test_a_session_from_before_the_factor_ends_when_it_is_set_up(cast, django_capture_on_commit_callbacks):
-    """A thief with the password was kept out; the factor of the owner must not let them in."""
+    """A thief with the password could not come in. The owner's factor must not let the thief's session in."""
     set_password(cast.annotator.user, PASSWORD)
     thief = Client()
     by_password(thief, cast.annotator.user.email)
@@ -224,7 +224,7 @@ def test_the_installation_is_closed_as_soon_as_one_workspace_asks(cast):
 
 @pytest.mark.parametrize(("whose", "closed"), [("researcher", True), ("annotator", False)])
 def test_the_company_vouches_for_whom_it_let_in_alone(cast, whose, closed):
-    """In one browser somebody may have begun to sign in by the company, and another person have come in."""
+    """In one browser, one person may have begun to sign in by the company, and another person may have signed in."""
     asked(cast)
     home = browser(cast.annotator)
     session = home.session
@@ -248,7 +248,7 @@ def test_owners_ask_for_it_by_the_page_and_others_cannot(cast):
     assert browser(cast.researcher).post("/settings/sign-in/second-factor", {"ask": "yes"}).status_code == 403
     owner = browser(cast.owner)
     refused = owner.post("/settings/sign-in/second-factor", {"ask": "yes"}, follow=True)
-    assert b"Set up your own second factor first" in refused.content  # or the owner would close the door on themselves
+    assert b"Set up your own second factor first" in refused.content  # otherwise the owner would lock themselves out
     owner, _ = set_up(cast.owner)
     owner.post("/settings/sign-in/second-factor", {"ask": "yes"})
     cast.workspace.refresh_from_db()
@@ -272,7 +272,7 @@ def test_a_new_secret_key_keeps_second_factors(cast, client, settings):
     former, settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = settings.SECRET_KEY, "k" * 40, [settings.SECRET_KEY]
     out = io.StringIO()
     call_command("reencrypt", stdout=out)
-    assert "mfa.authenticator.data: 1 encrypted again" in out.getvalue()  # the app's secret
+    assert "mfa.authenticator.data: 1 encrypted again" in out.getvalue()  # the secret of the app
     settings.SECRET_KEY_FALLBACKS = []
     by_password(client, cast.annotator.user.email)
     client.post("/sign-in/second-factor", {"code": app.code(1)})

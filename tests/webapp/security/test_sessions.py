@@ -27,7 +27,7 @@ PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.
 
 @pytest.fixture
 def signed_in(cast):
-    """`signed_in(agent)`: a browser that came in by the front door."""
+    """`signed_in(agent)`: a browser with a session from the sign-in page."""
     set_password(cast.owner.user, PASSWORD)
 
     def come(agent: str = FIREFOX) -> Client:
@@ -80,7 +80,7 @@ def test_a_session_ends_when_nobody_uses_it(signed_in, settings):
     gone = idle.cookies["sessionid"].value
     assert inside(busy) and not inside(idle)
     assert not Session.objects.filter(session_key=gone).exists()
-    assert timezone.now() - row_of(busy).last_used_at < timedelta(minutes=1)  # its use was noted
+    assert timezone.now() - row_of(busy).last_used_at < timedelta(minutes=1)  # its use was written down
 
 
 def test_a_session_ends_however_much_it_is_used(signed_in, settings):

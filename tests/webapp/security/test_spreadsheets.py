@@ -1,4 +1,4 @@
-"""No export runs in the spreadsheet that opens it: names and labels come from people, and cells that begin like a formula are quoted."""
+"""A spreadsheet that opens an export runs nothing. Names and labels come from people, and cells that begin like a formula are quoted."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def test_what_the_pages_write_is_quoted(chromium):
 
 
 def test_every_csv_of_the_pages_is_made_by_that_function():
-    """Another `join(",")` of cells is how charts came to write labels as they stood."""
+    """Another `join(",")` of cells was the reason why charts wrote labels without quoting."""
     found = [
         path.name
         for path in STATIC.rglob("*.js")

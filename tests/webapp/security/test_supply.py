@@ -1,4 +1,4 @@
-"""What is shipped, and of what it is made: images hold no tools for tests, and the bill of materials says all that the locks say."""
+"""The shipped files and their parts: images have no tools for tests, and the bill of materials lists everything in the locks."""
 
 import ast
 import json
@@ -25,7 +25,7 @@ def test_images_leave_out_exactly_what_only_tests_and_style_checks_need():
 
 
 def test_what_is_shipped_imports_no_tool():
-    """An image would start without it, and fail at the first such import."""
+    """An image would start without the package, and fail at the first such import."""
     tools, of = set((DOCKER / "tools-only.txt").read_text().split()), packages_distributions()
     found = []
     for path in [
@@ -39,7 +39,7 @@ def test_what_is_shipped_imports_no_tool():
 
 
 def test_what_web_and_workers_load_at_once_is_in_their_image():
-    """It holds no packages of the trainer's. Only `manage.py up` loads the Redis of a package, which no container starts."""
+    """It has no packages of the trainer. Only `manage.py up` loads the Redis of a package, and no container calls that."""
     left_out, of = set((DOCKER / "trainer-only.txt").read_text().split()), packages_distributions()
     found = []
     for path in [p for part in ("webapp", "workers") for p in (pins.ROOT / part).rglob("*.py")]:
@@ -79,7 +79,7 @@ def test_the_bill_of_materials_says_what_the_locks_say(tmp_path, monkeypatch, ca
 
 
 def test_a_dependency_that_differs_is_another_bill(monkeypatch):
-    monkeypatch.setattr(pins, "tools", lambda *_: set())  # looked at above, and slow
+    monkeypatch.setattr(pins, "tools", lambda *_: set())  # tested above, and slow
     before = sbom.document(WANTED, LOCK, FACTS, sbom.NPM.read_text())
     name, fact = next(iter(FACTS.items()))
     lock = LOCK.replace(f"{name}=={fact['version']}", f"{name}==999")

@@ -1,4 +1,4 @@
-"""The surroundings of the application: files, images, networks, sockets, and the tokens of runs."""
+"""The environment of the application: files, images, networks, sockets, and the tokens of runs."""
 
 import ast
 import os
@@ -25,7 +25,7 @@ AS_ROOT = os.geteuid() == 0
 
 
 def kept_out(path: str) -> bool:
-    """Whether .dockerignore keeps this file out of an image: the last line that fits decides."""
+    """Whether .dockerignore keeps this file out of an image. The last line that matches decides."""
     out = False
     for line in (ROOT / ".dockerignore").read_text().split():
         pattern = line.removeprefix("!")
@@ -98,7 +98,7 @@ def test_a_runs_token_opens_nothing_for_long_after_its_end(run):
 
 
 def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_path):
-    """Ray's jobs run people's own functions, and inherit what the head has."""
+    """Ray's jobs run functions of people, and inherit the variables of the head."""
     from webapp.core.children import environment
     from webapp.environment import Environment
     from webapp.localstack.processes import Child
@@ -125,7 +125,7 @@ def test_every_process_that_we_start_says_what_it_may_know():
             starts = name.endswith(("subprocess.Popen", "subprocess.run", "create_subprocess_exec"))
             if starts and not {"env"} & {each.arg for each in node.keywords}:
                 silent.append(str(path.relative_to(ROOT)))
-    # our own manage.py, which needs them; and initdb of the database
+    # our own manage.py, which needs the keys, and initdb of the database
     assert sorted(silent) == ["webapp/localstack/management/commands/up.py", "webapp/localstack/postgres.py"]
 
 

@@ -1,4 +1,4 @@
-"""The audit log on another machine: what a receiver of syslog, which a small server plays here, hears of it."""
+"""The audit log on another machine: the messages that a receiver of syslog gets. A small server is the receiver here."""
 
 import json
 import re
@@ -23,7 +23,7 @@ HEADER = re.compile(rb"<110>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \S+ touchst
 
 
 class Receiver:
-    """Reads streams to their end, as receivers do; `deaf`: it hangs up without having read."""
+    """Reads streams to their end, like receivers do. `deaf` closes the connection without reading."""
 
     def __init__(self, over=lambda line: line) -> None:
         self.read: list[bytes] = []
@@ -38,7 +38,7 @@ class Receiver:
     def _serve(self) -> None:
         for client in accepted(self.line):
             with suppress(OSError), self._over(client) as stream:
-                if self.deaf:  # with what it was sent unread, closing tells the other side so
+                if self.deaf:  # unread data makes the closing side report an error
                     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
                     continue
                 with stream.makefile("rb") as file:
@@ -49,7 +49,7 @@ class Receiver:
 
 
 def framed(file):
-    """Messages by their lengths: RFC 6587, 3.4.1."""
+    """Messages with their lengths: RFC 6587, 3.4.1."""
     size = b""
     while byte := file.read(1):
         if byte == b" ":
@@ -68,7 +68,7 @@ def receiver():
 
 @pytest.fixture
 def entries(cast):
-    """Some of a change with a letter beyond ASCII and a line break, sealed."""
+    """Sealed entries whose text has a letter beyond ASCII and a line break."""
     for number in range(5):
         audit.record(cast.workspace, cast.owner.user, "thing.done", cast.workspace, number=number, said="é\n<1>")
     audit_chain.seal()
@@ -84,7 +84,7 @@ def test_every_sealed_entry_arrives_once_in_its_order_with_its_digest(cast, entr
     last = told[-1]
     assert (last["actor"], last["action"], last["workspace"]) == ("ada@example.org", "thing.done", cast.workspace.pk)
     assert last["detail"] == {"number": 4, "said": "é\n<1>"}
-    assert not any(b"\n" in each for each in receiver.read)  # receivers that read by lines see one
+    assert not any(b"\n" in each for each in receiver.read)  # receivers that read lines see one
     audit.record(cast.workspace, None, "thing.done", cast.workspace)
     assert syslog.send(address) == 0  # it is not sealed yet
     audit_chain.seal()
@@ -147,7 +147,7 @@ def test_over_tls_the_certificate_is_looked_at(entries, tmp_path, monkeypatch):
 
 
 def certificate(folder):
-    """Of localhost, with its key, in one file."""
+    """A certificate for localhost, with its key, in one file."""
     from datetime import UTC, datetime, timedelta
 
     from cryptography import x509

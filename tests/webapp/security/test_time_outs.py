@@ -1,4 +1,4 @@
-"""Sessions end as the strictest of a person's workspaces asks, and what a page asks by itself keeps none open."""
+"""Sessions end as the strictest of a person's workspaces requires. Requests that a page makes by itself do not keep a session open."""
 
 from datetime import timedelta
 
@@ -101,10 +101,10 @@ def test_what_a_page_asks_by_itself_is_no_use(cast):
     away(client, 3)
     before = row(client).last_used_at
     assert inside(client, **BY_ITSELF) and row(client).last_used_at == before
-    client.cookies["unattended"] = "1"  # of a page that loads itself anew
+    client.cookies["unattended"] = "1"  # from a page that reloads itself
     assert inside(client) and row(client).last_used_at == before
     del client.cookies["unattended"]
-    assert client.get("/settings/sessions/used").status_code == 204  # somebody reads and scrolls
+    assert client.get("/settings/sessions/used").status_code == 204  # a person reads and scrolls
     assert row(client).last_used_at > before
 
 

@@ -1,4 +1,4 @@
-"""Times do not reveal the person behind a pseudonym: reviewers see the days of an annotator's work, not the times."""
+"""Times do not reveal the person behind a pseudonym: reviewers see the days of an annotator's work, but not the times."""
 
 from datetime import UTC, datetime
 
@@ -45,7 +45,7 @@ def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_w
             text = b"".join(read(response)) if streams else getattr(response, "content", b"")
             assert TOLD not in text, address + query
             days += b"2026-11-20" in text
-    assert days > 5  # the walk has met what was done
+    assert days > 5  # the walk has visited pages that show the work
 
 
 def test_who_may_name_people_sees_the_moment_beside_the_name(cast):

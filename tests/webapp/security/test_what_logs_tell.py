@@ -1,4 +1,4 @@
-"""A line of the log names the person and the request, and stays one line for every address."""
+"""A log line names the person and the request, and is one line for every address."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ PASSWORD = "a long enough passphrase"
 
 
 class Lines(logging.Handler):
-    """What the console gets, in both forms."""
+    """The console's output, in both formats."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that keeps the requests and answers as a test wants."""
+"""A real HTTP server on loopback that keeps the requests, and answers as a test wants."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Receiver:
-    """`answers` are used one after the other, and the last one for all further requests: a status, or a function of the handler."""
+    """`answers` are used one after the other, and the last one for all further requests. Each is a status, or a function of the handler."""
 
     url: str = ""
     answers: list[int | Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=lambda: [200])
@@ -36,7 +36,7 @@ def receiving() -> Iterator[Receiver]:
             self.wfile.write(b"thank you")
 
         def log_message(self, *args: object) -> None:
-            """Silent."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}/hook?key=1"

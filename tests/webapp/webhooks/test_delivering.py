@@ -29,7 +29,7 @@ def only(**fields):
 
 
 def attempt():
-    """What a worker does with the one delivery, as soon as upkeep or its own task tells it."""
+    """The work of a worker on the one delivery, after upkeep or its own task has started it."""
     row = Delivery.objects.get()
     delivering.send(row.pk, row.attempts)
     row.refresh_from_db()
@@ -96,7 +96,7 @@ def test_after_a_day_it_has_failed(cast, hook, receiver):
     announce(cast)
     Delivery.objects.update(give_up_at=timezone.now() + timedelta(seconds=5))
     assert attempt().state == "failed"
-    assert attempt().attempts == 1  # a task that comes late finds nothing to do
+    assert attempt().attempts == 1  # a late task finds nothing to do
 
 
 def test_a_redirect_is_told_not_followed(cast, hook, receiver):
@@ -141,7 +141,7 @@ def test_a_broker_that_is_away_loses_nothing(
     with django_capture_on_commit_callbacks(execute=True):
         announce(cast)
     only(state="waiting", attempts=0)
-    assert delivering.take_up() == 0  # its own task may still be coming
+    assert delivering.take_up() == 0  # its own task may still come
     Delivery.objects.update(next_try_at=timezone.now())
     eager.conf.task_always_eager = True
     with django_capture_on_commit_callbacks(execute=True):
@@ -209,7 +209,7 @@ def test_what_happens_while_a_hook_is_paused_is_sent_when_it_is_resumed(cast, ho
     services.set_active(cast.owner, hook, False)
     announce(cast)
     past = timezone.now() - timedelta(days=3)
-    Delivery.objects.update(next_try_at=past, give_up_at=past)  # it was paused for longer than anything is tried
+    Delivery.objects.update(next_try_at=past, give_up_at=past)  # it was paused for longer than the time of all tries
     assert delivering.take_up() == 0
     assert set(Delivery.objects.values_list("state", "attempts")) == {("waiting", 0)}
     services.set_active(cast.owner, hook, True)

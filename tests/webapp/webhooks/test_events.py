@@ -1,4 +1,4 @@
-"""What is announced, once for each change, and that the documentation lists all of it."""
+"""Events are announced once for each change, and the documentation lists all of them."""
 
 import re
 from datetime import timedelta
@@ -178,7 +178,7 @@ def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(cast
     listen(cast.owner)
     made = RegisteredModel.objects.create(workspace=cast.workspace, name="old", source="hub", path="o/m")
     pk, alias = made.pk, promotion.move(cast.researcher, "champion", made)
-    with pytest.raises(Conflict):  # the alias points at it: nothing happened
+    with pytest.raises(Conflict):  # the alias points at it already, so nothing happens
         registry.delete(cast.researcher, made)
     for _ in range(2):
         promotion.remove(cast.researcher, alias, reason="worse")

@@ -10,7 +10,7 @@ from webapp.webhooks import post, targets
 
 
 def test_what_was_checked_is_what_is_connected_to(receiver, monkeypatch, settings):
-    """DNS rebinding: the name is asked for once, and a private answer at that moment is refused."""
+    """DNS rebinding: the name is looked up once, and a private address in that answer is refused."""
     port = targets.port(targets.parse(receiver.url))
     asked = []
 
@@ -42,8 +42,9 @@ def test_a_redirect_is_an_answer_and_not_followed(receiver):
 
 
 def test_a_receiver_that_dribbles_is_cut_off(receiver):
-    """A byte now and then keeps every single read within its limit; the whole exchange has one of its own. Without it, the
-    answer would be complete after five seconds."""
+    """A byte now and then keeps every single read within its limit. The whole exchange has a separate limit, without which the answer would
+    be complete after five seconds.
+    """
     stop = threading.Event()
 
     def dribble(handler):

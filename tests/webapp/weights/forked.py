@@ -1,4 +1,4 @@
-"""Processes of jobs, forked from one that has loaded torch and transformers, because loading them takes four processor seconds."""
+"""Processes of jobs, forked from one that has loaded torch and transformers, because loading these takes four processor seconds."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Work that needs weights is requested once, handed to Ray once, and stored once, and its end is known in every case."""
+"""Work that needs weights is requested once, handed to Ray once, and stored once. Its end is known in every case."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -203,7 +203,8 @@ def test_a_launch_whose_task_was_lost_is_queued_again(job, monkeypatch):
     WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() - timedelta(minutes=1))
     jobs.watch()
     assert sent == [("workers.weights.launch", job.pk)]
-    WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() + timedelta(hours=2))  # the clock went back
+    # the clock was set back
+    WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() + timedelta(hours=2))
     jobs.watch()
     jobs.watch()
     assert sent == 2 * [("workers.weights.launch", job.pk)]

@@ -1,5 +1,6 @@
-"""Jobs and evaluations in a database from before the line existed: waiting ones continue to wait, and those that never began wait for
-nothing."""
+"""Jobs and evaluations in a database from before the line existed: waiting ones continue to wait, and ones that did not begin wait for
+nothing.
+"""
 
 from datetime import timedelta
 from importlib import import_module

@@ -1,5 +1,6 @@
-"""The process that Ray starts, against a real server: what it generates, scores and exports is what stock libraries say, and a
-killed one goes on where it was. One is started as Ray starts it; the others are forked from one that has loaded what they need."""
+"""The process that Ray starts, with a real server: its generated texts, scores and exports equal those of stock libraries, and after a kill
+it continues at the same place. One test starts it like Ray; the others fork it from a process that has loaded its modules.
+"""
 
 import json
 import os
@@ -34,7 +35,7 @@ def tiny(cast, tiny_folder):
 
 @pytest.fixture
 def start(live_server, tmp_path):
-    """Begins the process of a job."""
+    """Starts the process of a job."""
 
     def begin(job: WeightsJob) -> Forked:
         return Forked(environment(job, live_server), tmp_path / f"stderr-{job.attempt}")
@@ -43,13 +44,14 @@ def start(live_server, tmp_path):
 
 
 def as_ray_does(job: WeightsJob, live_server) -> subprocess.Popen:
-    command = [sys.executable, "-m", "trainer", "job"]  # as runs are started: the variable says what it is
+    # as runs are started, because the variable says what the process is
+    command = [sys.executable, "-m", "trainer", "job"]
     given = environment(job, live_server)
     return subprocess.Popen(command, cwd=django_settings.BASE_DIR, env=given, stderr=subprocess.PIPE, text=True)
 
 
 def environment(job: WeightsJob, live_server) -> dict[str, str]:
-    """Of the process; the server takes the job for one that has been handed over."""
+    """The environment of the process. For the server, the job has been handed to Ray."""
     WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
     return os.environ | {
         "TOUCHSTONE_URL": live_server.url,

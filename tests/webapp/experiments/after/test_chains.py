@@ -1,4 +1,4 @@
-"""Chains: what is put behind a run is launched once it has finished, once, with what it left, or says why not."""
+"""Chains: a step behind a run is launched once after the run has finished, with the run's outputs, or the chain says why it is not."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def add(run, cast, version):
 
 @pytest.fixture
 def finish(trainer, run, settings):
-    """The run ends, with the model that it has trained."""
+    """Ends the run, with the model that it has trained."""
     folder = settings.VAR / "runs" / str(run.id) / "outputs/policy"
     folder.mkdir(parents=True)
 
@@ -284,7 +284,7 @@ def test_over_the_api(run, as_researcher, as_outsider, version):
     body = {"kind": "run", "dataset": version.dataset_id, "config": {"steps": 3}}
     first = as_researcher.post(url, body, content_type="application/json")
     assert first.status_code == 201 and first.json()["reason"] == "Waits until run 1 has finished"
-    behind = {"kind": "evaluation", "behind": first.json()["id"]}  # of the same data
+    behind = {"kind": "evaluation", "behind": first.json()["id"]}  # an evaluation on the same data
     assert as_researcher.post(url, behind, content_type="application/json").status_code == 201
     found = as_researcher.get(url).json()
     assert found["first"] == run.id

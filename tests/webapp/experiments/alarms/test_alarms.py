@@ -1,4 +1,4 @@
-"""Alarms of a run: stored once however often they come, shown with their responses, announced, and sent to people."""
+"""Alarms of a run: each is stored once, even if it is sent several times, shown with its responses, announced, and sent to people."""
 
 import pytest
 from django.db import connection

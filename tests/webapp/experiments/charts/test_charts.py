@@ -120,7 +120,7 @@ def test_a_step_that_lacks_a_metric_has_no_point_and_a_division_by_0_is_a_gap(ap
 
 
 def test_a_long_curve_is_computed_exactly_before_it_is_thinned(run, trainer):
-    """The lowest and highest points of two thinned curves lie at different steps: their difference would have none."""
+    """The lowest and highest points of two thinned curves are at different steps, so their difference would have no points."""
     events = [
         trainer.event("metrics", step, values={"up": float(step), "down": float(step % 7), "zero": float(step != 500)})
         for step in range(1, 1001)
@@ -151,7 +151,7 @@ def expressions(run):
 
 
 def test_axes_are_those_that_the_metrics_of_the_run_tell(run, trainer):
-    assert expressions(run) == {"samples": "total(rollout/responses)"}  # the recipe says that they come
+    assert expressions(run) == {"samples": "total(rollout/responses)"}  # the recipe declares these metrics
     trainer.post(trainer.metrics(1, **{"rollout/tokens": 8.0}))
     assert expressions(run) == {"tokens": "total(rollout/tokens)", "samples": "total(rollout/responses)"}
     Run.objects.filter(pk=run.pk).update(recipe="logged", config={"batch_size": 16})

@@ -1,4 +1,4 @@
-"""Expressions of charts: what they come to, and where they are wrong. `computed.json` is read by the test of the browser too."""
+"""Expressions of charts: their values, and the places of their errors. The test of the browser reads the same `computed.json`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Claims: the page of methods, a study launched as ordinary runs, its table while they finish, its verdict."""
+"""Claims: the page of methods, a study launched as ordinary runs, its table while the runs finish, its verdict."""
 
 import pytest
 from django.db import connection
@@ -194,7 +194,7 @@ def test_a_card_opens_no_form_with_settings_that_exclude_each_other(cast, model,
     try:
         resolve(method.recipe, raw)
     except ConfigInvalid as error:
-        # what somebody has to name, and numbers, which a link has as texts
+        # the names that a person must choose, and numbers, because a link has them as text
         problems = {each.path: each.message for each in error.problems}
         untyped = {
             path for path, why in problems.items() if path in method.at and why.startswith("Input should be a valid")
@@ -283,7 +283,7 @@ def test_more_seeds_take_no_more_queries(as_researcher, study):
 
 
 def test_turns_of_judge_and_writer_are_launched_arm_by_arm(cast, pairs, model, as_researcher):
-    """Launched from the page, every arm with the plan's settings but for the steps."""
+    """A study that was launched from the page. Every arm has the settings of the plan except the number of steps."""
     plan = PLANS["rubric_arm"]
     chosen = checks.DatasetChoice(id=pairs.dataset_id)
     made = claims.launch(

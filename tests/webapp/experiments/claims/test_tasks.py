@@ -1,4 +1,6 @@
-"""The constructed task of a claim: asked for by one click, made by one job, entered whole, and found again; then its runs are launched."""
+"""The constructed task of a claim. One click asks for it, one job makes it, it is stored completely, and it is found again. Then its runs
+are launched.
+"""
 
 import json
 import struct
@@ -33,7 +35,7 @@ FORM = "/experiments/claims/rationale/new"
 
 @pytest.fixture
 def ask(cast):
-    """Launches the claim with its own task."""
+    """Launches the claim with its constructed task."""
 
     def _ask(membership=None, plan=PLAN.name, **given) -> ClaimStudy:
         plain = {"dataset": None, "model": None, "seeds": 2, "config": STEPS}
@@ -44,7 +46,7 @@ def ask(cast):
 
 @pytest.fixture
 def made(settings):
-    """The process of a job does its work: it sends the examples and leaves a model behind."""
+    """The work of a job's process: it sends the examples and leaves a model."""
 
     def _made(job: WeightsJob, examples=None, leaves=True, count=None) -> None:
         WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-{job.attempt}")
@@ -62,7 +64,7 @@ def made(settings):
 
 
 def write_model(folder) -> None:
-    """What the registry looks at, and nothing that could be loaded."""
+    """The files that the registry reads. They are not a model that could be loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
     header = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": [6], "data_offsets": [0, 0]}}).encode()
@@ -134,7 +136,7 @@ def test_two_claims_of_one_task_share_it(ask):
     ask(plan="budgets", config=None)
     assert WeightsJob.objects.count() == 1 and ClaimTask.objects.count() == 1
     ask(plan="ruscarl", config=None)
-    ask(plan="oapl", config=None)  # two words are wanted there, four here
+    ask(plan="oapl", config=None)  # that plan needs two words, this one four
     assert ClaimTask.objects.count() == 3
 
 

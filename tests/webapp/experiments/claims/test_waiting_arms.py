@@ -1,4 +1,4 @@
-"""Arms that wait for what an earlier arm of their seed leaves: a judge that is trained first, and asked by the policy behind it."""
+"""Arms that wait for an output of an earlier arm with their seed: a judge is trained first, and the policy behind it asks the judge."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def study(cast, data, model):
 
 @pytest.fixture
 def finish(settings):
-    """A run ends, with the judge that it has trained where it trains one."""
+    """Ends a run. If the run trains a judge, it leaves the judge."""
 
     def _finish(run: Run, leaves=True, **values: float) -> None:
         Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
@@ -87,7 +87,7 @@ def test_the_whole_claim_is_decided_as_its_arms_finish(study, finish):
     row = study()
     for each in ClaimRun.objects.filter(study=row, run__isnull=False).select_related("run"):
         finish(each.run)
-    rounds.watch()  # as after a restart that lost every message
+    rounds.watch()  # like after a restart that lost every message
     assert not ClaimRun.objects.filter(study=row, run=None).exists() and Run.objects.count() == 8
     for each in ClaimRun.objects.filter(study=row, run__recipe="policy").select_related("run"):
         score = 0.9 + each.seed / 100 if each.arm == "hybrid_policy" else 0.4

@@ -1,4 +1,4 @@
-"""Events are stored exactly once, whatever is sent, how often, and by whom."""
+"""Events are stored exactly once, for any content, any number of repetitions and any sender."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ async def test_examples_stream_in_order(transactional_db):
         ingest.LINES_PER_READ = ingest_lines
         await database_sync_to_async(
             connections.close_all
-        )()  # of the thread that read; a server does so with the response
+        )()  # closes the connection of the thread that read; a server does so with the response
     assert [json.loads(line)["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
     assert "ü" in lines[0]
 
@@ -209,7 +209,7 @@ def test_an_attempt_ends_though_the_clock_went_back_since_it_was_asked_for(train
     assert reply(new.post(old, new.event("state", state="running"), begins=begins))["command"] == "continue"
     run.refresh_from_db()
     assert run.state == "running"
-    new.post(new.event("state", state="finished"), begins=begins)  # at noon, two hours before it was asked for
+    new.post(new.event("state", state="finished"), begins=begins)  # at noon, two hours before the token was asked for
     run.refresh_from_db()
     assert run.state == "finished"
 
@@ -314,7 +314,7 @@ def test_a_batch_costs_the_same_queries_whatever_its_size(trainer, django_assert
 
 
 def test_a_batch_reads_the_names_of_its_run_once(trainer):
-    told = []  # by a wrapper: what is prepared has no text in the list of queries
+    told = []  # with a wrapper, because prepared statements have no text in the list of queries
     with connection.execute_wrapper(lambda execute, sql, *rest: (told.append(sql), execute(sql, *rest))[1]):
         trainer.post(trainer.metrics(1, loss=0.5))
     assert sum('"accounts_workspace"."name"' in sql for sql in told) == 1
@@ -359,7 +359,7 @@ def test_it_ends_after_three_losses_in_a_row_without_a_checkpoint_between(traine
 
 
 def test_a_loss_before_the_first_step_is_the_end(trainer, run):
-    trainer.post(trainer.metrics(1, **{"reward/mean": 0.5}))  # told by the first half of a step
+    trainer.post(trainer.metrics(1, **{"reward/mean": 0.5}))  # reported by the first half of a step
     reply(lose(trainer))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("failed", 1)
@@ -386,7 +386,7 @@ def test_no_row_is_written_to_an_index_that_another_one_begins_with():
 def test_a_run_that_is_read_by_a_prepared_statement_is_the_one_that_django_reads(
     run, launch, django_assert_num_queries
 ):
-    """With the rows beside it, those that are missing too."""
+    """The statement also reads the related rows, and works if they are missing."""
     Run.objects.filter(pk=launch().pk).update(model=None, dataset_version=None, summary={"a": 0.5}, recipe="logged")
     for pk in Run.objects.values_list("pk", flat=True):
         with django_assert_num_queries(1):

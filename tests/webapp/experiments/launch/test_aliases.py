@@ -1,4 +1,4 @@
-"""Runs that begin with an alias: they get the model that it points at when they are launched, for good."""
+"""Runs that begin with an alias. They get the model that the alias points at when they are launched, and keep it."""
 
 import pytest
 

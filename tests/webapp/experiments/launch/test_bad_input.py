@@ -1,5 +1,5 @@
-"""What a launch is given and cannot use, line by line: refused before the queue, at its field, with what to do, and nothing is
-written. What only shows in the run is in `tests/trainer/loops/policy/test_bad_input.py`.
+"""Input that a launch cannot use, case by case. It is refused before the queue, at its field, with the remedy, and nothing is written.
+`tests/trainer/loops/policy/test_bad_input.py` tests the problems that only show in the run.
 
 A model that cannot be registered (an adapter without its base, the tokenizer of another model): the last tests here.
 """
@@ -41,7 +41,7 @@ def grader(cast) -> JudgeVersion:
 
 
 def refused(launch, path: str, **given) -> str:
-    """What is said at this field, and nowhere else; no run is written."""
+    """The message at this field. There is no other message, and no run is written."""
     with pytest.raises(ConfigInvalid) as caught:
         launch(**given)
     assert not Run.objects.exists()
@@ -54,7 +54,7 @@ def rewarded(*parts, expression="") -> dict:
     return {"config": {"steps": 2, "scaffold": None, "rewards": list(parts), "reward_expression": expression}}
 
 
-# Which prompts a phase names
+# The prompts that a phase names
 
 
 def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(cast, version, model, launch):
@@ -99,7 +99,7 @@ def test_a_phase_by_tags_of_data_without_any_is_refused(launch):
     assert refused(launch, "phases.0.tags", config=config).endswith("has the tag 'logic'; the data has no tags")
 
 
-# What a run would never come to
+# Steps that a run would not reach
 
 
 def test_a_stage_that_the_run_ends_before_is_refused_where_a_person_launches_it(launch):
@@ -162,7 +162,7 @@ def test_data_that_a_recipe_cannot_use(launch, cast, make, recipe, path, words):
     assert words in said
 
 
-# A judge without endpoint, and whom else a reward cannot ask
+# A judge without an endpoint, and other judges that a reward cannot ask
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_tokenizer_of_another_model(api, folder):
 
 
 def test_a_reward_model_with_another_tokenizer(launch, cast, api, version, model, folder):
-    """It is as large, so the weights take its tokens: only what was recorded tells."""
+    """The tokenizer has the same size, so the weights accept its tokens. Only the recorded tokenizer shows the difference."""
     file = folder / "tokenizer.json"
     told = ModelFacts(name="rm", role="reward_model", format="hf", head="scalar", base="b", files=(as_told(file),))
     reward = registry.add_output(cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model)

@@ -1,4 +1,6 @@
-"""The launch form says what a run would train on, a run that would leave a card idle is refused, and its page says where it is."""
+"""The launch form says which device a run would train on. A run that would not use the GPU is refused. The page of the run shows its
+device.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every recipe from the form to the page: what a recipe declares is all that the web side needs of it."""
+"""Every recipe from the form to the page. The web side needs only the declaration of a recipe."""
 
 import pytest
 
@@ -16,7 +16,7 @@ ANSWERS = (Response(id="a", text="Red."), Response(id="b", text="Seven."))
 
 @pytest.fixture
 def version(cast):
-    """Something of every kind that a recipe can learn from."""
+    """Examples of every kind that a recipe can learn from."""
     judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
     rewards = {"rewards": {"a": 1.0, "b": 0.0}}
     return make_version(cast.owner, "everything", reference="Red.", responses=ANSWERS, preferences=judged, meta=rewards)

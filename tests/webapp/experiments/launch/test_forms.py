@@ -1,4 +1,4 @@
-"""The form of a run: drawn from the schema, read back unchanged, wrong values kept and named at their field."""
+"""The form of a run: it is drawn from the schema and read back unchanged. Wrong values stay in their fields and are named there."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def tree():
 
 
 def posted(group, **changes) -> dict[str, str]:
-    """What a browser sends for the group as drawn, with `changes` by path (`__` for a dot); None leaves one out."""
+    """The fields that a browser sends for the drawn group. `changes` replaces some by path (`__` for a dot); None leaves one out."""
     found = {}
 
     def visit(part):
@@ -78,7 +78,7 @@ def test_parts_of_the_reward_are_added_and_removed(cast, tree):
     assert len(more.raw["rewards"]) == 2
     less = RunForm.posted(cast.researcher, posted(more.group) | {"action": "remove:rewards.0"})
     assert len(less.raw["rewards"]) == 1
-    RunForm.posted(cast.researcher, post | {"action": "add:steps"})  # no list there: nothing happens
+    RunForm.posted(cast.researcher, post | {"action": "add:steps"})  # steps is not a list, so nothing happens
     RunForm.posted(cast.researcher, post | {"action": "remove:rewards.9"})
 
 
@@ -205,11 +205,11 @@ def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("decoupled", [False, True])
 def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_researcher, cast, run, decoupled, as_json):
-    """As older versions stored it: the cap null, and without the knobs that came later."""
+    """The config as older versions stored it: the cap is null, and later fields are missing."""
     run.config["optim"]["weight_decay"] = 0.1
     del run.config["data"]["unjudged"], run.config["optim"]["decay"], run.config["rollout"]["truncated"]
     run.config["objective"] |= {"weight_cap": None, "decoupled": decoupled}
-    run.config["scaffold"] = None  # `decoupled` goes with few of its ratio modes
+    run.config["scaffold"] = None  # `decoupled` can be combined with only a few of its ratio modes
     run.save()
     shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
     assert "is-changed" not in shown and "unjudged" in shown
@@ -233,7 +233,7 @@ def test_a_dataset_of_another_workspace_cannot_be_named(cast, version, model, tr
 
 
 def knobs(group) -> dict[str, str]:
-    """The inputs of the chosen objective, as drawn."""
+    """The inputs of the chosen objective, as the form draws them."""
     objective = next(child for child in group.groups if child.path == "objective")
     return {item.path.removeprefix("objective."): item.value for item in objective.inputs}
 

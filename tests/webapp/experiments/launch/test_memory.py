@@ -1,4 +1,4 @@
-"""The forecast on the launch form, and the refusal of a run that does not fit, before it is in any queue."""
+"""The forecast on the launch form. A run that does not fit into memory is refused before it is in any queue."""
 
 import json
 from dataclasses import asdict
@@ -18,7 +18,7 @@ FULL = {"model": {"lora": None}, "scaffold": None}
 
 @pytest.fixture
 def seven(model, tmp_path):
-    """A model of 7.6 billion parameters, of which only the description is here."""
+    """A model of 7.6 billion parameters. Only its description is here."""
     (tmp_path / "config.json").write_text(json.dumps(QWEN_7B))
     model.path = str(tmp_path)
     model.save()

@@ -1,4 +1,4 @@
-"""What the fields of a run's form offer: what this workspace has, and how to get what it lacks."""
+"""The choices in the fields of a run's form: the objects of this workspace, and how to get missing ones."""
 
 import re
 
@@ -132,7 +132,7 @@ def test_many_parts_cost_no_more_queries(as_researcher, cast, version, model):
             assert len([each for each in form.group.every_input() if each.source]) > count
         return len(caught)
 
-    asked(2)  # what is known about the judge is cached
+    asked(2)  # facts about the judge are cached
     assert asked(2) == asked(12)
 
 
@@ -182,7 +182,7 @@ def test_a_problem_shows_even_a_field_without_effect():
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_what_a_field_depends_on_stands_beside_it(recipe):
-    """A condition on a field that is not there, or on a value that it cannot have, would hide the field for good."""
+    """A condition on a missing field, or on an impossible value, would hide the field for ever."""
     schema = recipe.schema.model_json_schema()
     found = 0
     for section in [schema, *schema["$defs"].values()]:

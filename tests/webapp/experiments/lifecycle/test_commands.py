@@ -1,4 +1,4 @@
-"""Which environment a run starts in; a sampler that is not installed is said at its field, before the run is written."""
+"""The environment in which a run starts. A sampler that is not installed is reported at its field, before the run is written."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From the queue to Ray and back, against a server that speaks Ray's API: nothing runs twice, nothing runs for ever."""
+"""From the queue to Ray and back, with a server that speaks Ray's API. Nothing runs twice, and nothing runs for ever."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -31,7 +31,7 @@ def ago(seconds):
 
 
 def watch_for(seconds):
-    """A round of upkeep that has heard well for so long."""
+    """A round of upkeep. The server has received messages for this many seconds."""
     cache.set(jobs.HEARING_KEY, (ago(seconds).isoformat(), timezone.now().isoformat()), None)
     jobs.watch()
 
@@ -156,7 +156,7 @@ def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, sta
     jobs.watch()
     jobs.watch()
     assert sent == [("workers.runs.launch", run.id)]
-    set_row(run, next_try_at=ago(-7200))  # the clock went back
+    set_row(run, next_try_at=ago(-7200))  # the clock was set back
     jobs.watch()
     jobs.watch()
     assert sent == 2 * [("workers.runs.launch", run.id)]
@@ -164,7 +164,9 @@ def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, sta
 
 @pytest.fixture
 def live(run, ray):
-    """A run whose process has spoken and then fell silent for 20 s. It has lost so many already that it does not go on by itself."""
+    """A run whose process reported and has then been silent for 20 s. The run has lost so many processes already that it does not continue
+    by itself.
+    """
     jobs.launch(run.id)
     process = Trainer(run)
     assert process.post(process.event("state", state="running")).status_code == 200

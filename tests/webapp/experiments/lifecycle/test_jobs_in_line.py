@@ -1,4 +1,4 @@
-"""Jobs that need weights stand in one line with the runs: those of evaluations, of judges with local weights, and all others."""
+"""Jobs that need weights wait in one line with the runs: those of evaluations, those of judges with local weights, and all others."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -38,7 +38,7 @@ def one_place(settings):
 
 @pytest.fixture
 def job(cast, model, version):
-    """Makes jobs of the workspace: each of its own, for it has another seed."""
+    """Makes jobs of the workspace. Each job is different, because it has another seed."""
     made = []
 
     def _job(workspace=None, **resources):
@@ -51,7 +51,7 @@ def job(cast, model, version):
 
 @pytest.fixture
 def evaluation(cast, version):
-    """Two models answer, so that it has two jobs."""
+    """An evaluation in which two models answer, so that it has two jobs."""
     models = [
         RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"o/{name}")
         for name in ("one", "two")
@@ -79,7 +79,7 @@ def under_way() -> int:
 
 
 def finished(job):
-    """Its process has said its last word, all of its items answered."""
+    """The job's process ends after it has answered all items."""
     job = now(job)
     said = [{"text": "red", "finish_reason": "stop", "tokens": 2}]
     found = [WeightsResult(job=job, place=place, content={"key": f"e{place}", "responses": said}) for place in range(5)]
@@ -223,7 +223,7 @@ def test_an_evaluation_waits_in_the_line_and_goes_on_by_itself(
     weights_jobs.launch(one.pk), weights_jobs.launch(two.pk)
     assert looked_at(evaluation).state == "queued"
     assert evaluation.problem == "Waits for alpha of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
-    # `alpha` waits for nobody: it ends, and the jobs have the place one after the other
+    # `alpha` does not wait: it ends, and the jobs get its place one after the other
     states.move(fresh(run), "finished")
     weights_jobs.launch(one.pk), weights_jobs.launch(two.pk)
     assert (now(one).state, now(two).state) == ("starting", "queued")
@@ -291,7 +291,7 @@ def test_what_a_killed_worker_left_in_the_line_is_taken_up(evaluation, ray, monk
     monkeypatch.setattr(ray_jobs, "enqueue", lambda name, pk: taken.append(pk))
     one, two = evaluation.jobs.order_by("pk")
     WeightsJob.objects.filter(pk=two.pk).update(next_try_at=None)
-    WeightsJob.objects.filter(pk=one.pk).update(next_try_at=long_ago)  # it had a place, and nobody came for it
+    WeightsJob.objects.filter(pk=one.pk).update(next_try_at=long_ago)  # it had a place, and no worker took it
     weights_jobs.watch()
     assert taken == [one.pk]
 
@@ -328,7 +328,7 @@ def test_the_line_shows_jobs_and_evaluations_and_names_none_of_others(launch, ev
 
 def test_the_line_asks_as_much_of_the_database_however_many_wait(launch, job, evaluation, cast, as_researcher):
     def queries() -> int:
-        as_researcher.get("/experiments/line")  # what is kept is kept
+        as_researcher.get("/experiments/line")  # fills the caches
         with CaptureQueriesContext(connection) as seen:
             assert as_researcher.get("/experiments/line").status_code == 200
         return len(seen)

@@ -1,4 +1,4 @@
-"""The order of the line: turns of workspaces, priorities; and what its page and the reasons say of who has what, and until when."""
+"""The order of the line: turns of workspaces, priorities. Its page and the reasons say who has which place, and until when."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ def order():
 
 
 def says(run, eta_s, **fields):
-    """Its process runs, and has just said how long it will."""
+    """The run's process is active, and has just reported how long it will take."""
     Run.objects.filter(id=run.id).update(state="running", eta_s=eta_s, heartbeat_at=timezone.now(), **fields)
 
 

@@ -1,4 +1,4 @@
-"""Pausing: a run saves, gives its place to others, counts as unfinished, and goes on from there when it is resumed."""
+"""Pausing: a run saves, gives its place to others, counts as unfinished, and continues from there when it is resumed."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_it_saves_after_its_step_and_gives_its_place_back(live, run, ray, cast, 
     jobs.launch(waiting.id)
     assert fresh(waiting).state_reason.startswith("Waits for run 1")
     set_row(run, begun_at=ago(100))
-    for _ in range(2):  # a second press
+    for _ in range(2):  # the button is pressed twice
         assert pause(cast, run).state == "pausing"
     assert fresh(run).state_reason == "Rosa asked it to pause"
     assert live.post().json()["command"] == "stop", "to the process it is a stop"

@@ -1,4 +1,4 @@
-"""What the reconciler mends is written down once, with what Ray said, what was believed and what was done."""
+"""Each repair by the reconciler is written down once, with the answer of Ray, the stored state and the action."""
 
 import pytest
 from django.db import connection

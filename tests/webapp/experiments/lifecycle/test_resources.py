@@ -1,4 +1,4 @@
-"""GPUs: what runs ask for, who waits for them, and what the page says meanwhile. The cluster is a value."""
+"""GPUs: what runs ask for, which runs wait, and what the page says meanwhile. The cluster is a value in these tests."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -33,7 +33,7 @@ def ray(settings, monkeypatch):
 
 @pytest.fixture
 def gpus(db):
-    """Says how many there are, on one machine whose memory nobody knows."""
+    """Sets the number of GPUs, on one machine with an unknown amount of memory."""
 
     def _gpus(count):
         cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=count))])
@@ -141,7 +141,7 @@ def test_a_run_that_asks_for_more_gpus_than_its_workspace_may_hold_is_refused_at
     (problem,) = refused.value.problems
     assert problem.path == "runner.workers" and "this workspace may hold 1 at once" in problem.message
     gpus(0)
-    assert launch(config=ASYNC).state == "queued"  # where there are none, nobody holds any
+    assert launch(config=ASYNC).state == "queued"  # if there are no GPUs, no run holds one
 
 
 def pending(ray, run):
@@ -278,7 +278,7 @@ def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray
     assert not ray.jobs and "the cluster had 4 GPUs, and now Ray reports none" in reason(run)
     assert resources.wanted().gpus == 1, "one on its way already does not land on a processor"
     assert cluster.REMEMBERED in reason(run)
-    (settings.VAR / cluster.REMEMBERED).unlink()  # the way out
+    (settings.VAR / cluster.REMEMBERED).unlink()  # this is how an operator solves it
     jobs.launch(run.id)
     assert "entrypoint_num_gpus" not in body(ray, run)
 

@@ -1,4 +1,6 @@
-"""Retries: a run that loses its process goes on by itself as often as it may, after longer and longer, and no config does."""
+"""Retries: a run that loses its process continues by itself up to a limit, after longer and longer waits. A wrong config is not tried
+again.
+"""
 
 from datetime import timedelta
 
@@ -20,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def lose(run, ray, attempt):  # noqa: F811
-    """Its process ends without a word while it runs."""
+    """The process of the run ends without a message while the run is active."""
     ray.jobs.clear()
     set_row(run, state="running", ray_job_id=f"run-{run.id}-{attempt}", heartbeat_at=ago(20), step=3, next_try_at=None)
     jobs.watch()

@@ -1,4 +1,4 @@
-"""Start not before: a run that waits for a time takes no place, keeps nobody waiting, and is let in once the time has come."""
+"""Start not before: a run that waits for a time takes no place, makes nobody wait, and is let in when the time has come."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -61,7 +61,7 @@ def test_it_is_let_in_once_its_time_has_come_though_upkeep_was_down(launch, ray,
     jobs.launch(run.id)
     jobs.watch()
     assert sent == [] and fresh(run).next_try_at is None
-    set_row(run, not_before=timezone.now() - 5 * HOUR)  # nobody looked for five hours
+    set_row(run, not_before=timezone.now() - 5 * HOUR)  # no upkeep ran for five hours
     jobs.watch()
     assert sent == [run.id]
     jobs.launch(run.id)

@@ -1,4 +1,4 @@
-"""Stories of runs: launching, stopping, resuming, forking; two tabs; and what each writes into the audit log."""
+"""Services of runs: launching, stopping, resuming, forking; two tabs; and the entries of each in the audit log."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -27,7 +27,7 @@ def actions(run) -> list[str]:
 
 
 def at_once(count, work):
-    """`work(i)` in `count` threads that start together; results in order, exceptions as values."""
+    """Calls `work(i)` in `count` threads that start together. Returns the results in order, with exceptions as values."""
     barrier = Barrier(count)
 
     def one(i):

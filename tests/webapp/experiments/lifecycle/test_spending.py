@@ -1,4 +1,4 @@
-"""What the judges of a run together may use: then it stops and saves, says which limit it was, and goes on with a new one."""
+"""A limit for all judges of a run together. At the limit the run stops and saves, says which limit it was, and continues with a new one."""
 
 from decimal import Decimal
 
@@ -21,7 +21,7 @@ from .test_jobs import fresh, live, set_row  # noqa: F401 - fixtures among them
 
 @pytest.fixture
 def judge(run, grader) -> RunJudge:  # noqa: F811
-    """One that it has asked; a second version of another would count as well."""
+    """A judge that the run has asked. A second version of another judge would count as well."""
     return RunJudge.objects.create(run=run, version=grader, tokens=900, money=Decimal("1.5"), calls=9)
 
 
@@ -41,7 +41,7 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, ca
     jobs.watch()
     assert fresh(run).state == "running"
     RunJudge.objects.filter(pk=judge.pk).update(**uses)
-    for _ in range(2):  # rounds may come twice
+    for _ in range(2):  # a round may be sent twice
         jobs.watch()
     assert (fresh(run).state, fresh(run).state_reason) == ("stopping", told)
     entry = AuditEntry.objects.get(action="run.stopping")

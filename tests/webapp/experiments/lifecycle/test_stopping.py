@@ -1,4 +1,4 @@
-"""Stopping saves: a run has the time that its steps take, unless somebody wants it to end at once."""
+"""Stopping saves: a run has as much time as its steps take, unless a person ends it immediately."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ MINUTES = 60
 
 
 def took(run, *seconds):
-    """Its steps so far, and how long each took."""
+    """The steps of the run so far, and the duration of each."""
     now = timezone.now()
     points = [MetricPoint(run=run, key="perf/step_s", step=i, value=s, time=now) for i, s in enumerate(seconds, 1)]
     MetricPoint.objects.bulk_create(points)
@@ -29,10 +29,10 @@ def took(run, *seconds):
     [
         ("loading", [], 2),
         ("", [], 2),
-        ("update", [], 15),  # its first step: nobody knows
+        ("update", [], 15),  # in its first step, nobody knows the duration
         ("update", [4.0], 2.1),
         ("update", [600.0, 1.0], 17),
-        ("update", [600.0] + [20.0] * 20, 2.5),  # long ago
+        ("update", [600.0] + [20.0] * 20, 2.5),  # a long time ago
         ("update", [5 * 3600.0], 120),
     ],
 )
@@ -80,7 +80,7 @@ def test_at_once_it_does_not_wait_for_its_step(live, run, ray, cast):  # noqa: F
         assert lifecycle.stop_now(cast.researcher, fresh(run)).state == "stopping"
     assert fresh(run).state_reason == "Rosa asked it to stop at once"
     assert AuditEntry.objects.filter(action="run.stop_now").count() == 1
-    for _ in range(2):  # the task may come twice
+    for _ in range(2):  # the task may be sent twice
         jobs.stop(run.id)
     assert ray.stopped == [f"run-{run.id}-1"]
     assert fresh(run).state == "stopped"

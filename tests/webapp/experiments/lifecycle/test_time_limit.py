@@ -1,4 +1,6 @@
-"""Time limits: what counts, what ends, and what is refused; over attempts, clocks that go back, and an upgrade."""
+"""Time limits: the time that counts, the runs that end, the launches that are refused. Also over attempts, clocks that are set back, and an
+upgrade.
+"""
 
 from datetime import timedelta
 from importlib import import_module
@@ -61,7 +63,7 @@ def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, cast):  # noqa: F
     jobs.watch()
     assert fresh(run).state == "running"
     set_row(run, begun_at=ago(3_700))
-    for _ in range(2):  # rounds may come twice
+    for _ in range(2):  # a round may be sent twice
         jobs.watch()
     assert (fresh(run).state, fresh(run).state_reason) == ("stopping", "Its time limit of 1 h is used up")
     entry = AuditEntry.objects.get(action="run.stopping")
@@ -139,7 +141,7 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
 
 
 def test_an_upgrade_counts_what_the_log_says(run, launch, cast, monkeypatch):
-    """What has run before the upgrade, in two attempts, and what runs while it is made."""
+    """A run with two attempts before the upgrade, and a run that is active while the upgrade is made."""
     at = timezone.now() - HOUR
     told = [
         ("launch", 0),

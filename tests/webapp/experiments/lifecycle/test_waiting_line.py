@@ -1,4 +1,4 @@
-"""The line of runs: as many as may run at once, in the order they were asked for, each told what it waits for."""
+"""The line of runs: as many as may run at once, in the order of their launches. Each run says what it waits for."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,7 +27,7 @@ def ray(ray_server):  # noqa: F811
 
 @pytest.fixture
 def sent(monkeypatch):
-    """Runs that the line gave another try."""
+    """The runs to which the line gave another try."""
     found = []
     monkeypatch.setattr(waiting_line, "enqueue", lambda name, run_id: found.append(run_id))
     return found
@@ -52,7 +52,7 @@ def test_the_end_of_a_run_lets_in_the_next_of_the_line(
     django_capture_on_commit_callbacks,
 ):
     first, second, third = launch(), launch(), launch()
-    for run in (first, third, second):  # whoever's task comes first, those asked for earlier come first
+    for run in (first, third, second):  # runs that were launched earlier come first, for any order of their tasks
         jobs.launch(run.id)
     with django_capture_on_commit_callbacks(execute=True):
         states.move(fresh(first), "failed", reason="gone")
@@ -77,7 +77,7 @@ def test_upkeep_lets_in_whoever_was_forgotten(launch, ray, sent, settings):
     first, second = launch(), launch()
     jobs.launch(first.id)
     jobs.launch(second.id)
-    Run.objects.filter(id=first.id).update(state="finished")  # as if nobody had heard of it
+    Run.objects.filter(id=first.id).update(state="finished")  # without the message that it has finished
     jobs.watch()
     assert sent == [second.id]
     waiting_line.let_in()

@@ -1,4 +1,4 @@
-"""What an open page hears, and who may listen."""
+"""The messages that an open page receives, and who may receive them."""
 
 import asyncio
 from datetime import timedelta
@@ -49,7 +49,7 @@ async def scene(transactional_db):
 
 
 async def connect(path, member=None, origin=ORIGIN, greetings=1):
-    """The socket, with its greeting heard, and whether it was accepted."""
+    """The socket after its greeting, and whether it was accepted."""
     headers = [(b"host", b"localhost")]
     if origin:
         headers.append((b"origin", origin))
@@ -196,7 +196,7 @@ async def test_a_token_opens_what_its_owner_may_read_and_nothing_else(scene, pat
     elsewhere = await database_sync_to_async(Membership.objects.create)(
         user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner"
     )
-    socket, accepted, _ = await with_token(path, elsewhere)  # a member of both, with a key to the other one
+    socket, accepted, _ = await with_token(path, elsewhere)  # a member of both workspaces, with a key to the other one
     assert accepted == ("workspace" in path)
     if accepted:
         assert await socket.receive_nothing()
@@ -270,7 +270,7 @@ async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypa
     await database_sync_to_async(time_outs.change)(cast.owner, 5, None)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
-    await asyncio.sleep(0.3)  # it is looked after several times, which is no use
+    await asyncio.sleep(0.3)  # the role is checked several times, so one check is not enough
     mine = SignedIn.objects.filter(user=cast.reviewer.user)
     await mine.aupdate(last_used_at=timezone.now() - timedelta(minutes=6))
     while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":

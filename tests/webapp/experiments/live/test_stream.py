@@ -1,4 +1,4 @@
-"""A run as server-sent events: who may listen, what is heard, and when the stream ends."""
+"""A run as server-sent events: who may listen, which events are sent, and when the stream ends."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def listen(run, member):
 
 
 async def heard(answer):
-    """What it says; None where it only says that it is there."""
+    """The event, or None for a line that only keeps the connection open."""
     async for piece in answer.streaming_content:
         lines = piece.decode().splitlines()
         if lines[0].startswith(":"):
@@ -64,7 +64,7 @@ async def test_a_program_hears_a_run_from_now_to_its_end(scene):  # noqa: F811
     await post(process, process.metrics(2, **{"reward/mean": 0.75}), process.event("state", state="finished"))
     rest = [told async for told in feed]
     assert [told["type"] for told in rest] == ["metrics", "run"] and rest[-1]["state"] == "finished"
-    assert rest[0]["values"] == {"reward/mean": 0.75}  # nothing that was measured before the end comes after it
+    assert rest[0]["values"] == {"reward/mean": 0.75}  # no metric from before the end comes after it
     layer = get_channel_layer()
     assert broadcasts.run_group(run.id) not in layer.groups
 

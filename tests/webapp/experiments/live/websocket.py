@@ -13,7 +13,7 @@ class Socket(ApplicationCommunicator):
         super().__init__(application, scope)
 
     async def connect(self) -> bool:
-        """Whether the server accepted."""
+        """Whether the server accepted the connection."""
         await self.send_input({"type": "websocket.connect"})
         return (await self.receive_output(timeout=SECONDS))["type"] == "websocket.accept"
 

@@ -1,4 +1,4 @@
-"""Levels are a memory of points: charts read them instead, and never show what a point no longer says."""
+"""Levels summarise points. Charts read levels instead of points, and do not show values that points no longer have."""
 
 import json
 import random
@@ -24,7 +24,7 @@ LONG = 20_000
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch):
-    """Runs that somebody asked to condense; nobody does by chance."""
+    """The runs for which condensing was requested. No request is made by chance."""
     found = []
     monkeypatch.setattr(condensing, "enqueue", lambda task, run_id: found.append((task, run_id)))
     monkeypatch.setattr(curves, "enqueue", lambda task, run_id: found.append((task, run_id)))
@@ -53,7 +53,8 @@ def test_a_chart_of_a_long_run_reads_levels_instead_of_points(run):
     ends = MetricPoint.objects.filter(run=run, step__in=(0, LONG - 1)).order_by("step").values_list("value", flat=True)
     first, last = ends
     condensing.condense(run.pk)
-    MetricPoint.objects.filter(run=run, step__gt=0, step__lt=LONG - levels.ROW).delete()  # what it does not read
+    # the chart does not read these points
+    MetricPoint.objects.filter(run=run, step__gt=0, step__lt=LONG - levels.ROW).delete()
     found = drawn(run, max_points=100)
     assert (found[777], found[13_333], found[0], found[LONG - 1]) == (9.0, -9.0, first, last)
     assert 90 <= len(found) <= 102
@@ -177,14 +178,14 @@ def test_histograms_have_no_levels(run):
 def test_levels_go_with_their_run(run):
     fill(run)
     condensing.condense(run.pk)
-    condensing.condense(run.pk + 1)  # one that is gone
+    condensing.condense(run.pk + 1)  # a run that does not exist
     Run.objects.filter(pk=run.pk).delete()
     assert not MetricLevel.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_who_condenses_waits_for_who_writes(run, monkeypatch):
-    """A step that is written again, and not yet committed, must not be condensed as it was."""
+    """A step that is being written again must not be condensed with its old value."""
     fill(run, steps=levels.ROW)
     begun, over = threading.Event(), threading.Event()
     real = stored.covered

@@ -1,4 +1,4 @@
-"""Condensed points against plain loops: no extreme is lost, ties go to the earlier step, and what is read is small."""
+"""Condensed points compared with plain loops. No extreme is lost, the earlier step wins a tie, and little is read."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webapp.experiments.metrics import levels
 
-FEW = st.integers(0, 6).map(float)  # so that ties come
+FEW = st.integers(0, 6).map(float)  # so that there are ties
 
 
 def made(values, spacing=1):

@@ -1,4 +1,4 @@
-"""Reads stay bounded and truthful: spikes survive, pages neither skip nor repeat, filters find what they name."""
+"""Reads are bounded and correct: spikes stay, pages neither skip nor repeat, filters find what they name."""
 
 import json
 import math
@@ -89,7 +89,7 @@ def test_keys_behind_the_first_200_are_named_and_come_when_asked_for(run, django
 
 
 def test_a_key_with_a_comma_is_asked_for_over_the_api(run, cast):
-    """Also behind the first 200, beside keys that are joined, and where runs are compared."""
+    """Also metrics after the first 200, beside joined keys, and in comparisons of runs."""
     names = [f"p@{i:03}, k={i}" for i in range(230)]
     for i, name in enumerate(names):
         facts.keep_metrics(cast.workspace.pk, run, series.of_steps([StepMetrics(1, timezone.now(), {name: float(i)})]))
@@ -115,7 +115,7 @@ FROM generate_series(1, 60) AS key, generate_series(1, 600) AS step
 
 
 def test_curves_of_a_long_run_take_little_more_memory_than_their_text(run):
-    """36,000 points, which as objects take 15 MB: in each thread that answers, of each web process."""
+    """36,000 points. As objects they take 15 MB, in each thread that answers, of each web process."""
     with connection.cursor() as cursor:
         cursor.execute(MANY, [run.id])
     metrics.curves(run, ["group/metric1"])

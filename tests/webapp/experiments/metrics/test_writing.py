@@ -1,4 +1,4 @@
-"""Points are packed where their steps come in order, and are what they were told in any order."""
+"""Points are packed if their steps come in order. In any order, the stored points are those that were sent."""
 
 import json
 import math
@@ -123,7 +123,7 @@ def test_the_newest_by_its_clock_stays_of_what_is_logged(run):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_order_is_stored_as_rows_alone_would_have_it(run, monkeypatch, seed):
-    """A memory of (key, step) is told the same, and all reads answer from it, the table of runs among them."""
+    """A dictionary of (key, step) gets the same points. All reads must agree with it, also the table of runs."""
     monkeypatch.setattr(writing, "MOST", 4)
     rng, known = random.Random(seed), dict[tuple[str, int], tuple]()  # noqa: S311
     front = Counter[str]()
@@ -190,7 +190,7 @@ def check_reads(run: Run, known: dict[tuple[str, int], tuple], rng: random.Rando
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_newest_stays_of_what_is_logged_in_any_order(run, monkeypatch, seed):
-    """Steps that come again within a batch or later, clocks that go back, and values that are not finite."""
+    """Steps that come again in the same batch or later, clocks that are set back, and values that are not finite."""
     monkeypatch.setattr(writing, "MOST", 4)
     rng, known, front = random.Random(seed), dict[tuple[str, int], LoggedPoint](), Counter[str]()  # noqa: S311
     for turn in range(40):
@@ -239,7 +239,7 @@ def test_a_writer_that_dies_in_the_middle_leaves_nothing_half_written(run):
 
 @pytest.mark.django_db(transaction=True)
 def test_programs_that_log_to_one_run_at_once_lose_nothing(run):
-    """Each under the lock of the run, as their callers are; steps of one overtake those of the other."""
+    """Each program holds the lock of the run, like all callers. Steps of one program overtake those of another."""
 
     def log(mine: int) -> None:
         for n in range(mine, 120, 3):
@@ -260,7 +260,7 @@ def test_programs_that_log_to_one_run_at_once_lose_nothing(run):
 
 
 def test_a_row_of_an_older_server_beside_a_stretch_is_the_newer_one(run):
-    """Two versions never write at once, but where they did, the run goes on."""
+    """Two versions do not write at the same time. If they did, the run would still continue."""
     steps(run, 1, 2, 3)
     MetricPoint.objects.create(run=run, key="a", step=2, value=9.0, time=at(9))
     steps(run, 3)
@@ -284,7 +284,7 @@ def test_an_older_version_finds_all_points_as_rows(run):
 
 
 def test_a_long_metric_is_read_from_where_it_is_asked(run):
-    """By the index: neither what lies before is looked at, nor more than is asked for."""
+    """The read uses the index. It reads neither earlier points nor more points than it is asked for."""
     with transaction.atomic():
         writing.steps(run.pk, [StepMetrics(n, at(n), {"a": 1.0}) for n in range(20_000)])
     with connection.cursor() as cursor:
@@ -297,7 +297,7 @@ def test_a_long_metric_is_read_from_where_it_is_asked(run):
 
 
 def scanned(plan: dict) -> float:
-    """Rows of stretches that were read."""
+    """The number of rows of stretches that were read."""
     own = plan["Actual Rows"] * plan["Actual Loops"] + plan.get("Rows Removed by Filter", 0)
     here = own if plan.get("Relation Name") == "experiments_metricstretch" else 0
     return here + sum(map(scanned, plan.get("Plans", ())))

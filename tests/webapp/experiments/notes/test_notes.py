@@ -1,4 +1,4 @@
-"""Notes on tokens of a response: what they mark, who may do what with them, and what two tabs do to each other."""
+"""Notes on tokens of a response: the tokens that they mark, who may do what with them, and edits in two tabs."""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""What runs need and leave behind in object storage: signed for them, whole or absent, and gone when it should be."""
+"""The files that runs need and leave in object storage: requests for them are signed, files are whole or absent, and they are removed in
+time.
+"""
 
 import hashlib
 import io
@@ -67,7 +69,7 @@ def bucket(one_server, settings, monkeypatch):
 
 @pytest.fixture
 def node(run, tmp_path):
-    """What a process of the run has on a node of its own: its store, and a folder."""
+    """The objects of a run's process on another machine: its store, and a folder."""
     return node_of(run, tmp_path / "node")
 
 
@@ -92,7 +94,7 @@ def folder(path: Path, **files: bytes) -> Path:
 
 
 def keep(trainer, node: ObjectStore, place: Path, step: int) -> dict:
-    """A checkpoint as a process sends and tells it."""
+    """A checkpoint as a process sends and reports it."""
     path = f"checkpoints/step-{step:06d}"
     files = [file.model_dump() for file in node.keep(place, path)]
     told = {"role": "checkpoint", "path": path, "bytes": 1, "digest": "c" * 64, "files": files}
@@ -134,7 +136,7 @@ def test_what_is_not_what_was_written_is_passed_over_for_the_one_before(run, tra
 
 
 def test_no_credential_leaves_the_server_and_no_address_is_logged(run, trainer, node, bucket, tmp_path, caplog):
-    caplog.set_level(logging.DEBUG)  # of every library too
+    caplog.set_level(logging.DEBUG)  # log records of every library too
     asked = Upload(path="outputs/policy", files=stored.listed(folder(tmp_path / "m", a=b"1")))
     links = storing.upload(run.id, asked)
     assert SECRET not in links.model_dump_json() + caplog.text
@@ -144,7 +146,8 @@ def test_no_credential_leaves_the_server_and_no_address_is_logged(run, trainer, 
     keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 10)
     node.fetch("checkpoints/step-000010", tmp_path / "got")
     assert {method for method, _ in bucket.asked} >= {"PUT", "GET"}
-    said = "".join(each.getMessage() for each in caplog.records if each.name != "werkzeug")  # that is the bucket's own
+    # without the log of the bucket's server
+    said = "".join(each.getMessage() for each in caplog.records if each.name != "werkzeug")
     assert said and "X-Amz-" not in said and SECRET not in said
 
 
@@ -189,11 +192,11 @@ def test_storage_that_is_away_is_told_and_tried_again_and_nothing_is_half_there(
 
 
 class TestLongTransfers:
-    """Each request takes longer than one waits for storage that is away: only what fails again and again is given up."""
+    """Each request takes longer than the process waits for storage that is away. Only a request that fails again and again is given up."""
 
     @pytest.fixture
     def slow(self, node, bucket, monkeypatch):
-        """Sets what the first request for each piece is answered with."""
+        """Sets the answer to the first request for each piece."""
         now, seen = [0.0], Counter()
         clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s))
         monkeypatch.setattr("trainer.storing.time", clock)
@@ -232,7 +235,7 @@ class TestLongTransfers:
 
     @pytest.fixture
     def asked(self, node, monkeypatch):
-        """How often the server was asked for addresses, by what for."""
+        """The number of requests to the server for addresses, by their purpose."""
         count, links = Counter(), node._links
         monkeypatch.setattr(node, "_links", lambda what, asked: (count.update([what]), links(what, asked))[1])
         return count
@@ -478,4 +481,4 @@ def test_a_run_that_began_on_this_disk_goes_on_in_the_store(launch, run, trainer
 def test_without_a_store_nothing_changes(run, trainer):
     answer = trainer.client.get(trainer.url()).json()
     assert answer["run_dir"] == str(artifacts.folder(run.id)) and answer["store_url"] == ""
-    storing.remove(run.id)  # asks no storage, and does not fail for want of one
+    storing.remove(run.id)  # needs no storage, and does not fail without one

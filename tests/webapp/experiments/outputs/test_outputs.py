@@ -1,4 +1,4 @@
-"""A model that a run has trained becomes a row of the registry: once, under a name of its own, and usable at once."""
+"""A model that a run has trained becomes a row of the registry, once, with its own name, and can be used immediately."""
 
 import io
 import json
@@ -161,7 +161,7 @@ def test_two_runs_that_end_at_once_get_two_names(transactional_db):
     version = make_version(owner)
     RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m")
     choice = checks.DatasetChoice(id=version.dataset_id)
-    names = ["x" * 119 + last for last in "ab"]  # cut to fit, both models want one name
+    names = ["x" * 119 + last for last in "ab"]  # the names are shortened, and both models get the same one
     runs = [
         launch_services.launch(owner, recipe="policy", config={}, dataset=choice, experiment=name) for name in names
     ]

@@ -1,4 +1,4 @@
-"""Extending a run, and forking from a checkpoint: what goes on, what stays as it is, and what is refused."""
+"""Extending a run, and forking from a checkpoint: what continues, what does not change, and what is refused."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from ..conftest import Trainer, make_version
 
 @pytest.fixture
 def done(run) -> Run:
-    """A run of 4 steps that is over, with its checkpoints of 2 and 4; that of 1 was pruned."""
+    """A finished run of 4 steps with its checkpoints of steps 2 and 4. That of step 1 was removed."""
     for step in (1, 2, 4):
         path = f"checkpoints/step-{step:06d}"
         Artifact.objects.create(run=run, step=step, role="checkpoint", path=path, bytes=3, digest="d" * 64)
@@ -91,7 +91,7 @@ def test_a_fork_from_a_checkpoint_has_its_files_and_goes_on_with_changes(done, c
     file = artifacts.folder(forked.id) / "checkpoints/step-000002/state.json"
     assert file.read_text() == "2"
     source = artifacts.folder(done.id) / "checkpoints/step-000002/state.json"
-    source.unlink()  # pruned there
+    source.unlink()  # its checkpoint was removed
     assert file.read_text() == "2"
     told = Trainer(forked).client.get(f"/api/v1/ingest/runs/{forked.id}").json()
     assert (told["resume"], told["forked"]) == (True, True)

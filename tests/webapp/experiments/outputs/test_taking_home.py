@@ -1,4 +1,4 @@
-"""A run's adapter, and one of its checkpoints, taken home over HTTP: what stock peft says with them, without us, is what we say."""
+"""A run's adapter and one of its checkpoints, downloaded over HTTP. Stock peft, without our code, gives the same answers as our code."""
 
 import io
 import json
@@ -49,7 +49,7 @@ print(json.dumps(found))
 
 @pytest.fixture
 def trained(cast, launch, model, short_var, tmp_path_factory):  # noqa: F811
-    """A finished run of the tiny model: its process spoke to the server as all do."""
+    """A finished run of the tiny model. Its process used the server like all processes."""
     from trainer.inference.models import make_tiny
 
     base = tmp_path_factory.mktemp("tiny") / "base"
@@ -118,7 +118,7 @@ def test_the_adapter_and_a_checkpoint_speak_at_home_as_they_do_here(trained, api
     for number, model in enumerate(models):
         (tmp_path / str(number)).mkdir()
         folders.append(taken_home(api, model, tmp_path / str(number)))
-    # -I: neither this folder nor PYTHONPATH is looked in
+    # with -I, Python looks neither in this folder nor in PYTHONPATH
     command = [sys.executable, "-I", "-c", STOCK, str(base), *folders]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

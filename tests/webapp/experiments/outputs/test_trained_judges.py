@@ -1,4 +1,6 @@
-"""What a run has trained to judge or to write rubrics becomes a judge version: by one click, asked as it was trained."""
+"""A model that a run has trained to judge or to write rubrics becomes a judge version by one click. It is asked in the same way as in
+training.
+"""
 
 import json
 import sys
@@ -45,7 +47,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def trained(run, trainer, settings):
-    """A model that a run of `recipe` has left behind, its folder in place."""
+    """A model that a run of `recipe` has left, with its folder."""
 
     def _trained(recipe: str = "judge", role: str = "judge", **config) -> RegisteredModel:
         whole = resolve(recipe, {"model": {"name": run.model.name}, **config}).model_dump(mode="json")
@@ -137,7 +139,9 @@ def test_it_labels_the_pairs_of_iterative_dpo(trained, api, launch, settings):
 
 
 def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, cast, monkeypatch):
-    """Its weights answer in a job of the cluster, in lines as in its training; the annotator sees it with the task."""
+    """The weights of the judge answer in a job of the cluster, in the same lines as in training. The annotator sees the answer with the
+    task.
+    """
     api.post(f"/models/{trained(**LINES).pk}/judge")
     judge = JudgeVersion.objects.get()
     project = make_project(cast.researcher, 1, people=[cast.annotator], settings={"suggestions": "before"})

@@ -1,4 +1,6 @@
-"""What a run or an evaluation is tried on, against what the models it names were trained on, told before it starts."""
+"""The test data of a run or an evaluation, compared with the training data of the models that it names. The result is shown before the
+start.
+"""
 
 import pytest
 from django.db import connection
@@ -22,7 +24,7 @@ def text(n):
 
 
 def version_of(membership, name, **sides):
-    """A version whose prompts stand on these sides."""
+    """A version with prompts on these sides."""
     dataset = services.create_dataset(membership, name)
     rows = [(side, prompt) for side, prompts in sides.items() for prompt in prompts]
     records = [
@@ -33,7 +35,7 @@ def version_of(membership, name, **sides):
 
 
 def trained(cast, launch, version, name, base=None):
-    """A registered model that a run has trained on this version, beginning with `base`."""
+    """A registered model that a run has trained on this version, starting from `base`."""
     run = launch()
     Run.objects.filter(pk=run.pk).update(dataset_version=version, **({"model": base} if base else {}))
     model = RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"x/{name}")
@@ -44,7 +46,7 @@ def trained(cast, launch, version, name, base=None):
 
 @pytest.fixture
 def seen(cast, launch):
-    """Trained on text 1 and 2 by the first run, then on text 3 by the second: the model of the second."""
+    """The model of the second run. The first run trained on texts 1 and 2, the second one continued on text 3."""
     first = version_of(cast.researcher, "first", train=[text(1), text(2)], heldout=["other"])
     second = version_of(cast.researcher, "second", train=[text(3)], heldout=["another"])
     return trained(cast, launch, second, "twice", base=trained(cast, launch, first, "once"))
@@ -60,7 +62,7 @@ def test_what_a_model_has_seen_goes_back_through_all_it_begins_with(cast, launch
         workspace=cast.workspace, name="on top", source="local", path="/a", base=seen
     )
     assert names(adapter.pk) == ["second", "first"] == names(runs=[seen.artifact.run_id])
-    RegisteredModel.objects.filter(pk=once.pk).update(base=adapter)  # a circle ends too
+    RegisteredModel.objects.filter(pk=once.pk).update(base=adapter)  # a circle also ends
     assert names(adapter.pk) == ["second", "first"]
     assert trained_on.versions(cast.outsider.workspace_id, [seen.pk], [seen.artifact.run_id]) == []
 

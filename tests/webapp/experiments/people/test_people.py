@@ -1,4 +1,4 @@
-"""A share of what a judge has graded is graded by people, blind to its verdicts: drawn once, asked once, compared."""
+"""People grade a share of the responses that a judge has graded, without its verdicts. The share is drawn once, asked once, and compared."""
 
 import threading
 
@@ -44,7 +44,7 @@ def asking(run, cast):
 
 
 def judged(index: int, met: bool | None = True, source: str = "judge", **fields) -> dict:
-    """A response of which the judge says the same of both criteria."""
+    """A response with the same verdict of the judge on both criteria."""
     criteria = [
         {"text": each.text, "points": each.points, "kind": each.kind, "verdict": {"criterion_id": each.id, "met": met, "source": source}}
         for each in CRITERIA
@@ -62,7 +62,7 @@ def send(run, *rollouts: dict, step: int = 1) -> Trainer:
 
 @pytest.fixture
 def asked(asking):
-    """`asked(*rollouts)`: they have come in, and the worker has made their tasks."""
+    """`asked(*rollouts)`: sends the rollouts and lets the worker make their tasks."""
 
     def _asked(*rollouts: dict, step: int = 1) -> None:
         asking.refresh_from_db()
@@ -94,7 +94,7 @@ def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judg
 
 def test_what_comes_twice_is_drawn_once_and_asked_once(asking, asked):
     asked(judged(0), judged(1))
-    asked(judged(0), judged(1))  # with new numbers, as a resumed run sends a step again
+    asked(judged(0), judged(1))  # with new numbers, like a resumed run that sends a step again
     graded.ask(asking.pk)
     assert (GradedResponse.objects.count(), Task.objects.count()) == (2, 2)
 
@@ -164,8 +164,9 @@ def test_a_closed_project_is_followed_by_the_next(asking, asked, cast):
 
 
 def test_agreement_counts_what_most_people_say(asking, asked, cast, django_assert_num_queries):
-    """Judge: both met. People of response 0: met and not met, met and met; of response 1: not met by the only one who
-    could tell. So one of two decided criteria agrees, and people are split on one."""
+    """Judge: both met. People on response 0: met and not met, met and met. On response 1: not met, by the only one who could tell. So the
+    judge agrees on one of two decided criteria, and on one criterion people are split.
+    """
     asked(judged(0), judged(1))
     first, second = Task.objects.order_by("id")
     one, two = annotators(cast, first.project)
@@ -242,7 +243,7 @@ def test_of_a_run_that_asks_nobody_the_api_says_so(run, api):
 
 @pytest.fixture
 def own_project(cast) -> Project:
-    """A grading project of the workspace, open, on a dataset of its own."""
+    """An open grading project of the workspace, on a separate dataset."""
     prompt = (Message(role="user", content="Mine?"),)
     dataset = datasets.create_dataset(cast.researcher, "mine")
     response = Response(id="r", text="Yes")

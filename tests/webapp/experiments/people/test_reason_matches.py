@@ -1,4 +1,4 @@
-"""A reviewer matches the reasons of judgements blind to the run's matcher, and the two are compared."""
+"""A reviewer matches the reasons of judgements without seeing the run's matches, and the two are compared."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def judgement(index: int, scores: object = ((0.8, 0.1), (0.6, 0.2)), **given) ->
 
 @pytest.fixture
 def judging(run, trainer):
-    """A run of recipe `judge` with two judgements whose reasons were matched, and one whose were not."""
+    """A run of recipe `judge` with two judgements whose reasons were matched, and one whose reasons were not matched."""
     Run.objects.filter(pk=run.pk).update(recipe="judge", config=resolve("judge", {}).model_dump(mode="json"))
     rows = [judgement(0), judgement(1), judgement(2, scores=None)]
     assert trainer.post(trainer.event("rollouts", 3, rollouts=rows)).status_code == 200
@@ -42,8 +42,9 @@ def test_a_reviewer_is_shown_two_lists_and_nothing_of_the_matcher(judging, cast)
 
 
 def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_they_rest_on(judging, cast):
-    """By hand: the matcher says H1-R1 and H2-R1 of each. People say H1-R1 of the one, and H1-R1 and H2-R1 of the other: they
-    differ in one of eight pairs; it finds all three of their matches; they confirm three of its four."""
+    """By hand: the matcher says H1-R1 and H2-R1 of each. People say H1-R1 of the first, and H1-R1 and H2-R1 of the second. They differ in
+    one of eight pairs. The matcher finds all three of their matches, and they confirm three of its four.
+    """
     reviewer = browser(cast.reviewer)
     for matches in (["0-0"], ["0-0", "1-0"]):
         waiting = reason_matches.waiting(judging)

@@ -1,4 +1,4 @@
-"""Whether data serves a recipe, in numbers, before the launch."""
+"""Whether data is suitable for a recipe, in numbers, before the launch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The gallery: what each recipe finds in a dataset, how long it takes here, and what a dataset's page offers."""
+"""The gallery: the data that each recipe finds in a dataset, its duration on this machine, and the offers of a dataset's page."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A reward service of a user's own, on this machine, that checks signatures."""
+"""A user's own reward service, on this machine, which checks signatures."""
 
 import json
 import threading
@@ -13,8 +13,9 @@ SECRET = "whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0IGFuZCBvZiBub2JvZHk="  # noqa: S105
 
 
 class RewardService(ThreadingHTTPServer):
-    """Values a response by its length over 100. `asked` holds what came, `status` is what it answers with, `body`, if
-    given, in the place of values."""
+    """The value of a response is its length divided by 100. `asked` has the received requests, `status` is the status of the answers, and
+    `body`, if given, replaces the values.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -1,4 +1,4 @@
-"""What judges may use in a run: seen on its page and by the API, and raised while it waits."""
+"""Limits for the judges of a run: shown on its page and by the API, and raised while the run waits."""
 
 from decimal import Decimal
 

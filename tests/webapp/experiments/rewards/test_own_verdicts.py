@@ -1,4 +1,4 @@
-"""A judge with local weights answers in the run's own process; its verdicts go to the verdict store like all others."""
+"""A judge with local weights answers in the run's own process. Its verdicts go to the verdict store like all others."""
 
 import json
 from decimal import Decimal
@@ -34,7 +34,7 @@ def run(launch, own):
 
 
 def store_of(run, own) -> ServerStore:
-    """As the run's process has it, over the real route."""
+    """The verdict store as the run's process has it, over the real route."""
     trainer = Trainer(run)
 
     class Here(ServerStore):
@@ -87,7 +87,7 @@ def test_a_budget_that_is_raised_reaches_the_run_and_what_others_used_counts(run
     assert (budget.tokens, budget.spent_tokens) == (1000, 28)
     budgets.change(cast.researcher, RunJudge.objects.get(run=run), tokens=5000, money=Decimal(3))
     store.get([outcomes(own)[0].call.key])
-    budget.spent_tokens = 40  # of calls that are not stored yet
+    budget.spent_tokens = 40  # for calls that are not stored yet
     store.limit(budget)
     assert (budget.tokens, budget.money, budget.spent_tokens) == (5000, 3, 40)
 

@@ -1,4 +1,4 @@
-"""Questions of a run to its judges: taken in over HTTP, asked by a worker, answered from the verdict store."""
+"""Questions of a run to its judges. The server receives them over HTTP, a worker asks them, and the verdict store answers."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def start(launch, **part) -> Run:
 
 
 def group(grader, step=1, responses=2, criteria=2) -> list[JudgeQuestion]:
-    """What a run sends about one group."""
+    """The questions that a run sends about one group."""
     listed = tuple(Criterion(id=f"c{i}", text=f"Says {i}.", points=1) for i in range(criteria))
     inputs = [
         JudgeInput(
@@ -73,7 +73,7 @@ def group(grader, step=1, responses=2, criteria=2) -> list[JudgeQuestion]:
 
 
 def asked(run: Run, sent: list[JudgeQuestion]) -> list[QuestionReply]:
-    """As route and worker do it, one after the other."""
+    """The work of the route and of the worker, one after the other."""
     taken = questions.take(run, sent)
     for judge in taken.judges:
         asking.answer(judge)
@@ -214,7 +214,7 @@ def test_malformed_questions_are_refused_at_their_fields(judged, grader):
 
 @pytest.fixture
 def worker(monkeypatch) -> Iterator[list[threading.Thread]]:
-    """Carries out what is queued in a thread of its own, as Celery's workers do; the threads that were started."""
+    """Runs queued tasks in a separate thread, like Celery's workers. Returns the threads that were started."""
     threads: list[threading.Thread] = []
 
     def work(judge: int) -> None:
@@ -273,7 +273,7 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
         assert sorted(len(reply.answers) for reply in replies) == [4, 6] and chat_server.requests == 6
         monkeypatch.setattr(api, "LONGEST_ANSWER_S", 0.2)
         monkeypatch.setattr(questions, "enqueue", lambda *task: None)
-        for thread in worker:  # it looks for more questions for a while, and would answer these
+        for thread in worker:  # it would look for more questions for a while, and answer these
             await asyncio.to_thread(thread.join, 30)
         third = json.dumps({"questions": [first[0].model_copy(update={"key": "a" * 64}).model_dump(mode="json")]})
         answer = await AsyncClient().post(url, third, content_type="application/json", headers=headers)

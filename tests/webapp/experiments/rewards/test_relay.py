@@ -1,4 +1,4 @@
-"""Rewards over HTTP: a service is named in the workspace, and asked by this server, which alone holds its secret."""
+"""Rewards over HTTP. A service is named in the workspace, and this server asks it, because only this server has its secret."""
 
 import asyncio
 import json
@@ -176,7 +176,7 @@ def test_a_judge_cannot_ask_a_reward_service(as_researcher, cast, named, api):
 
 
 class Stub(RelayedService):
-    """With answers of the server instead of a server."""
+    """A relay with fixed answers instead of a server."""
 
     def __init__(self, *answers):
         super().__init__(Relay("http://x/services", "t", "ours"))

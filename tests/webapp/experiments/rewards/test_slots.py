@@ -1,4 +1,4 @@
-"""The models and judges that a config names, as rows of its run."""
+"""The models and judges that a config names are rows of its run."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def judge(cast) -> JudgeVersion:
 
 @pytest.fixture
 def names_a_judge(monkeypatch):
-    """A recipe that finds the name of a judge where the policy has that of its teacher."""
+    """A recipe that names a judge in the field in which the policy has its teacher."""
     slots = (Slot("base", "model.name"), Slot("grader", "objective.teacher", "judge", when=("name", ("distill",))))
     monkeypatch.setitem(RECIPES, "policy", replace(RECIPES["policy"], slots=slots))
 
@@ -132,7 +132,7 @@ def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
 
 
 def speaking(cast, folder, name, vocab) -> RegisteredModel:
-    """A model whose folder has a tokenizer of these tokens."""
+    """A model whose folder has a tokenizer with these tokens."""
     folder.mkdir()
     told = {"model": {"vocab": vocab}, "added_tokens": [{"content": "<end>", "id": 9}]}
     (folder / "tokenizer.json").write_text(json.dumps(told))

@@ -1,4 +1,4 @@
-"""Episodes come in by turns, of any size, and are read a page of turns at a time."""
+"""Episodes of any size are stored by turns, and are read one page of turns at a time."""
 
 import pytest
 from django.db import connection
@@ -119,7 +119,7 @@ def test_a_batch_that_is_sent_twice_is_stored_once(run, trainer):
 
 
 def test_an_episode_far_over_the_limit_of_a_post_comes_in_and_its_page_reads_no_text(cast, run, trainer):
-    """Nine megabytes: a post takes four."""
+    """Nine megabytes; one POST takes four."""
     turns = tuple(
         RolloutTurn(author=("policy", "env")[n % 2], text=f"{n} " + "x" * 90_000, tokens=5) for n in range(100)
     )

@@ -56,7 +56,7 @@ def test_lengths_are_of_the_responses_whose_tokens_were_recorded(sampled):
 
 def test_pages_follow_each_other_without_gap_or_repeat(sampled):
     first = prompts.steps(sampled, "e0", "train", limit=2)
-    row(sampled, 12, 0, 1.0).save()  # sampled meanwhile
+    row(sampled, 12, 0, 1.0).save()  # a new step was sampled meanwhile
     second = prompts.steps(sampled, "e0", "train", limit=2, cursor=first["next"])
     assert [each["step"] for each in [*first["items"], *second["items"]]] == [9, 4, 1] and second["next"] is None
     with pytest.raises(Invalid):
@@ -86,7 +86,7 @@ def test_rollouts_of_one_prompt(sampled):
 
 
 def test_an_index_answers(run):
-    """The steps of a prompt are read from the index alone, and its responses begin where the cursor says."""
+    """The steps of a prompt are read from the index alone. Its responses begin at the cursor."""
     rows = [row(run, step, 0, 0.5, key=f"e{step % 40}") for step in range(4_000)]
     Rollout.objects.bulk_create(rows)
     with connection.cursor() as cursor:

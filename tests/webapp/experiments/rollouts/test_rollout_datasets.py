@@ -1,4 +1,4 @@
-"""Making a dataset of what a run has sampled: by API and by the page's form, as an import, within its workspace."""
+"""A dataset of the samples of a run: made by API and by the page's form, as an import, within the workspace of the run."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def sampled(run, trainer):
-    """Two prompts with three responses each at steps 1 and 2, one of them without a reward, and a held-out one."""
+    """Two prompts with three responses each at steps 1 and 2, and a held-out prompt. One of the responses has no reward."""
     for step in (1, 2):
         rows = [
             trainer.rollout(
@@ -162,7 +162,7 @@ def test_too_many_at_once_are_refused_with_their_number(cast, sampled, client, m
 
 @pytest.fixture
 def filtered(run, trainer):
-    """Ten responses to one prompt, each for a filter of its own, and three that stay."""
+    """Ten responses to one prompt, each for a different filter, and three that stay."""
     rows = [
         {"reward": None},
         {"response": "one that stays whole"},
@@ -319,7 +319,7 @@ def test_only_researchers_of_the_workspace_may(cast, sampled, client):
 
 
 def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begins_with(cast, sampled, client, launch):
-    """Journey: policy -> dataset of its rollouts -> sft on the best of n -> policy from that model."""
+    """All steps: policy -> dataset of its rollouts -> sft on the best of n -> policy from that model."""
     client.force_login(cast.researcher.user)
     body = {"name": "rollouts"}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")

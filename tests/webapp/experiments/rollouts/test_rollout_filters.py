@@ -1,4 +1,4 @@
-"""Rollouts found by what the parts of their reward say: by value, by being left out, by disagreement."""
+"""Rollouts are found by the parts of their reward: by value, by exclusion, by disagreement."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def row(run, index, step=1, group=0, excluded="", **values):
 
 @pytest.fixture
 def judged(run):
-    """A group of four: the verifier says 0, 0, 1, 1; the judge 9, 2, 1, nothing."""
+    """A group of four. The verifier gives 0, 0, 1, 1; the judge gives 9, 2, 1, nothing."""
     Rollout.objects.bulk_create(
         [
             row(run, 0, verifier=0.0, judge=9.0),
@@ -33,7 +33,7 @@ def found(run, sort=None, **filters):
 
 
 def test_parts_disagree_by_the_places_that_a_response_has_in_its_group(judged):
-    """Of the three with both parts: verifier 1/4, 1/4, 1; judge 1, 1/2, 0; so they lie 3/4, 1/4 and 1 apart."""
+    """Ranks of the three with both parts: verifier 1/4, 1/4, 1; judge 1, 1/2, 0. Their distances are 3/4, 1/4 and 1."""
     between = ("verifier", "judge")
     page = queries.rollouts(judged, RolloutQuery(step=1, between=between), sort="-apart")
     assert [(each.index, each.apart) for each in page.items] == [(2, 1.0), (0, 0.75), (1, 0.25)]
@@ -58,7 +58,7 @@ def test_another_group_and_phase_do_not_count_among_the_places(judged):
 
 
 def test_other_filters_leave_the_places_as_they_are(judged):
-    """A group is ranked whole, whatever of it is shown."""
+    """The whole group is ranked, even if only a part of it is shown."""
     assert found(judged, between=("verifier", "judge"), apart=1.0, part="judge", high=1.5) == [2]
 
 
@@ -157,7 +157,7 @@ def test_what_a_run_sends_is_found_by_its_parts_and_a_resend_replaces_them(train
 
 
 def test_a_following_page_begins_where_the_last_one_ended_and_reads_nothing_before_it(run):
-    """The bound on the first column is what an index can use."""
+    """An index can use the bound on the first column."""
     condition = queries._after(queries.ORDERS["newest"], [4, "train", 0, 1])
     assert ("step__lte", 4) in condition.children
     Rollout.objects.bulk_create([row(run, i, step=step) for step in range(1, 6) for i in range(3)])

@@ -1,4 +1,4 @@
-"""What runs have sampled, as evaluations see it."""
+"""The samples of runs, as evaluations read them."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_only_runs_with_evaluations_of_this_workspace_are_offered(cast, run):
 
 
 def compared(cast, run, *, wrong: tuple[int, ...]) -> Evaluation:
-    """The finished evaluation of two steps of a run, with two responses each; `wrong` ones of the first step do not meet the criterion."""
+    """A finished evaluation of two steps of a run, with two responses each. `wrong` responses of the first step do not meet the criterion."""
     for index in range(2):
         add(run, 0, index, met=index not in wrong)
         add(run, 4, index, met=True)

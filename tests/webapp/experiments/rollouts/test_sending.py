@@ -1,4 +1,6 @@
-"""Rollouts are sent to annotation: as examples of a project or of a new one, once, with their place in the run on both sides."""
+"""Rollouts are sent to annotation: as examples of a project or of a new one, once, with links between their place in the run and the
+project.
+"""
 
 import pytest
 from django.db import connection
@@ -31,7 +33,7 @@ TURNS = [
 
 @pytest.fixture
 def sampled(run, trainer):
-    """Two prompts with three responses each at step 3; those of the first differ in their reward."""
+    """Two prompts with three responses each at step 3. The responses to the first prompt have different rewards."""
     rows = [
         trainer.rollout(index, example_key=f"e{group}", group=group, response=f"answer {group} {index}", reward=reward)
         for group in (0, 1)
@@ -273,7 +275,8 @@ def test_the_page_opens_the_form_of_a_new_project_with_the_kind(cast, sampled, a
     reply = as_researcher.post(f"/runs/{sampled.pk}/rollouts/annotate", form)
     version = DatasetVersion.objects.get(dataset__name="from the list")
     assert reply.status_code == 302 and reply.url == f"/projects/new?version={version.pk}&kind=best_worst"
-    assert version.counts["examples"] == 2 and version.counts["responses"] == 4 + 2  # one of the last group: all of it
+    # one response of the last group, so all of the group
+    assert version.counts["examples"] == 2 and version.counts["responses"] == 4 + 2
     assert 'value="best_worst" checked' in as_researcher.get(reply.url).content.decode()
 
 

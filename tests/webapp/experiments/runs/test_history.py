@@ -1,4 +1,4 @@
-"""What the page and the API tell of what happened to a run, by whom and why."""
+"""The history of a run on the page and over the API: what happened, by whom, and why."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ def told(run):
 
 @pytest.fixture
 def lived(run, cast):
-    """Launched by Rosa, begun, stopped and resumed by her, and lost by the machine."""
+    """A run that Rosa launched, stopped and resumed. It began, and the machine lost it."""
     states.move(run, "starting", reason="Handing it to Ray")
     states.move(run, "running")
     lifecycle.stop(cast.researcher, run)

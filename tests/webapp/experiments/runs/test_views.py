@@ -1,4 +1,4 @@
-"""Pages of runs: who sees them, what they cost, and what the buttons do when pressed twice."""
+"""Pages of runs: who may see them, their cost, and buttons that are pressed twice."""
 
 import pytest
 from django.db import connection
@@ -151,7 +151,7 @@ def test_comparing_says_what_was_measured_otherwise(launch, api):
 
 
 def test_settings_that_come_to_the_same_compare(launch, api):
-    """Two held-out prompts: 40 at most and 50 at most are the same two."""
+    """There are two held-out prompts, so a limit of 40 and a limit of 50 choose the same two."""
     runs = [launch(), launch(config={"steps": 9, "evaluation": {"max_examples": 50, "every": 3}})]
     for run in runs:
         Run.objects.filter(pk=run.pk).update(summary={"eval/rubric_score": 0.5})

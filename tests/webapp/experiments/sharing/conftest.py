@@ -1,4 +1,4 @@
-"""Two runs that are shared, and runs beside them that are not."""
+"""Two shared runs, and other runs that are not shared."""
 
 from datetime import UTC, datetime
 
@@ -53,5 +53,5 @@ def elsewhere(cast) -> Run:
 
 @pytest.fixture
 def link(cast, allowed, two) -> tuple[ShareLink, str]:
-    """A link that the researcher made: the row and its secret."""
+    """A link that the researcher made, as (row, secret)."""
     return sharing.share(cast.researcher, two, "For the paper")

@@ -1,4 +1,4 @@
-"""Who makes links, sees them listed and withdraws them, on pages and over the API."""
+"""Who makes links, sees the list of links and withdraws them, on pages and over the API."""
 
 from datetime import timedelta
 from urllib.parse import urlsplit

@@ -1,4 +1,6 @@
-"""What a link opens for whoever has it: its own runs, under headers that keep the address secret, and nothing once it is over."""
+"""The pages that a link opens for a person without an account: only its own runs, with headers that keep the address secret, and nothing
+after its end.
+"""
 
 import json
 from datetime import timedelta
@@ -35,7 +37,7 @@ def stranger() -> Client:
 
 
 def opens(secret: str) -> list[int]:
-    """Each address of the link, for somebody without cookies."""
+    """Each address of the link, for a person without cookies."""
     return [Client().get(f"/shared/{secret}{rest}").status_code for rest in ADDRESSES]
 
 
@@ -81,7 +83,7 @@ def ways_to_another(run: Run) -> list[str]:
 
 @pytest.mark.parametrize("whose", ["secret_run", "elsewhere"])
 def test_no_address_of_a_link_shows_another_run(request, stranger, link, whose):
-    """Of the same workspace, and of another: by query, by id, by key, by path."""
+    """A run of the same workspace, and one of another: by query, by id, by key, by path."""
     run = request.getfixturevalue(whose)
     for rest in ways_to_another(run):
         answer = stranger.get(f"/shared/{link[1]}{rest}")
@@ -93,7 +95,7 @@ def test_no_address_of_a_link_shows_another_run(request, stranger, link, whose):
 
 @pytest.mark.parametrize("whose", ["secret_run", "elsewhere"])
 def test_a_link_opens_nothing_else_of_the_server(request, link, whose):
-    """Neither as a token nor as a path into the API."""
+    """The secret works neither as a token nor as a path into the API."""
     run, secret = request.getfixturevalue(whose), link[1]
     script = Client(headers={"authorization": f"Bearer {secret}"})
     for path in (
@@ -107,13 +109,13 @@ def test_a_link_opens_nothing_else_of_the_server(request, link, whose):
 
 
 def test_a_row_that_names_the_run_of_another_workspace_shows_nothing(stranger, link, elsewhere):
-    """No service writes such a row: the reading does not rely on that."""
+    """No service writes such a row, but reading must not rely on that."""
     SharedRun.objects.create(link=link[0], run=elsewhere, place=7)
     assert [run["name"] for run in stranger.get(f"/shared/{link[1]}/compare").json()["runs"]] == ["ours 0", "ours 1"]
 
 
 def test_no_id_of_the_workspace_is_told(cast, allowed, two):
-    """In an order that ids do not have."""
+    """The runs are shared in another order than that of their ids."""
     _, secret = services.share(cast.researcher, two[::-1])
     body = Client().get(f"/shared/{secret}/compare").json()
     curves = Client().get(f"/shared/{secret}/curves?key=eval/score").json()
@@ -208,7 +210,7 @@ def test_a_link_has_so_many_seconds_of_computing_a_minute(link, monkeypatch):
 
 
 def wrong_in_every_way(cast, link, two) -> dict[str, str]:
-    """Secrets that open nothing, by why."""
+    """Secrets that open nothing, by the reason."""
     found = {"wrong": "x" * 43, "empty of runs": services.share(cast.researcher, two)[1]}
     SharedRun.objects.exclude(link=link[0]).delete()
     for why in ("withdrawn", "expired"):

@@ -1,4 +1,4 @@
-"""A run to sweep from, sweeps that are launched from it, and runs with results."""
+"""A run for sweeps, sweeps that are launched from it, and runs with results."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LOSS = "eval/rubric_score"
 
 @pytest.fixture
 def wish(run):
-    """What the researcher asks for; keywords replace the defaults."""
+    """The sweep that the researcher asks for. Keywords replace the defaults."""
 
     def _wish(**given) -> Wish:
         plain = {
@@ -66,7 +66,7 @@ def measure(process: Trainer, step: int, value: float, key: str) -> None:
 
 def finish(run: Run, value: float | None, key: str) -> None:
     process = begin(run)
-    begins = process.seq  # where this attempt begins
+    begins = process.seq  # this attempt begins here
     if value is not None:
         measure(process, 4, value, key)
     assert process.post(process.event("state", 4, state="finished", summary={}), begins=begins).status_code == 200

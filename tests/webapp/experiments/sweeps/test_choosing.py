@@ -1,4 +1,4 @@
-"""Which configuration comes next: grids, draws, TPE and rungs, without a database."""
+"""The choice of the next configuration: grids, draws, TPE and rungs, without a database."""
 
 import math
 import random
@@ -43,7 +43,7 @@ def test_draws_come_from_seed_and_number_alone_and_stay_between_the_ends():
     assert found != [choosing.chosen("random", asked(axes, number, seed=1)) for number in range(1, 200)]
     rates = [each["optim.lr"] for each in found]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and {each["model.lora.rank"] for each in found} == {2, 3, 4, 5}
-    # log: half of the draws lie below the geometric mean; 199 coins give 70 to 130 but in one of 20,000 cases
+    # log: half of the draws are below the geometric mean; 199 coins give 70 to 130 except in one of 20,000 cases
     assert 70 < sum(rate < 1e-4 for rate in rates) < 130
 
 
@@ -78,7 +78,7 @@ def test_of_those_that_come_to_a_rung_one_in_so_many_goes_on():
     assert choosing.goes_on(0.5, [], 3, True)
     assert not choosing.goes_on(0.4, [0.5], 3, True) and choosing.goes_on(0.6, [0.5], 3, True)
     assert choosing.goes_on(0.4, [0.5], 3, False)
-    # of six, the best two
+    # the best two of six
     assert choosing.goes_on(0.5, [0.1, 0.2, 0.3, 0.4, 0.6], 3, True)
     assert not choosing.goes_on(0.35, [0.1, 0.2, 0.3, 0.4, 0.6], 3, True)
 
@@ -105,7 +105,7 @@ def test_the_rule_of_rungs_is_that_of_optuna():
 
 
 def bowl(values) -> float:
-    """Lowest at a rate of 1e-4 and rank 3."""
+    """A function that is lowest at a rate of 1e-4 and rank 3."""
     return (math.log10(values["optim.lr"]) + 4) ** 2 + (values["model.lora.rank"] - 3) ** 2 * 0.1
 
 

@@ -1,4 +1,4 @@
-"""The metric of a sweep over two keys: what is drawn where trials were, between them, and nowhere else."""
+"""The metric of a sweep over two keys: it is drawn at trials and between them, and nowhere else."""
 
 import math
 import re
@@ -40,7 +40,7 @@ def test_a_plane_is_met_exactly_and_nothing_lies_outside_of_the_places():
     for row, values in enumerate(made.surface):
         for at, value in enumerate(values):
             across, up = (at + 0.5) / contour.ACROSS, (row + 0.5) / contour.UP
-            if abs(across + up - 1) > 1e-6:  # else on the edge of the triangle
+            if abs(across + up - 1) > 1e-6:  # otherwise on the edge of the triangle
                 assert (value is None) == (across + up > 1)
             if value is not None:
                 assert value == pytest.approx(across + 2 * up)
@@ -76,7 +76,7 @@ def test_the_picture_has_a_band_for_each_step_and_ranks_the_best():
 
 
 def grid(sweep, lost=()):
-    """Two rates by two temperatures, all finished; the second seed of the trials in `lost` has no value."""
+    """Two rates by two temperatures, all finished. The second seed of the trials in `lost` has no value."""
     axes = [{"path": "optim.lr", "values": [1e-4, 1e-3]}, {"path": "rollout.temperature", "values": [0.5, 1.0]}]
     row = sweep(axes=axes, at_once=4)
     for trial in (1, 2, 3, 4):

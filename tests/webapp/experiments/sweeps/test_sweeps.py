@@ -1,4 +1,4 @@
-"""A sweep from its launch to its best trial: what is checked, what is launched when, what is stopped, what stays reproducible."""
+"""A sweep from its launch to its best trial: what is checked, when trials are launched and stopped, and what can be reproduced."""
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -35,7 +35,7 @@ def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(cast, sweep
     assert {each.experiment.name for each in found} == {"rates"} and {each.state for each in found} == {"queued"}
     assert {each.group for each in found} == {f"sweep {row.pk}"} and {each.config["steps"] for each in found} == {4}
     assert found[3].name == "Sweep of optim.lr, trial 2, seed 1"
-    assert len({each.family for each in found}) == 3  # folded by seed in the table
+    assert len({each.family for each in found}) == 3  # the table folds runs by seed
     assert AuditEntry.objects.get(action="sweep.launch").detail["method"] == "grid"
 
 
@@ -101,7 +101,7 @@ def test_trials_are_launched_as_others_end(sweep):
     assert row.trials.count() == 1
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
-    assert row.trials.count() == 1  # its other seed is under way
+    assert row.trials.count() == 1  # its other seed is still active
     finish(runs(row, 1)[1], 0.1, row.metric)
     rounds.advance(row.pk)
     assert row.trials.count() == 2
@@ -216,7 +216,7 @@ def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(cast, sweep):
     assert weak.state == "pruned" and weak.told["state"] == "pruned"
     found = reading.standing(row).rows[1]
     assert found.early == (pytest.approx(0.15), 1) and found.estimate.value is None and found.estimate.missing == 2
-    # who resumes a run of it by hand keeps it
+    # a run that a person resumes by hand is not stopped
     lifecycle.resume(cast.researcher, runs(row, 2)[0])
     rounds.watch()
     weak.refresh_from_db()

@@ -1,4 +1,4 @@
-"""A sweep whose runs train in one process: one job and one place for all, everything else each run's own."""
+"""A sweep whose runs train in one process: they share one job and one place, and have everything else separately."""
 
 import json
 from datetime import timedelta
@@ -39,7 +39,7 @@ def watch_for(seconds: float) -> None:
 
 @pytest.fixture
 def started(sweep, run, ray):
-    """Six runs that Ray has as one job, and what each of them says to the server. The run that was swept from is over."""
+    """Six runs that are one job for Ray, and the messages of each to the server. The run from which the sweep began has finished."""
     set_row(run, state="finished", next_try_at=None)
     row = sweep(together=True)
     jobs.launch(of(row)[0].id)

@@ -1,4 +1,4 @@
-"""Labels and actions on many runs: who may, what is undone, and what two people at once come to."""
+"""Labels and actions on many runs: who may use them, undo, and two people at the same time."""
 
 from datetime import timedelta
 from functools import partial

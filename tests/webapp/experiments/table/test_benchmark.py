@@ -5,7 +5,7 @@ import pytest
 from benchmarks.runs_table import PAGES, asked, filled
 
 
-@pytest.mark.django_db(transaction=True)  # foreign keys are not looked at while it fills
+@pytest.mark.django_db(transaction=True)  # foreign keys are not checked while it fills the tables
 def test_it_fills_a_table_and_asks_for_both_pages():
     client, values = filled(runs=400, metrics=4)
     assert values > 400 * 4

@@ -1,4 +1,4 @@
-"""Many runs beside each other: nothing is left out, means and paired differences are those worked by hand."""
+"""Many runs beside each other. Nothing is left out, and means and paired differences are as worked out by hand."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -55,7 +55,7 @@ def test_means_over_seeds_and_differences_paired_by_seed(api, four):
 
 
 def test_answers_are_as_the_document_says(api, four):
-    """They are written without going through their schemas."""
+    """The answers are written without their schemas."""
     points(four[0], {1: 1.0})
     for path, schema in (("compare", compare_api.RunsComparedOut), ("curves", compare_api.ComparedCurves)):
         told = api.get(f"/runs/table/{path}", ids=ids(four), **({"key": "loss"} if path == "curves" else {})).json()

@@ -1,4 +1,4 @@
-"""The runs that a query finds, the message for a wrong query, and that no query reaches another workspace."""
+"""The runs that a query finds, and the message for a wrong query. No query reaches another workspace."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def names(cast):
-    """`names(query)`: the names of the runs that it finds for the researcher, by name."""
+    """`names(query)`: the names of the runs that the query finds for the researcher, in order."""
     return lambda query: sorted(queries.found(cast.researcher, query).values_list("name", flat=True))
 
 
@@ -132,5 +132,5 @@ def test_what_makes_no_sense_is_named_at_its_place(three, names, query, at, word
 
 def test_a_query_sees_its_own_workspace_only(three, cast):
     assert not queries.found(cast.outsider, "").exists()
-    with pytest.raises(QueryProblem):  # nor does it tell which columns others have
+    with pytest.raises(QueryProblem):  # and the message does not show which columns other workspaces have
         queries.found(cast.outsider, "eval/score>0").exists()

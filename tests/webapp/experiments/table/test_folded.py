@@ -1,4 +1,4 @@
-"""Runs that differ by their seed alone are one row: mean and interval by hand, nobody counted twice, nobody left out."""
+"""Runs that differ only in their seed are one row, with mean and interval as by hand. Each run is counted exactly once."""
 
 import pytest
 
@@ -12,7 +12,7 @@ COLUMNS = ("state", "eval/score", "config.optim.lr", "config.seed", "model")
 
 @pytest.fixture
 def six(make):
-    """Three seeds of one config, two of another of which one has no score, and one alone."""
+    """Three seeds of one config, two of another (one has no score), and a single run."""
     runs = [make(f"a{seed}", seed=seed, lr=1e-5, scores=[score]) for seed, score in enumerate((0.1, 0.2, 0.6))]
     runs += [make(f"b{seed}", seed=seed, lr=1e-4, scores=[0.4] if seed else []) for seed in (0, 1)]
     return [*runs, make("c", lr=1e-3, state="failed")]

@@ -1,4 +1,4 @@
-"""A query is read exactly, and the place of an unreadable part is named."""
+"""A query is read exactly, and an error names the place of an unreadable part."""
 
 import pytest
 from hypothesis import given

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def seven(make):
-    """Some without a score, two with the same."""
+    """Seven runs. Some have no score, and two have the same."""
     scores = [[0.5], [], [0.2, 0.9], [0.5], [], [0.1], [0.7]]
     return [make(f"r{place}", scores=each, lr=10.0 ** -(place % 3 + 3)) for place, each in enumerate(scores)]
 
@@ -61,7 +61,7 @@ def test_what_is_looked_at_first_changes_no_page(seven, cast, monkeypatch, peek,
 
 
 def test_an_order_by_name_walks_an_index(seven, cast):
-    """Its expression has to be that of the query to the letter."""
+    """The expression of the index must be exactly that of the query."""
     with CaptureQueriesContext(connection) as asked:
         queries.page(cast.researcher, Layout(sort="name"))
     (sql,) = [query["sql"] for query in asked.captured_queries if 'AS "sorted_by"' in (query["sql"] or "")]
@@ -72,7 +72,7 @@ def test_an_order_by_name_walks_an_index(seven, cast):
 
 
 def test_rows_are_drawn_without_the_configs_of_runs(seven, as_researcher):
-    """They are wide, and each would be read by a query of its own."""
+    """Configs are wide, and a separate query would read each of them."""
     as_researcher.get("/experiments")
     with CaptureQueriesContext(connection) as asked:
         as_researcher.get("/experiments", {"columns": ",".join([*columns.FACTS, *columns.PICTURES, "config.optim.lr"])})

@@ -1,4 +1,4 @@
-"""Tests and probes, against a real server over loopback."""
+"""Tests and probes of endpoints, with a real server over loopback."""
 
 import sys
 from datetime import timedelta

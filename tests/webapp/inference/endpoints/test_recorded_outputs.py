@@ -1,4 +1,4 @@
-"""Recorded outputs: JSON Lines in, all or nothing, never changed."""
+"""Recorded outputs: JSON Lines are stored completely or not at all, and do not change."""
 
 import io
 import json

@@ -25,7 +25,7 @@ CHAT = {"name": "judge", "url": "https://api.example.org/v1", "model": "m"}
 
 @pytest.fixture
 def public(monkeypatch):
-    """Every name resolves to a public address; no network is asked."""
+    """Every name resolves to a public address. No network is used."""
 
     def lookup(host, port, **options):
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", port))]

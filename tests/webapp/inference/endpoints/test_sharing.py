@@ -22,12 +22,12 @@ WANTS = st.lists(st.integers(1, 300), max_size=6)
     ("size", "mine", "others", "expected"),
     [
         (8, 8, [], 8),
-        (8, 3, [], 8),  # nobody else wants them
+        (8, 3, [], 8),  # no other run wants them
         (8, 8, [8], 4),
         (8, 8, [1], 7),
         (8, 1, [8], 1),
         (9, 9, [9], 5),
-        (2, 2, [2, 2], 1),  # more runs than places: whoever finds one free has it
+        (2, 2, [2, 2], 1),  # there are more runs than places, so a free place goes to the first that asks
         (8, 8, [1, 8], 4),
     ],
 )
@@ -54,7 +54,7 @@ def test_who_comes_second_waits_until_the_first_makes_room(shared):
     first, second = uuid4(), uuid4()
     assert places(shared.pk, first, 0, 6) == 6
     assert places(shared.pk, second, 0, 6) == 0
-    assert places(shared.pk, first, 6, 7) == 6  # its requests are on their way
+    assert places(shared.pk, first, 6, 7) == 6  # its requests have been sent
     assert places(shared.pk, first, 2, 5) == 3
     assert places(shared.pk, second, 0, 6) == 3
     sharing.leave(shared.pk, first)

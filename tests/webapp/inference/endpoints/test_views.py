@@ -1,4 +1,4 @@
-"""Endpoints in the browser and over the API: who may do what, and that no key ever leaves."""
+"""Endpoints in the browser and over the API: who may do what. No key is ever shown."""
 
 import io
 
@@ -126,7 +126,7 @@ def test_the_api_does_what_the_pages_do(cast, chat_server, api):
     started = api.post(f"{path}/test").json()
     checks.carry_out(started["id"])
     over = api.get(f"{path}/checks/{started['id']}").json()
-    assert (over["state"], over["code"]) == ("failed", "refused")  # the key is gone
+    assert (over["state"], over["code"]) == ("failed", "refused")  # the key was removed
     assert api.get(path).json()["troubles"][0]["code"] == "refused"
     assert api.patch(path, {"archived": True}).json()["archived_at"]
     assert api.get("/endpoints").json()["items"] == []

@@ -1,4 +1,4 @@
-"""Aliases and stages of models: who they point at, how they move, who is refused, and what a run makes of them."""
+"""Aliases and stages of models: the model that an alias points at, its moves, refusals, and the use by a run."""
 
 import pytest
 from django.db import connection
@@ -98,7 +98,8 @@ def test_moves_in_the_same_moment_end_one_after_the_other(cast):
     at_once([lambda model=model: services.move(cast.researcher, "champion", model) for model in models])
     told = list(reversed(kept(cast)))
     assert len(told) == 8 and ModelAlias.objects.get().model.name == told[-1][2]
-    assert [row[3] for row in told] == ["", *[row[2] for row in told[:-1]]]  # each came from the one before it
+    # each move began at the model of the move before
+    assert [row[3] for row in told] == ["", *[row[2] for row in told[:-1]]]
 
 
 @pytest.mark.django_db(transaction=True)

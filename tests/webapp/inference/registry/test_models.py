@@ -1,4 +1,4 @@
-"""The registry over the API and on its pages: what a model is, where it comes from, what it can be used as, its files."""
+"""The registry over the API and on its pages: the facts, origin, uses and files of a model."""
 
 import io
 import tarfile
@@ -125,7 +125,7 @@ def test_a_reward_model_is_not_offered_where_text_is_written(cast, trained, api)
 
 @pytest.mark.parametrize("recipe", ["policy", "iterative_dpo"])
 def test_a_reward_model_is_filled_in_as_the_reward(as_researcher, trained, recipe):
-    """Its part was of another kind before, which has no such field, so the form opened without it."""
+    """The part had another kind before, which has no such field, so the form opened without the field."""
     trained.head = "scalar"
     trained.save()
     (url,) = [use.url for use in uses.of(trained) if use.title == "Reward" and f"recipe={recipe}&" in use.url]

@@ -1,4 +1,4 @@
-"""Models from elsewhere: the contents of a directory are recognised, including reward models and adapters."""
+"""Models from elsewhere: the contents of a directory are recognised, also for reward models and adapters."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ SCALAR = {"architectures": ["LlamaForSequenceClassification"], "model_type": "ll
 
 
 def weights(file, shapes: dict[str, list[int]]) -> None:
-    """A file of safetensors, of which the header is whole and the tensors are cut off."""
+    """A safetensors file with a whole header and without its tensors."""
     told = {name: {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()}
     header = json.dumps(told).encode()
     file.write_bytes(struct.pack("<Q", len(header)) + header)

@@ -20,7 +20,7 @@ def tiny_folder(tmp_path_factory):
 
 @pytest.fixture
 def short_var(settings):
-    """A folder whose sockets have short paths. Processes that were started end with the test."""
+    """A folder whose sockets have short paths. Processes that a test starts end with the test."""
     settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))
     yield settings.VAR
     for child in process._children:

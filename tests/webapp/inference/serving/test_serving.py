@@ -1,4 +1,4 @@
-"""A registered model answers over the API, token by token, from a process of its own that stays warm."""
+"""A registered model answers over the API, token by token, from a separate process that stays warm."""
 
 import json
 import shutil
@@ -11,7 +11,8 @@ from tests.cast import ApiClient
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process, stream
 
-pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")  # the test client does, no server
+# the test client causes it, a server does not
+pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def events(response) -> list[tuple[str, dict]]:
 
 
 def greedy(folder, prompt: str, count: int) -> list[int]:
-    """By stock transformers."""
+    """The answer of stock transformers."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -124,7 +125,7 @@ def test_one_person_has_only_so_many_answers_under_way(api, cast, monkeypatch):
     begun = [api.post(f"/models/{model.id}/generate", {"prompt": "x"}) for _ in range(stream.AT_ONCE)]
     refused = api.post(f"/models/{model.id}/generate", {"prompt": "x"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "busy")
-    for close in begun[0]._resource_closers:  # by the server, though nothing was read of it
+    for close in begun[0]._resource_closers:  # a server closes it, also if nobody has read the answer
         close()
     assert api.post(f"/models/{model.id}/generate", {"prompt": "x"}).status_code == 200
     cache.clear()

@@ -121,7 +121,7 @@ def test_a_refused_model_is_refused_at_its_field(launch, model):  # noqa: F811
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[object, ...]]:
-    """What was queued."""
+    """The tasks that were queued."""
     told: list[tuple[object, ...]] = []
     monkeypatch.setattr(services, "enqueue", lambda *task: told.append(task))
     return told

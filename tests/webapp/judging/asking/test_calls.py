@@ -1,4 +1,4 @@
-"""From inputs to stored verdicts, against a real chat server over loopback."""
+"""From inputs to stored verdicts, with a real chat server over loopback."""
 
 import json
 import threading
@@ -54,7 +54,7 @@ def test_what_is_called_is_counted_for_those_who_operate(version, chat_server, d
     chat_server.answer = lambda body: MET
     with django_capture_on_commit_callbacks(execute=True):
         judge_calls(version, inputs(3))
-        judge_calls(version, inputs(3))  # is stored already
+        judge_calls(version, inputs(3))  # this verdict is stored already
     assert telemetry.counted(COUNTED, Verdict.State.values) == {"done": 6, "missing": 0, "failed": 0}
 
 

@@ -1,4 +1,4 @@
-"""The audit command: what it prints, odd but legal input, and errors by file, line and field. The measures: trainer."""
+"""The audit command: its output, unusual but valid input, and errors by file, line and field. The trainer's tests test the measures."""
 
 import json
 import tracemalloc
@@ -28,7 +28,7 @@ def audit(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
     try:
         call_command("audit", str(file), stdout=out)
     except CommandError:
-        assert json.loads(out.getvalue()).keys() == {"error"}  # no result of half a file
+        assert json.loads(out.getvalue()).keys() == {"error"}  # there is no result for a part of a file
         raise
     return json.loads(out.getvalue())
 

@@ -1,4 +1,4 @@
-"""The rationale command: what it prints, odd but legal input, and errors by line and field. The measures: trainer."""
+"""The rationale command: its output, unusual but valid input, and errors by line and field. The trainer's tests test the measures."""
 
 import json
 from io import StringIO
@@ -24,7 +24,8 @@ def test_means_by_hand(tmp_path: Path) -> None:
             {"id": "1", "matrix": [[1.0, 0.0], [0.0, 0.6]], "human": 2, "label": "A", "verdict": "A"},  # RC .8, AP 1
             {"id": "2", "matrix": [[0.0, 0.8]], "human": 1, "label": "A", "verdict": "B"},  # RC .8, AP 1/2
             {"id": "3", "matrix": [], "human": 3, "label": "B", "verdict": "B"},  # no model reasons: 0
-            {"id": "4", "matrix": [], "human": 0, "label": "B", "verdict": None},  # excluded, its verdict wrong
+            # excluded, because its verdict is wrong
+            {"id": "4", "matrix": [], "human": 0, "label": "B", "verdict": None},
         ],
     )
     assert found["RC"]["value"] == pytest.approx((0.8 + 0.8 + 0) / 3)
@@ -41,10 +42,11 @@ def test_odd_but_legal_lines(tmp_path: Path) -> None:
     found = run(
         tmp_path,
         [
-            {"id": 1, "matrix": [[1]], "human": 1, "label": -1, "verdict": -2},  # five-way, compared by sign
-            {"matrix": [[], []], "human": 2, "label": "tie", "verdict": "A=B"},  # no model reasons, as rows
-            {"id": None, "matrix": [[0, 1]], "label": "B", "verdict": "B much better"},  # human: the rows
-            {"id": "1", "matrix": [], "human": 1},  # neither label nor verdict
+            {"id": 1, "matrix": [[1]], "human": 1, "label": -1, "verdict": -2},  # five verdicts, compared by sign
+            # no reasons of the model, given as rows
+            {"matrix": [[], []], "human": 2, "label": "tie", "verdict": "A=B"},
+            {"id": None, "matrix": [[0, 1]], "label": "B", "verdict": "B much better"},  # reasons of people: the rows
+            {"id": "1", "matrix": [], "human": 1},  # neither a label nor a verdict
         ],
     )
     assert found["accuracy"]["value"] == 1 and found["accuracy"]["n"] == 3

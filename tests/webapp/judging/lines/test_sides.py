@@ -1,4 +1,4 @@
-"""Verdicts as files write them."""
+"""Verdicts in the forms in which files write them."""
 
 import pytest
 

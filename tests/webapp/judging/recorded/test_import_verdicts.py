@@ -18,7 +18,7 @@ def imported(path: Path, *options: str) -> dict[str, Any]:
     try:
         call_command("import_verdicts", str(path), *options, stdout=out)
     except CommandError:
-        assert json.loads(out.getvalue()).keys() == {"error"}  # no result of half a file
+        assert json.loads(out.getvalue()).keys() == {"error"}  # there is no result for a part of a file
         raise
     return json.loads(out.getvalue())
 
@@ -93,7 +93,7 @@ def test_all_25_cells_of_judgebench_table_3(tmp_path: Path) -> None:
 
 @needs_shared
 def test_judgebench_through_the_audit_command(tmp_path: Path) -> None:
-    """The same cells from plain audit lines: the second decision goes in as it was said."""
+    """The same cells from plain audit lines. The second decision is given as the judge said it."""
     prefixes = {"mmlu-pro": "knowledge", "livebench-r": "reasoning", "livebench-m": "math", "livecode": "coding"}
     file = tmp_path / "lines.jsonl"
     with (SHARED / "judgebench/judgments.jsonl").open() as source, file.open("w") as target:
@@ -121,7 +121,7 @@ def test_judgebench_through_the_audit_command(tmp_path: Path) -> None:
     ],
 )
 def test_pandalms_judges_score_as_published(file: str, published: tuple[float, ...]) -> None:
-    """The published row counts what could not be read as a tie; beside it stands the count that does not."""
+    """The published row counts unreadable verdicts as ties. The count without them is beside it."""
     [judge] = imported(SHARED / "pandalm" / file)["judges"]
     assert judge["pairs"] == 999 and judge["unlabelled"] == 0
     measured = judge["given"]["missing_is_tie"]

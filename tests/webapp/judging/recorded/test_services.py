@@ -1,4 +1,4 @@
-"""Verdicts given elsewhere, kept as those of a judge here."""
+"""Verdicts that were given elsewhere are stored as those of a judge here."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_each_order_becomes_a_verdict_that_says_what_was_said(cast, data) -> Non
     rows = {(row.subject["example"], row.subject["order"]): row for row in Verdict.objects.all()}
     assert {place: row.parsed and row.parsed["verdict"] for place, row in rows.items()} == {
         ("e0", "given"): "A",
-        ("e0", "swapped"): "B",  # as said, in swapped order
+        ("e0", "swapped"): "B",  # as the judge said it, in swapped order
         ("e1", "given"): "tie",
         ("e1", "swapped"): None,
     }
@@ -82,7 +82,9 @@ def test_a_record_that_says_something_else_than_the_kept_one_is_refused(cast, da
 
 
 def test_batches_come_to_the_same_as_all_at_once(cast, data, monkeypatch) -> None:
-    """Of two verdicts on one question the first stands, in one batch or in two; only what was kept before is refused."""
+    """If there are two verdicts on one question, the first is kept, in one batch or in two. Only a verdict that was stored earlier is
+    refused.
+    """
     monkeypatch.setattr(recorded, "BATCH", 2)
     other = RecordedPair("second judge", "e0", A, B, A)
     again = replace(RECORDS[0], group="again", given=B)

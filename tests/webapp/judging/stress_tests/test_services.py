@@ -1,4 +1,4 @@
-"""The stress test of a submitted rubric with a judge: it decides what no verifier decides, and its author sees what it says."""
+"""The stress test of a submitted rubric with a judge. The judge decides the criteria without a verifier, and the author sees its verdicts."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_a_message_that_was_lost_is_sent_again_when_the_author_looks(cast, judge
     script, at_once = submitted(cast, judged)
     look, answer = f"/assignments/{at_once['assignment']}/stress", Answer.objects.get().pk
     assert script.get(look).json()["judging"] and sent == [("workers.judging.stress", answer)], "it may be on its way"
-    cache.delete(stressing._sent(answer))  # as after half a minute
+    cache.delete(stressing._sent(answer))  # as if half a minute had passed
     for _ in range(2):
         assert script.get(look).json()["judging"]
     assert len(sent) == 2

@@ -1,4 +1,6 @@
-"""A judge's verdicts as suggestions: asked before people are shown the tasks, recorded with whose they were and when seen."""
+"""A judge's verdicts as suggestions. They are asked before people see the tasks, and stored with their judge and the time at which people
+saw them.
+"""
 
 import json
 
@@ -37,7 +39,7 @@ RUBRIC = {
 
 
 def first_named_better(body):
-    """Prefers the response that says "first", wherever it is shown."""
+    """Prefers the response that says "first", at either place."""
     text = body["messages"][-1]["content"]
     side = "A" if text.index("first answer") < text.index("second answer") else "B"
     return json.dumps({"reasons": ["It comes first."], "verdict": side})
@@ -88,7 +90,7 @@ def test_grades_come_from_the_judge_and_from_verifiers(cast, version, chat_serve
         settings={"suggestions": "after"},
     )  # fmt: skip
     asked(cast, project, version)
-    assert chat_server.requests == 2  # one criterion of two responses: the other has its program
+    assert chat_server.requests == 2  # one criterion of two responses: a program decides the other criterion
     [seat] = queue.claim(cast.annotator, project)
     assert view(seat) is None
     content = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}]}
@@ -133,7 +135,7 @@ def test_tasks_on_which_people_and_judge_disagree_come_first(cast, pairwise, cha
 
 
 def test_a_projects_own_answers_count_before_and_after_the_judge_is_asked(cast, pairwise, chat_server):
-    """The judge says -2 of all; Anna has said 3 of q2, and later says 3 of q3 and -2 of q1."""
+    """The judge says -2 about all. Anna has said 3 about q2, and later says 3 about q3 and -2 about q1."""
     chat_server.answer = first_named_better
     people = [cast.annotator, cast.reviewer]
     bare = [pair(f"q{n}", preferences=[]) for n in range(4)]
@@ -169,7 +171,7 @@ def test_graded_answers_count_criterion_by_criterion():
         return task_factory.at_odds("grading", {"response": "r0"}, judged, {}, answers)
 
     assert odds() is None and odds(anna) == 0.5
-    assert odds(anna, unsure) == 0  # on c2 people stand one to one
+    assert odds(anna, unsure) == 0  # on c2 people are split one to one
 
 
 def test_gold_tasks_have_one_as_well(cast, pairwise, chat_server):
@@ -187,7 +189,7 @@ def test_a_limit_ends_it_and_asking_again_goes_on(cast, pairwise, chat_server):
     assert job.state == "failed" and "Stopped early" in job.problem and chat_server.requests == 0
     assert asked(cast, project, pairwise).result["tasks"] == 3
     before = chat_server.requests
-    assert asked(cast, project, pairwise).result == {}  # every task has it
+    assert asked(cast, project, pairwise).result == {}  # every task has a suggestion
     assert chat_server.requests == before
 
 
@@ -208,7 +210,7 @@ def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(cast, pairwis
     refused = ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "suggesting")
     assert Task.objects.filter(suggestion__isnull=False).count() == 2
-    runner.run(job.pk)  # finds that it is to stop
+    runner.run(job.pk)  # finds that it must stop
     assert ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions").json() == {"removed": 2}
     assert Task.objects.filter(suggestion__isnull=False).count() == 0
 

@@ -1,4 +1,4 @@
-"""Drafts tried on examples, and versions compared."""
+"""Drafts of judges that are tried on examples, and versions that are compared."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A report that is shared, with a chart, a table and a rollout of two runs; and runs beside them that are not shared."""
+"""A shared report with a chart, a table and a rollout of two runs, and other runs that are not shared."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def report(cast, seeds: list[Run]) -> ReportPage:  # noqa: F811
 
 @pytest.fixture
 def link(cast, allowed, report: ReportPage) -> tuple[ShareLink, str]:  # noqa: F811
-    """A link that the researcher made: the row and its secret."""
+    """A link that the researcher made, as (row, secret)."""
     return services.share(cast.researcher, report, "For the paper")
 
 

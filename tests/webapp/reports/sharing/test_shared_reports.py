@@ -38,7 +38,7 @@ def counted_anew():
 
 
 def opens(secret: str) -> list[int]:
-    """Each address of the link, for somebody without cookies."""
+    """Each address of the link, for a person without cookies."""
     return [Client().get(f"/shared/{secret}{rest}").status_code for rest in ADDRESSES]
 
 
@@ -123,7 +123,7 @@ def ways_to_another(run: Run) -> list[str]:
 
 @pytest.mark.parametrize("whose", ["secret_run", "elsewhere"])
 def test_no_address_of_a_link_shows_another_run(request, link, whose):
-    """A run that the report's own query finds since, and one of another workspace."""
+    """A run that the report's own query finds since then, and a run of another workspace."""
     run = request.getfixturevalue(whose)
     for rest in ways_to_another(run):
         answer = Client().get(f"/shared/{link[1]}{rest}")
@@ -139,7 +139,7 @@ def test_a_metric_that_the_chart_does_not_draw_is_not_told(link, seeds):
 
 
 def test_a_link_to_a_report_is_none_to_a_comparison_nor_the_other_way(cast, link, seeds):
-    """A comparison tells all metrics and all configs that differ."""
+    """A comparison contains all metrics and all configs that differ."""
     for rest in ("compare", "curves?key=reward/mean"):
         assert Client().get(f"/shared/{link[1]}/{rest}").status_code == 404
     _, secret = sharing.share(cast.researcher, seeds)
@@ -158,7 +158,7 @@ def test_a_run_of_another_workspace_in_the_text_shows_nothing(shared, elsewhere,
 
 
 def test_a_row_that_names_the_run_of_another_workspace_shows_nothing(link, elsewhere):
-    """No service writes such a row: the reading does not rely on that."""
+    """No service writes such a row, but reading must not rely on that."""
     SharedRun.objects.create(link=link[0], run=elsewhere, place=7)
     assert "far away" not in page_of(link[1]) and len(runs_of(link[1])) == 2
 
@@ -170,7 +170,7 @@ def test_a_row_that_names_the_report_of_another_workspace_shows_nothing(cast, li
 
 
 def test_a_rollout_that_was_not_there_when_the_report_was_shared_stays_closed(shared, seeds):
-    """The text names it by numbers, and the run leaves it only later."""
+    """The text names the run by its number, and the run leaves the table only later."""
     secret = shared(f"```rollout\nrun: {seeds[1].pk}\nstep: 9\nprompt: 1\n```")
     Rollout.objects.create(
         run=seeds[1],

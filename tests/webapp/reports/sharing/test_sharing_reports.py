@@ -1,4 +1,4 @@
-"""Sharing a report on pages and over the API: who may, and what the pages say before and after."""
+"""Sharing a report on pages and over the API: who may share, and what the pages say before and after."""
 
 from html import unescape
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Recorded verdicts: each layout is recognised and read as it was said, and what cannot be read is missing or named."""
+"""Recorded verdicts: each layout is recognised and read unchanged. Unreadable verdicts are missing, and the import names them."""
 
 import gzip
 import json
@@ -139,7 +139,7 @@ def test_pandalm_takes_its_labels_from_the_test_set_beside_it(tmp_path: Path) ->
     found = records(written(tmp_path / "judge.json", rows))
     assert [(r.label, r.given, r.raw_given, r.orders) for r in found] == [
         (A, A, "", "given"),
-        (None, TIE, "", "given"),  # three people, three opinions
+        (None, TIE, "", "given"),  # three people with three opinions
         (B, None, "garbage", "given"),
         (None, TIE, "", "given"),  # not in the test set
     ]
