@@ -30,17 +30,17 @@ def run(sql: str, values: Values) -> int:
         return int(cursor.rowcount)
 
 
-class RowById(Generic[Row]):
-    """Rows of a model by their id, with those that `rows()` selects beside them. Django writes the statement once per process:
-    to write it for each request takes longer than the answer of the database."""
+class RowBy(Generic[Row]):
+    """Rows of a model by the fields that identify one, with those that `rows()` selects beside them. Django writes the statement once per
+    process: to write it for each request takes longer than the answer of the database."""
 
-    def __init__(self, rows: Callable[[], models.QuerySet[Row]]) -> None:
-        self._rows = rows
+    def __init__(self, rows: Callable[[], models.QuerySet[Row]], *fields: str) -> None:
+        self._rows, self._fields = rows, fields
 
-    def __call__(self, pk: int) -> Row | None:
-        """None if there is no such row. A queryset that locks needs a transaction."""
+    def __call__(self, *values: int | str) -> Row | None:
+        """The row with these values in the fields; None if there is none. A queryset that locks needs a transaction."""
         compiler, sql, names, place, populators = self._compiled
-        for row in compiler.results_iter([rows(sql, [pk])]):
+        for row in compiler.results_iter([rows(sql, values)]):
             made: Row = compiler.query.model.from_db(connection.alias, names, row[place])
             for each in populators:
                 each.populate(row, made)
@@ -49,7 +49,10 @@ class RowById(Generic[Row]):
 
     @cached_property
     def _compiled(self) -> tuple[Any, str, list[str], slice, list[Any]]:
-        compiler = self._rows().filter(pk=0).order_by().query.get_compiler(connection=connection)
+        asked = self._rows().order_by()
+        for field in self._fields:  # one after the other, so that the values come in this order
+            asked = asked.filter(**{field: 0})
+        compiler = asked.query.get_compiler(connection=connection)
         sql, _ = compiler.as_sql()
         found = compiler.klass_info
         place = slice(found["select_fields"][0], found["select_fields"][-1] + 1)

@@ -3,6 +3,8 @@ import tracemalloc
 import pytest
 from django.db import ProgrammingError, connection
 
+from webapp.accounts.models import ApiToken, Membership
+from webapp.accounts.tokens.services import create_token
 from webapp.core import prepared
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +27,18 @@ def test_a_statement_that_returns_nothing_says_how_many_rows_it_has_written():
     for count in (3, 0, 2):
         statement = "INSERT INTO written SELECT generate_series(1, %(count)s::int)"
         assert prepared.run(statement, {"count": count}) == count
+
+
+def test_a_row_by_its_fields_is_the_one_that_django_gives(cast, django_assert_num_queries):
+    token = create_token(cast.researcher, "of a script")[0]
+    tokens = prepared.RowBy(lambda: ApiToken.objects.select_related("user"), "digest")
+    places = prepared.RowBy(lambda: Membership.objects.select_related("workspace"), "user_id", "workspace_id")
+    for _ in range(2):
+        with django_assert_num_queries(2):
+            found, place = tokens(token.digest), places(cast.researcher.user_id, cast.workspace.pk)
+            assert (found, found.areas, found.user) == (token, token.areas, cast.researcher.user)
+            assert (place, place.workspace) == (cast.researcher, cast.workspace)
+    assert tokens("x") is None and places(cast.outsider.user_id, cast.workspace.pk) is None
 
 
 def test_errors_are_the_ones_of_django():

@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from django.conf import settings
-from django.db.models import Q
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja.security import APIKeyCookie, HttpBearer
 
-from webapp.core import audit
+from webapp.core import audit, prepared
 from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.logs import current_person
 
@@ -18,6 +16,9 @@ from ..models import ApiToken, Membership, hash_secret
 from ..tokens.services import touch_token
 
 REQUESTS_PER_MINUTE = 1200
+# Prepared, because every request of a script asks for them
+_token = prepared.RowBy(lambda: ApiToken.objects.select_related("user", "workspace"), "digest")
+_membership = prepared.RowBy(lambda: Membership.objects.select_related("user", "workspace"), "user_id", "workspace_id")
 
 
 def limit(key: str) -> None:
@@ -27,12 +28,8 @@ def limit(key: str) -> None:
 
 def live_token(secret: str) -> ApiToken | None:
     """The token, unless it was revoked, has expired or belongs to a closed account."""
-    return (
-        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None, user__is_active=True)
-        .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
-        .select_related("user", "workspace")
-        .first()
-    )
+    row = _token(hash_secret(secret))
+    return row if row and row.revoked_at is None and not row.over and row.user.is_active else None
 
 
 def bearer(secret: str, need: areas.Need) -> Membership | None:
@@ -46,12 +43,7 @@ def bearer(secret: str, need: areas.Need) -> Membership | None:
     except areas.LacksArea:
         return None
     touch_token(row)
-    return _membership(row)
-
-
-def _membership(row: ApiToken) -> Membership | None:
-    rows = Membership.objects.filter(user=row.user, workspace=row.workspace)
-    return rows.select_related("user", "workspace").first()
+    return _membership(row.user_id, row.workspace_id)
 
 
 def authenticate(request: HttpRequest, secret: str, check: Callable[[Mapping[str, str]], None]) -> Membership | None:
@@ -62,7 +54,7 @@ def authenticate(request: HttpRequest, secret: str, check: Callable[[Mapping[str
     row = live_token(secret)
     if row is None:
         return None
-    membership = _membership(row)
+    membership = _membership(row.user_id, row.workspace_id)
     if membership is None:
         return None
     limit(f"user:{row.user_id}")  # counted for the person: more tokens do not give more requests

@@ -41,7 +41,7 @@ from . import events
 LINES_PER_READ = 500
 LONGEST_ANSWER_S = 25.0  # proxies end requests that take long
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.05, 0.4
-CHECKED = prepared.RowById(lambda: Run.objects.only("ended_at", "token_digest"))
+CHECKED = prepared.RowBy(lambda: Run.objects.only("ended_at", "token_digest"), "pk")
 
 
 class RunToken(HttpBearer):

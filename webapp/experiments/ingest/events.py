@@ -44,7 +44,7 @@ from ..people import graded
 TOLD_AS = {"paused": State.BLOCKED}
 """A process that waits calls itself paused; for a run, only people pause it."""
 
-LOCKED = prepared.RowById(lambda: Run.objects.with_names().select_for_update(of=("self",), no_key=True))
+LOCKED = prepared.RowBy(lambda: Run.objects.with_names().select_for_update(of=("self",), no_key=True), "pk")
 
 
 class Fenced(Exception):
