@@ -10,13 +10,13 @@ from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks.ingest import services
 from benchmarks.machine import away
-from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
+from tests.chromium import FLAGS, HOW_TO_GET_IT, LIKE_PEOPLES
 
 
 @contextmanager
 def served() -> Iterator[tuple[str, Browser]]:
     """The address of the server and a browser. Says that the measurement is skipped if there is no Chromium."""
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         away(HOW_TO_GET_IT)
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright runs an event loop in this thread
     with (
@@ -24,6 +24,6 @@ def served() -> Iterator[tuple[str, Browser]]:
         services(Path(folder)) as address,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=LIKE_PEOPLES, args=FLAGS)
         yield address, browser
         browser.close()

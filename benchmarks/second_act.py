@@ -21,7 +21,7 @@ import httpx
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.machine import away, describe
-from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
+from tests.chromium import FLAGS, HOW_TO_GET_IT, LIKE_PEOPLES
 from tests.stack import ROOT, Stack
 
 PROJECT = "Which answer is better?"
@@ -53,7 +53,7 @@ def main() -> None:
         "--wait", action="store_true", help="let the demo's run come to its end first (some 10 minutes)"
     )
     options = parser.parse_args()
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         away(HOW_TO_GET_IT)
     machine = describe()
     stack = Stack(env=AS_PEOPLE_DO)
@@ -61,7 +61,7 @@ def main() -> None:
         stack.wait_until_up()
         stack.wait_for(f"{'demo':<10}done", timeout_s=3600)
         with stack.api() as api, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=LIKE_PEOPLES, args=FLAGS)
             page = browser.new_context(base_url=stack.url, viewport={"width": 1280, "height": 800}).new_page()
             page.set_default_timeout(LONG_MS)
             page.goto(stack.manage("demo", "--link"))

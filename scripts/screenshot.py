@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Error, Page, sync_playwright
 
-from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
+from tests.chromium import FLAGS, HOW_TO_GET_IT, LIKE_PEOPLES
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "run.png"
@@ -26,11 +26,11 @@ SETTLED = """async () => {
 
 
 def main() -> None:
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         sys.exit(f"screenshot: {HOW_TO_GET_IT}")
     link = sign_in_link()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=LIKE_PEOPLES, args=FLAGS)
         page = browser.new_page(
             viewport={"width": SIZE["width"], "height": SIZE["height"]}, color_scheme="light", reduced_motion="reduce"
         )

@@ -25,7 +25,7 @@ from benchmarks.live import pages
 from benchmarks.live.sizes import SMALL, Sizes, Tracker, points_per_second
 from benchmarks.machine import describe
 from benchmarks.peers import PeerAway, mlflow, trackio
-from tests.chromium import CHROMIUM, HOW_TO_GET_IT
+from tests.chromium import HOW_TO_GET_IT, LIKE_PEOPLES
 
 PEERS: dict[str, Callable[[Path], AbstractContextManager[Tracker]]] = {
     "MLflow": mlflow.started,
@@ -135,7 +135,7 @@ def compare(us: touchstone.Ours, peers: dict[str, Tracker], sizes: Sizes) -> dic
 
 
 def painted(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         return _without_browser("painted")
     frames, heard = pages.painted(us, sizes)
     assert len(heard) == len(frames) * sizes.viewers, "a viewer has missed a step"  # noqa: S101
@@ -146,14 +146,14 @@ def painted(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[st
 
 
 def series(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         return _without_browser("series")
     label = f"a run of {sizes.series} x {sizes.series_points:,}, charts drawn"
     return {"live_series": PeerRow(label, "1", "s", statistics.median(pages.long_run(us, sizes)), {})}
 
 
 def hours(us: touchstone.Ours, _: dict[str, Tracker], sizes: Sizes) -> dict[str, PeerRow]:
-    if CHROMIUM is None:
+    if LIKE_PEOPLES is None:
         return _without_browser("hours")
     held = pages.held(us, sizes)
     print("heap of the page: " + ", ".join(f"{heap:.1f} MB after {at:.1f} hours" for at, heap in held), flush=True)

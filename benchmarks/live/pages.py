@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.live.ours import Ours
 from benchmarks.live.sizes import Sizes
-from tests.chromium import CHROMIUM, FLAGS
+from tests.chromium import FLAGS, LIKE_PEOPLES
 
 SHOWN = "reward/mean"
 BETWEEN_S = 0.5  # seconds between steps that viewers see
@@ -43,7 +43,7 @@ DRAWN = "document.querySelectorAll('.chart canvas').length > 0"
 @contextmanager
 def opened(ours: Ours) -> Iterator[Page]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=LIKE_PEOPLES, args=FLAGS)
         context = browser.new_context(base_url=ours.address, viewport={"width": 1280, "height": 900})
         context.add_cookies([{"name": "sessionid", "value": ours.session, "url": ours.address}])
         page = context.new_page()

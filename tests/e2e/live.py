@@ -80,7 +80,15 @@ def _also_from_the_test(server: Server, send: Callable[[], Coroutine[Any, Any, N
     return lambda: asyncio.run_coroutine_threadsafe(send(), server.loop).result(SECONDS)
 
 
-_SAYS_WHEN_READY = "addEventListener('DOMContentLoaded', () => { document.documentElement.dataset.ready = ''; });"
+_SAYS_WHEN_READY = """new MutationObserver((_, observer) => {
+  if (!document.documentElement) return;
+  document.documentElement.style.minHeight = "1px";  // a page without a height is not seen, and nothing would wait for it
+  observer.disconnect();
+}).observe(document, { childList: true });
+addEventListener("DOMContentLoaded", () => {
+  document.documentElement.style.minHeight = "";
+  document.documentElement.dataset.ready = "";
+});"""
 
 
 def wait_for_scripts(page: Page) -> None:
