@@ -1,5 +1,6 @@
 """A user's own rewards from the pages: a service is named and chosen, a function is chosen, and a real run asks both."""
 
+import sys
 from ipaddress import ip_network
 from socket import socket
 
@@ -92,7 +93,7 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
         for path, value in SMALL.items():
             change(page, f"f-{path.replace('.', '-')}", lambda field, value=value: enter(field, str(value)))
         expect(page.locator(".run-form-side [role=status]")).to_contain_text("Stop it at any time")
-        run = trained(launched(page), server.url)
+        run = trained(launched(page), server.url, [sys.executable, "-m", "trainer"])
         assert log and all('"POST / HTTP/1.1" 200' in line for line in log), log
     rows = list(run.rollouts.filter(phase="train"))
     assert len(rows) == 4

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 from ipaddress import ip_network
 
@@ -14,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.chatserver import ChatServer
+from tests import nursery
 from tests.e2e.test_demo import change, enter
 from tests.e2e.workbench import delivered
 from tests.stack import ROOT
@@ -54,12 +54,12 @@ def prefers_more_letters(body) -> str:
     return json.dumps({"reasons": ["it has more letters"], "verdict": verdict})
 
 
-def trained(run: Run, url: str) -> Run:
-    """Runs the process that Ray would start, to its end."""
+def trained(run: Run, url: str, trainer: list[str] | None = None) -> Run:
+    """Runs the process that Ray would start, to its end. It is forked, unless `trainer` is a command that starts it."""
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     variables = {"URL": url, "RUN_ID": str(run.id), "RUN_TOKEN": tokens.run_token(run)}
     environment = {f"TOUCHSTONE_{name}": value for name, value in variables.items()}
-    command = [sys.executable, "-m", "trainer", "job"]
+    command = [*(trainer or nursery.command()), "job"]
     variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     deadline = time.monotonic() + 300
     with subprocess.Popen(command, cwd=ROOT, env=variables) as process:

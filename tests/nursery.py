@@ -1,0 +1,143 @@
+"""`python -m trainer ...` in processes forked from one that has loaded torch and transformers, because loading them takes four processor
+seconds. For tests that need such a process and are not about its start.
+
+`command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small
+one that passes its streams, its environment and its folder on to the nursery, and ends as the trainer's process does. If it is killed, so
+is the trainer's process.
+"""
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+CLIENT = """
+import json, os, signal, socket, struct, sys
+to = socket.socket(socket.AF_UNIX)
+to.connect(sys.argv[1])
+said = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
+socket.send_fds(to, [struct.pack(">q", len(said))], [0, 1, 2])
+to.sendall(said)
+answer = to.recv(8)
+code = struct.unpack(">q", answer)[0] if len(answer) == 8 else 1
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+_places: list[Path] = []
+
+
+def command() -> list[str]:
+    """Starts the nursery the first time."""
+    if not _places:
+        place = Path(tempfile.mkdtemp(prefix="ts-nursery-"), "socket")
+        variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+        nursery = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(place)],
+            cwd=ROOT,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert nursery.stdin is not None and nursery.stdout is not None
+        assert nursery.stdout.readline() == b"ready\n"
+        atexit.register(_end, nursery, place)
+        _places.append(place)
+    return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[0])]
+
+
+def _end(nursery: "subprocess.Popen[bytes]", place: Path) -> None:
+    assert nursery.stdin is not None
+    nursery.stdin.close()
+    nursery.wait()
+    place.unlink(missing_ok=True)
+    place.parent.rmdir()
+
+
+def main(place: str) -> None:
+    """Forks a keeper for each client, until the input ends."""
+    for name in ("tests.trainer.preloaded", "tests.webapp.weights.preloaded", "trainer.serving.command"):
+        import_module(name)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    clients = socket.socket(socket.AF_UNIX)
+    clients.bind(place)
+    clients.listen()
+    print("ready", flush=True)
+    while sys.stdin.fileno() not in select.select([clients.fileno(), sys.stdin.fileno()], [], [])[0]:
+        client, _ = clients.accept()
+        _bury()
+        if os.fork() == 0:
+            clients.close()
+            _keep(client)
+        client.close()
+    _bury()
+
+
+def _bury() -> None:
+    """Waits for the keepers that have ended, so that their processor time counts as this process's."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _keep(client: socket.socket) -> NoReturn:
+    """Starts the process, and tells its client how it ended; it ends with its client."""
+    said, fds, _, _ = socket.recv_fds(client, 8, 3)
+    size = int.from_bytes(said, "big")
+    text = b""
+    while len(text) < size:
+        text += client.recv(size - len(text))
+    child = os.fork()
+    if child == 0:
+        client.close()
+        arguments, environment, folder = json.loads(text)
+        _train(arguments, environment, folder, fds)
+    for each in fds:
+        os.close(each)
+    ended = os.pidfd_open(child)
+    if ended not in select.select([client.fileno(), ended], [], [])[0]:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        client.sendall(code.to_bytes(8, "big", signed=True))
+    finally:
+        os._exit(0)
+
+
+def _train(arguments: list[str], environment: dict[str, str], folder: str, fds: list[int]) -> NoReturn:
+    from trainer.__main__ import main as of_the_trainer
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number, each in enumerate(fds):
+        os.dup2(each, number)
+        os.close(each)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    code = 1
+    try:
+        code = of_the_trainer(arguments)
+    except SystemExit as asked:
+        code = asked.code if isinstance(asked.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
