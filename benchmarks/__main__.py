@@ -49,7 +49,11 @@ MODULES = {
     ),
     "compare_runs": Module("1,000 runs x 50 metrics beside each other", 2, "--runs 100 --rounds 1"),
     "lineage": Module("what a row reached and what it rests on, among a million rows", 15, "--nodes 620 --rounds 1"),
-    "rollouts": Module("pages and filters among a million rollouts of a run", 15, "--rows 2000 --rounds 1 --stored 64"),
+    "rollouts": Module(
+        "searches, pages and filters among a million rollouts of a run, and what the index of words costs the ingest",
+        25,
+        "--rows 2000 --rounds 1 --stored 64",
+    ),
     "episodes": Module("an episode of 127 MB: stored, its first paint, a turn, a word", 3, "--megabytes 6 --rounds 1"),
     "runs_table": Module("a page of the table of runs, among 100,000", 6, "--runs 2000 --rounds 1"),
     "datasets": Module("import and reads of a large dataset", 5, "20000"),

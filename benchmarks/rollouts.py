@@ -3,7 +3,8 @@
 Starts a Postgres of its own in a temporary folder and fills a run with N rollouts, 512 a step, each with a prompt, a response of about 90
 words drawn as words of a language are (few often, most rarely), a tenth of it Chinese, its tokens with log-probabilities, two parts of a
 reward and a judge's explanation. Then it asks the API in this process, as the page of the run does, and says how long an answer took and
-how much memory the process has had at most. At the end it stores more rollouts as the ingest does.
+how much memory the process has had at most. A worker's process indexes the words before. At the end it stores more rollouts as the ingest
+does: by itself, while a worker indexes them, and as if the request indexed them.
 """
 
 import argparse
@@ -26,6 +27,19 @@ STEP, GROUP = 512, 8
 PROMPTS = 2_000
 POOL = 4_000  # texts that rollouts are made of, each with words of its own
 VOCABULARY = 60_000
+SEARCHES = {
+    "a word in every rollout": "{0}",
+    "a word in one of 25": "{80}",
+    "a word in one of 100,000": "seldom",
+    "a word in one rollout": "only77",
+    "no hit": "nowhere",
+    "two common words": "{0} {1}",
+    "two words, seldom together": "{3000} {3500}",
+    "a common and a rare word": "{0} seldom",
+    "a phrase": '"{0} {1}"',
+    "Chinese, often": "的一",
+    "Chinese, no hit": "龘龗龘",
+}
 
 
 def main() -> None:
@@ -35,10 +49,13 @@ def main() -> None:
     parser.add_argument(
         "--stored", type=int, default=4_000, help="rollouts that are stored at the end, as the ingest does"
     )
+    parser.add_argument("--index", type=int, metavar="RUN", help=argparse.SUPPRESS)
     parser.add_argument("--fill", nargs=3, type=int, metavar=("RUN", "FROM", "TO"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fill:
         return _fill(*options.fill)
+    if options.index:
+        return _index(options.index)
     with database():
         logging.getLogger("webapp.core.limits").setLevel(
             logging.ERROR
@@ -50,14 +67,15 @@ def main() -> None:
 def _measure(rows: int, rounds: int, stored: int) -> None:
     client, run = reader_and_run()
     _filled(run.pk, rows)
+    _indexed(run.pk, rows)
     asked = ApiTimes(client, run.pk, rounds)
     print(describe())
     print(f"{rows:,} rollouts in {-(-rows // STEP):,} steps; {_sizes()}")
     print(f"{'':40}{'rows':>6}{'first ms':>10}{'median ms':>11}{'worst ms':>10}")
     last = -(-rows // STEP) - 1
-    worst = [asked("the newest page", limit=100)]
-    worst.append(asked("a page from the middle", limit=100, cursor=_cursor("newest", last // 2, "train", 0, 0)))
-    worst.append(asked("a page from the end", limit=100, cursor=_cursor("newest", 1, "train", 0, 0)))
+    asked("the newest page", limit=100)
+    asked("a page from the middle", limit=100, cursor=_cursor("newest", last // 2, "train", 0, 0))
+    asked("a page from the end", limit=100, cursor=_cursor("newest", 1, "train", 0, 0))
     asked("a step", step=last // 2, limit=100)
     asked("a step, by reward", step=last // 2, sort="-reward", limit=100)
     asked("all steps, by reward", sort="-reward", limit=100)
@@ -69,9 +87,13 @@ def _measure(rows: int, rounds: int, stored: int) -> None:
     asked("a prompt's responses, newest first", example_key="e7", phase="train", limit=100)
     asked("what can be filtered by, as the page asks", "/facets", step=last // 2, counted="false")
     asked("the same with counts", "/facets", step=last // 2)
+    worst = [asked(label, text=text.format(*_vocabulary()), limit=100) for label, text in SEARCHES.items()]
+    worst.append(asked("a common word of a step", text=_vocabulary()[0], step=last // 2, limit=100))
+    worst.append(asked("a common word, by reward", text=_vocabulary()[0], sort="-reward", limit=100))
+    worst.append(asked("a common word and a part that none has", text=_vocabulary()[0], part="judge", low=2.0))
     print(f"memory of this process at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
     _written(run.pk, rows, stored)
-    print(json.dumps({"rollouts": {"ours": round(max(worst), 1), "peer": None, "unit": "ms a page", "ratio": None}}))
+    print(json.dumps({"rollouts": {"ours": round(max(worst), 1), "peer": None, "unit": "ms a search", "ratio": None}}))
 
 
 class ApiTimes:
@@ -139,13 +161,38 @@ def _filled(run: int, rows: int) -> None:
         cursor.execute("VACUUM ANALYZE experiments_rollout")
 
 
+def _indexed(run: int, rows: int) -> None:
+    from django.db import connection
+
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-m", "benchmarks.rollouts", "--index", str(run)], check=True)
+    print(f"words indexed: {rows / (time.monotonic() - started):,.0f} rollouts/s", file=sys.stderr, flush=True)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE experiments_wordblock, experiments_blockwords")
+
+
+def _index(run: int) -> None:
+    """As a worker, until nothing waits."""
+    import django
+
+    django.setup()
+    from webapp.experiments.rollouts import indexing
+
+    while indexing.index(run):
+        pass
+
+
 def _sizes() -> str:
     from django.db import connection
 
+    sizes = {"table": "pg_table_size('experiments_rollout')", "indexes": "pg_indexes_size('experiments_rollout')"}
+    sizes["words"] = (
+        "pg_total_relation_size('experiments_blockwords') + pg_total_relation_size('experiments_wordblock')"
+    )
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_table_size('experiments_rollout'), pg_indexes_size('experiments_rollout')")
-        table, index = (size / 2**30 for size in cursor.fetchone())
-    return f"table {table:.2f} GiB, indexes {index:.2f} GiB"
+        cursor.execute(f"SELECT {', '.join(sizes.values())}")
+        found = zip(sizes, cursor.fetchone(), strict=True)
+    return ", ".join(f"{name} {size / 2**30:.2f} GiB" for name, size in found)
 
 
 def _fill(run: int, start: int, end: int) -> None:
@@ -246,14 +293,19 @@ def _weights(count: int) -> list[float]:
 def _written(run: int, rows: int, stored: int) -> None:
     """Rollouts stored per second by the statement of the ingest, 64 at a time."""
     first = rows // STEP + 1
-    print(f"{'stored as the ingest does':40}{_stored(run, first, stored):10,.0f} rollouts/s")
+    print(f"{'stored as the ingest does':40}{_stored(run, first, stored):10,.0f} rollouts/s", flush=True)
+    worker = subprocess.Popen([sys.executable, "-m", "benchmarks.rollouts", "--index", str(run)])
+    print(f"{'the same while a worker indexes':40}{_stored(run, first + 1, stored):10,.0f} rollouts/s", flush=True)
+    worker.wait()
+    print(f"{'the same if the request indexed them':40}{_stored(run, first + 2, stored, index=True):10,.0f} rollouts/s")
 
 
-def _stored(run: int, step: int, count: int) -> float:
+def _stored(run: int, step: int, count: int, index: bool = False) -> float:
     from django.db import transaction
 
     from trainer.contracts import RolloutRecord
     from webapp.experiments import bulk
+    from webapp.experiments.rollouts import indexing
 
     records = []
     for number in range(count):
@@ -267,6 +319,8 @@ def _stored(run: int, step: int, count: int) -> float:
         began = time.perf_counter()
         with transaction.atomic():
             bulk.upsert_rollouts(run, batch)
+            if index:
+                indexing.index(run)
         took += time.perf_counter() - began
     return count / took
 

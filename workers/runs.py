@@ -9,6 +9,7 @@ from webapp.experiments.lifecycle import jobs
 from webapp.experiments.metrics import condensing
 from webapp.experiments.outputs import artifact_store
 from webapp.experiments.people import graded
+from webapp.experiments.rollouts import indexing
 
 AGAIN, AGAIN_S = 200, 600  # storage that is away for more than a day keeps what it should have removed
 
@@ -49,3 +50,8 @@ def ask_people(run_id: int) -> None:
 @shared_task(name="workers.runs.condense")
 def condense(run_id: int) -> None:
     condensing.condense(run_id)
+
+
+@shared_task(name="workers.runs.index_words")
+def index_words() -> None:
+    indexing.index_due()

@@ -78,7 +78,7 @@ def upgraded(name: str) -> dict[str, object]:
     publishes = published()  # first, so that there is a publication to open
     opened = crawl()
     told = {"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}
-    return {**told, "tokens": tokens(), "points": points()}
+    return {**told, "tokens": tokens(), "points": points(), "responses": responses()}
 
 
 def points() -> list[list[object]]:
@@ -203,6 +203,24 @@ def search() -> int:
     dataset = Dataset.objects.get(name="Demo prompts")
     found = client().get(f"/api/v1/datasets/{dataset.pk}/versions/1/examples", {"q": "the"})
     return len(found.json()["items"])
+
+
+def responses() -> list[list[int]]:
+    """[rollouts that a word of them finds, those that are indexed], before workers index them and after."""
+    from django.db.models import Sum
+
+    from webapp.experiments.models import Rollout, WordBlock
+    from webapp.experiments.rollouts import indexing
+
+    run, told = Rollout.objects.values_list("run_id", flat=True).first(), []
+    for work in (lambda: None, indexing.index_due):
+        work()
+        found = client().get(f"/api/v1/runs/{run}/rollouts", {"text": "shaded balcony", "limit": 100}).json()["items"]
+        told.append([len(found), WordBlock.objects.aggregate(all=Sum("size", default=0))["all"]])
+    return [
+        *told,
+        [Rollout.objects.filter(content__prompt__icontains="shaded balcony").count(), Rollout.objects.count()],
+    ]
 
 
 def published() -> bool:

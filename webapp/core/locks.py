@@ -33,6 +33,7 @@ class Work(IntEnum):
     PERSONAL_DATA = 7323
     DEMO = 7330
     LEVELS = 7316
+    WORDS = 7317
 
 
 def until_commit(work: Work, key: int = 0) -> None:

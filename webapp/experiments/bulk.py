@@ -53,7 +53,8 @@ class ArtifactRow:
     data: ArtifactData
 
 
-# parts of a reward by name; what has no parts may have named components
+# parts of a reward by name; what has no parts may have named components. A rollout that is replaced keeps its id, to which
+# links lead, and notes the id that was drawn for its repeat: so workers tell what they have not read (`rollouts.indexing`)
 ROLLOUTS = """
 INSERT INTO experiments_rollout
     (run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content)
@@ -68,7 +69,7 @@ SELECT %s, step, content ->> 'phase', (content ->> 'group')::int, (content ->> '
 FROM jsonb_to_recordset(%s::jsonb) AS new(step int, content jsonb)
 ON CONFLICT (run_id, step, phase, "group", index) DO UPDATE SET
     example_key = EXCLUDED.example_key, reward = EXCLUDED.reward, advantage = EXCLUDED.advantage,
-    excluded = EXCLUDED.excluded, part_values = EXCLUDED.part_values, content = EXCLUDED.content
+    excluded = EXCLUDED.excluded, part_values = EXCLUDED.part_values, content = EXCLUDED.content, stored_again = EXCLUDED.id
 """
 
 ARTIFACTS = """

@@ -16,7 +16,7 @@ from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
 from .notes.models import TokenNote
-from .rollouts.models import EpisodeTurn, Rollout
+from .rollouts.models import BlockWords, EpisodeTurn, Rollout, WordBlock
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
@@ -25,6 +25,7 @@ __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
+__all__ += ["WordBlock", "BlockWords"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""
@@ -150,6 +151,8 @@ class Run(models.Model):
     first_metric_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)  # of one that is over, and of one that is paused
     stalled_at = models.DateTimeField(null=True, blank=True)  # since when it was told that its steps do not come
+    # rollouts came after a worker last looked; words of theirs are not in the index yet (`rollouts.indexing`)
+    words_due = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = RunQuerySet.as_manager()
 
@@ -164,6 +167,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
+            models.Index(fields=["id"], name="runs_to_index", condition=models.Q(words_due=True)),
             models.Index(SHOWN_NAME, "id", name="runs_by_shown_name"),
             # all that filters of the table ask of a run: a config makes the rows themselves wide
             models.Index(

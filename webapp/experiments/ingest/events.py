@@ -111,6 +111,9 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
+    shown = bool(fields.keys() - {"heartbeat_at", "last_seq"})
+    if gathered.rollouts:
+        fields["words_due"] = True
     told = sorted(gathered.steps.values(), key=lambda each: each.step)
     measured = writing.steps(run.id, told)
     bulk.upsert_turns(run.id, gathered.turns)
@@ -126,7 +129,6 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
     facts.keep_metrics(run.experiment.workspace_id, run, measured)
-    shown = bool(fields.keys() - {"heartbeat_at", "last_seq"})
     with broadcast.together():
         broadcasts.metrics(run.id, told)
         broadcasts.rollouts(run.id, gathered.counts)

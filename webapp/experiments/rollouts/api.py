@@ -37,12 +37,15 @@ def list_rollouts(
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> dict[str, Any]:
-    """Without `step`, filters look at the newest 20,000 rollouts; `oldest_step` then says how far back that was."""
+    """Without `step`, filters look at the newest 20,000 rollouts; `oldest_step` then says how far back that was. `text` is searched for in
+    all rollouts of the run that are indexed, and in the newest that are not; `waiting` says how many that leaves out."""
     found = rollouts.rollouts(run_of(request, run_id), wanted.filters(), sort=sort, cursor=cursor, limit=limit)
     return {
         "items": [serializers.rollout(row) for row in found.items],
         "next": found.next,
         "oldest_step": found.oldest_step,
+        "waiting": found.waiting,
+        "indexed": found.indexed,
     }
 
 

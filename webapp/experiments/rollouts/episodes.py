@@ -21,6 +21,7 @@ EXCERPT = 200
 AROUND = 60
 """Characters before and after what was searched for."""
 MOST_HITS = 200
+READ_AT_ONCE, SEAM = 4, 500  # parts, and characters: as many as a search may have
 _FACTS = ("author", "kind", "tool", "call", "failed", "tokens", "seconds", "reward")
 
 
@@ -126,6 +127,23 @@ def search(rollout: Rollout, words: str) -> tuple[list[TurnHit], bool]:
         raise Invalid("There is nothing to search for.", {"q": "must not be empty"})
     found = _searched(rollout, words) if _apart(rollout) else _looked_through(rollout, words)
     return found[:MOST_HITS], len(found) > MOST_HITS
+
+
+def texts(rollout: Rollout) -> Iterator[str]:
+    """The texts and the tools of the turns that lie apart, a few in memory at a time; nothing if the record holds its turns.
+
+    A part of a turn begins with the end of the one before it, so that a phrase at the seam is whole.
+    """
+    if not _apart(rollout):
+        return
+    turn, before = -1, ""
+    rows = _rows(rollout).order_by("number", "part").values_list("number", "tool", "text")
+    for number, tool, text in rows.iterator(chunk_size=READ_AT_ONCE):
+        if number != turn:
+            turn, before = number, ""
+            yield tool
+        yield before + text
+        before = text[-SEAM:]
 
 
 def facts(rollout: Rollout) -> EpisodeFacts:

@@ -17,6 +17,8 @@ from webapp.core.problems import Invalid
 
 from .. import recipe_metrics
 from ..models import Rollout, Run
+from . import words
+from .searching import WordSearch
 
 Verdict = Literal["met", "unmet", "missing"]
 Sort = Literal["newest", "place", "reward", "-reward", "part", "-part", "-apart"]
@@ -31,10 +33,14 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "part": ("part_value", "id"),
     "-part": ("-part_value", "-id"),
     "-apart": ("-apart", "-id"),
+    "found": ("-stored",),
 }
+KINDS: dict[str, Any] = {"phase": str, "id": int, "stored": int}
 MAX_CRITERIA = 200
 MAX_REASONS = 20
 MAX_STEPS = 2000  # the newest ones; an older step is found by its number
+MAX_LOOKS, MAX_LOOKED_AT = 5, 1000
+"""How often a search goes on if other filters or phrases leave nothing of what has the words; and at how many of these at a time."""
 MAX_SEARCHED = 20_000
 """Rollouts to search if no step is named: the newest ones, in whole steps. A named step is always searched whole."""
 
@@ -46,7 +52,8 @@ class RolloutQuery:
     `part` names a part of the reward, whose value is from `low` to `high`, or missing with `lacking`. `between` names
     two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part to sort by, if it is not
     `part`. `excluded`: whether the
-    response was left out of training. `example_key`: only of this prompt; an index has them.
+    response was left out of training. `example_key`: only of this prompt; an index has them. `text` is searched for in all texts of a
+    rollout (`words.read`).
     """
 
     step: int | None = None
@@ -63,6 +70,7 @@ class RolloutQuery:
     between: tuple[str, str] | None = None
     apart: float = 0.0
     measure: Measure = "rank"
+    text: str = ""
 
     @property
     def plain(self) -> bool:
@@ -73,11 +81,14 @@ class RolloutQuery:
 
 @dataclass(frozen=True)
 class FoundRollouts:
-    """A page, and the oldest step that was searched if that was not all of them."""
+    """A page, the oldest step that was searched if that was not all of them, and how many rollouts a search for words has left out because
+    the index does not have them yet (`WordSearch.left_out`); if it has, `indexed` says how many the index has."""
 
     items: list[Rollout]
     next: str | None
     oldest_step: int | None
+    waiting: int = 0
+    indexed: int = 0
 
 
 def rollouts(
@@ -97,15 +108,64 @@ def rollouts(
     wanted = wanted or RolloutQuery()
     order = sort or ("place" if wanted.step is not None else "newest")
     _check(wanted, order)
-    columns = ORDERS[order]
-    rows, oldest = _searched(run, wanted, order)
+    search = WordSearch(run, words.read(wanted.text), wanted.step, wanted.phase) if wanted.text else None
+    if search and wanted.step is None and order in ("newest", "place"):
+        return _newest_found(search, wanted, cursor, limit)
+    rows, oldest = (
+        (_rows(search, search.newest(MAX_SEARCHED), wanted), None) if search else _searched(run, wanted, order)
+    )
     rows = _annotated(rows, wanted, order).filter(_condition(wanted))
+    return _page(rows, order, cursor, limit, oldest, search)
+
+
+def _page(
+    rows: QuerySet[Rollout], order: str, cursor: str | None, limit: int, oldest: int | None, search: WordSearch | None
+) -> FoundRollouts:
+    columns = ORDERS[order]
     if cursor:
         rows = rows.filter(_after(columns, decode(cursor, order, columns)))
     found: list[Rollout] = list(rows.order_by(*columns)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
-    following = [getattr(found[-1], column.removeprefix("-")) for column in columns] if more else []
-    return FoundRollouts(found, encode(order, following) if more else None, oldest)
+    fitting, looked = search.fitting(found, limit) if search else (found, len(found))
+    more = more or looked < len(found)
+    following = [getattr(found[looked - 1], column.removeprefix("-")) for column in columns] if more else []
+    left_out = search.left_out() if search else (0, 0)
+    return FoundRollouts(fitting, encode(order, following) if more else None, oldest, *left_out)
+
+
+def _newest_found(search: WordSearch, wanted: RolloutQuery, cursor: str | None, limit: int) -> FoundRollouts:
+    """The newest first, by when they were stored. Other filters and phrases are held against what has the words: a page may
+    be short, or empty, where many have these and few fit; `next` continues from there."""
+    columns = ORDERS["found"]
+    before = decode(cursor, "found", columns)[0] if cursor else None
+    most = limit + 1 if wanted.plain else MAX_LOOKED_AT
+    kept: list[Rollout] = []
+    left_out = search.left_out()
+    for _ in range(MAX_LOOKS):
+        numbers = search.newest(most, before)
+        rows = _annotated(_rows(search, numbers, wanted), wanted, "found").filter(_condition(wanted))
+        found = list(rows.order_by(*columns)[: limit + 1])
+        fitting, looked = search.fitting(found, limit - len(kept))
+        kept += fitting
+        if looked:
+            before = getattr(found[looked - 1], "stored")  # noqa: B009 - an annotation
+        if looked < len(found):
+            break
+        if len(found) <= limit:
+            if len(numbers) < most:
+                return FoundRollouts(kept, None, None, *left_out)
+            before = numbers[-1]
+    return FoundRollouts(kept, encode("found", [before]), None, *left_out)
+
+
+def _rows(search: WordSearch, numbers: list[int], wanted: RolloutQuery) -> QuerySet[Rollout]:
+    """The rollouts of these numbers, as far as they are there and in the step and the phase: words of the index may share 32 bits."""
+    rows = search.stored(numbers)
+    if wanted.step is not None:
+        rows = rows.filter(step=wanted.step)
+    if wanted.example_key is not None:
+        rows = rows.filter(example_key=wanted.example_key)
+    return rows.filter(phase=wanted.phase) if wanted.phase else rows
 
 
 def _check(wanted: RolloutQuery, order: str) -> None:
@@ -225,7 +285,7 @@ def decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
     values: list[Any]
     try:
         made_for, *values = json.loads(urlsafe_b64decode(cursor.encode()))
-        kinds = [str if column.endswith("phase") else (int, float) for column in columns]
+        kinds = [KINDS.get(column.removeprefix("-"), (int, float)) for column in columns]
         fits = made_for == order and len(values) == len(columns)
         if not fits or not all(isinstance(v, kind) for v, kind in zip(values, kinds, strict=True)):
             raise ValueError

@@ -119,6 +119,12 @@ class RolloutFilters(Schema):
     measure: Measure = Field(
         "rank", description="`value`: difference of the values. `rank`: of the places in the group, from 0 to 1"
     )
+    text: str = Field(
+        "",
+        max_length=500,
+        description="Words that all stand in its texts: prompt, response, turns, and what judges and services said. Words between "
+        "double quotes stand there as they are. Without `step` and `sort` the newest that was stored comes first",
+    )
 
     def filters(self) -> RolloutQuery:
         values = self.model_dump(exclude={"between"})
@@ -132,6 +138,12 @@ class RolloutList(Schema):
     oldest_step: int | None = Field(
         None, description="The step where the search stopped; null: the whole run was searched"
     )
+    waiting: int = Field(
+        0,
+        description="Of a search for `text`: rollouts that were stored a moment ago, or before an upgrade, and that it has not looked at "
+        "because a worker has not indexed their words yet, and episodes that came a moment ago. They are counted to 10,000",
+    )
+    indexed: int = Field(0, description="With `waiting`: how many rollouts of the run are indexed so far")
 
 
 class PromptStep(Schema):

@@ -32,6 +32,8 @@ from .sent_examples import SHAPES, CannotAsk
 
 MOST = 500
 """Rollouts that are sent at once."""
+MOST_PAGES = 50
+"""Pages of a list that are looked through for what is sent: each may cost a second."""
 ABOUT = "Responses of runs, for people to judge."
 LINEAGE = "sent"
 """`lineage["from"]` of the versions that hold them."""
@@ -94,7 +96,17 @@ def listed(run: Run, wanted: RolloutQuery, sort: Sort | None, most: int) -> list
     """The first `most` rollouts of a filtered list. Raises Invalid at `most` or `filters`."""
     if not 0 < most <= MOST:
         raise Invalid("This number cannot be sent.", {"most": f"must be from 1 to {MOST}"})
-    found = rollouts(run, wanted, sort=sort, limit=most).items
+    found: list[Rollout] = []
+    cursor = None
+    for _ in range(MOST_PAGES):  # a search for words may leave a page short of what it looked through
+        page = rollouts(run, wanted, sort=sort, cursor=cursor, limit=most - len(found))
+        found, cursor = found + page.items, page.next
+        if cursor is None or len(found) == most:
+            break
+    else:
+        raise Invalid(
+            "The search takes too long.", {"filters": "fit too seldom: search in one step, or for rarer words"}
+        )
     if not found:
         raise Invalid("No rollout is chosen.", {"filters": "no rollout of the run fits them"})
     return found

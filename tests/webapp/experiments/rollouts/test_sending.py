@@ -20,7 +20,7 @@ from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.models import Rollout, Run
-from webapp.experiments.rollouts import sending, sent
+from webapp.experiments.rollouts import queries, sending, sent
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +113,19 @@ def test_a_filtered_list_sends_the_chosen_number(cast, sampled):
     assert [each.content["responses"][0]["text"] for each in made] == ["answer 1 1", "answer 0 1"]
     assert {each.content["rubric"]["criteria"][0]["text"] for each in made} == {"Names a colour"}
     assert all("verdict" not in each.canonical for each in made)
+
+
+def test_a_search_sends_the_chosen_number_though_its_pages_are_short(cast, run, trainer, monkeypatch):
+    """Words in another order than that of the phrase fill the pages."""
+    texts = ["red fox" if index % 3 else "fox red" for index in range(12)]
+    rows = [trainer.rollout(index, response=text) for index, text in enumerate(texts)]
+    trainer.post(trainer.event("rollouts", 3, rollouts=rows))
+    monkeypatch.setattr(queries, "MAX_LOOKS", 1)
+    body = {"kind": "rating", "dataset": "foxes", "filters": {"text": '"red fox"'}}
+    assert post(cast, run, **body, most=7).json()["new"] == 7
+    monkeypatch.setattr(sending, "MOST_PAGES", 1)
+    refused = post(cast, run, **body, most=8)
+    assert refused.status_code == 422 and "search in one step" in refused.content.decode()
 
 
 def test_an_episode_becomes_the_steps_of_a_trace(cast, sampled, trainer, run):
