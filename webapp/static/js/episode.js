@@ -225,5 +225,10 @@ register("n", "Next turn that has the words", () => told(hit(1)));
 register("p", "Previous turn that has the words", () => told(hit(-1)));
 register("/", "Find in all turns", () => by("episode-search").elements.q.focus());
 draw();
-const named = Number.parseInt(new URLSearchParams(location.search).get("turn"), 10);
+const asked = new URLSearchParams(location.search);
+const named = Number.parseInt(asked.get("turn"), 10);
 if (Number.isFinite(named)) told(go(named - 1, { focus: false }));
+else if (asked.get("q")) {
+  by("episode-search").elements.q.value = asked.get("q");
+  told(search(asked.get("q")));
+}

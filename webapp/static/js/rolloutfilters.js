@@ -6,8 +6,8 @@ const by = (id) => document.getElementById(id);
 const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
 const WRONG = { part: "right", high: "0" }; // for pairs: the model prefers the other answer
 const viewer = by("rollouts").dataset.viewer;
-const DEFAULTS = { phase: "train", key: "", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
-const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure"];
+const DEFAULTS = { phase: "train", key: "", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank", text: "" };
+const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure", "text"];
 /** Whether the samples are responses to prompts, several in a group. */
 export const sampled = ["rollout", "judgement"].includes(viewer);
 if (!sampled) DEFAULTS.phase = "eval"; // pairs and texts are shown in this phase
@@ -17,7 +17,7 @@ export const state = { ...DEFAULTS, step: null, all: false, group: null };
 const pair = () => Boolean(state.first && state.second && state.first !== state.second);
 
 /** Whether a filter other than step and phase is set. */
-export const filtered = () => Boolean(state.key || state.criterion || state.verdict || state.excluded || state.wrong || state.part || pair());
+export const filtered = () => Boolean(state.key || state.criterion || state.verdict || state.excluded || state.wrong || state.part || state.text.trim() || pair());
 export const sortedByServer = () => SERVER_SORTS.has(state.sort) || state.sort.includes(":");
 
 export function readAddress() {
@@ -49,6 +49,7 @@ export function parameters() {
   const sort = serverSort();
   const query = new URLSearchParams({ phase: state.phase, sort: sort.order });
   if (state.key) query.set("example_key", state.key);
+  if (state.text.trim()) query.set("text", state.text.trim());
   for (const key of ["criterion", "verdict", "excluded"]) if (state[key]) query.set(key, state[key]);
   if (state.part) {
     query.set("part", state.part);
@@ -132,6 +133,7 @@ export function listen(change) {
         if (whole && state.sort === "place") changes.sort = "-apart";
         if (!whole && state.sort === "-apart") changes.sort = "place";
       }
+      if (id === "text" && !state.text && event.target.value.trim()) changes.all = true; // words are looked for in the whole run
       change(changes);
     });
   }

@@ -6,6 +6,7 @@ import { make, number, score } from "./format.js";
 import { register } from "./keys.js";
 import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
+import { passages } from "./rolloutwords.js";
 import { api, onBack, onMessage, runId } from "./run.js";
 import { refresh as refreshSent, sendLink, sendList, sentPlace } from "./rolloutsent.js";
 import { listNotes } from "./runnotes.js";
@@ -21,6 +22,8 @@ let steps = { train: [], eval: [] }; // steps that have rollouts, ascending
 let rows = [];
 let cursor = null;
 let oldest = null; // where a search over all steps stopped
+let waiting = 0; // rollouts that a search for words left out
+let indexed = 0; // those among which it searched, if it left out some
 let told = null; // the facets
 let tint = null; // the scale, if tokens are tinted
 let request = 0;
@@ -59,6 +62,7 @@ async function load({ more = false } = {}) {
     if (state.step === null) {
       rows = [];
       cursor = null;
+      waiting = 0;
     } else {
       const query = parameters();
       query.set("limit", PAGE);
@@ -69,6 +73,8 @@ async function load({ more = false } = {}) {
       rows = more ? [...rows, ...found.items] : found.items;
       cursor = found.next;
       oldest = found.oldest_step;
+      waiting = found.waiting;
+      indexed = found.indexed;
     }
   } catch (error) {
     toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
@@ -160,14 +166,23 @@ function draw() {
   by("rollout-count").textContent = rows.length || scope ? `${counted(groups.length)}${scope}` : "";
   by("more-rollouts").hidden = !cursor;
   by("no-filters").hidden = !filtered();
+  by("rollouts-waiting").hidden = !waiting;
+  by("rollouts-waiting").textContent = waiting ? notSearched() : "";
   if (!groups.length) {
     const first = sampled ? `${viewer}s yet: the first appear with the first step` : `${viewer}s yet: the first appear with the first evaluation`;
-    const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : `No ${first}.`;
+    const scanned = cursor ? "No response fits the filter so far. “Show more” continues the search." : `No response of ${state.all ? "this run" : "this step"} fits the filter.`;
+    const words = filtered() ? scanned : `No ${first}.`;
     return place.replaceChildren(make("p", "empty", words));
   }
   forgetCards();
   place.replaceChildren(...groups.map(groupCard));
   if (state.group !== null && !leads()) place.querySelector(`[data-group="${CSS.escape(state.group)}"]`)?.scrollIntoView({ block: "start" });
+}
+
+/** The server counts them to 10,000. */
+function notSearched() {
+  const count = waiting >= 10_000 ? "10,000 rollouts or more are" : waiting === 1 ? "1 rollout is" : `${waiting.toLocaleString("en")} rollouts are`;
+  return `${count} not searched yet, because their words are still being indexed; ${indexed.toLocaleString("en")} are indexed so far. Search again in a moment.`;
 }
 
 function groupCard(group) {
@@ -221,6 +236,9 @@ function responseCard(row) {
     part("excluded").hidden = false;
     part("excluded").append(icon("ban"), ` Left out of training: ${row.excluded}`);
   }
+  const found = passages(row, state.text);
+  if (found.length) part("passages").append(...found);
+  else part("passages").remove();
   part("text").append(state.tint ? tinted(row, tint) : showsTokens(row) ? tokens(row) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response && !row.turns?.length);
   if (state.tint || showsTokens(row)) part("text").after(walkable(part("text"), `Response ${row.index + 1}`));
