@@ -183,7 +183,7 @@ def _message(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
         raise Wrong(INVALID, "The message is not a JSON-RPC 2.0 request.")
     if not isinstance(found.get("id"), str | int | None) or not isinstance(found.get("params") or {}, dict):
-        raise Wrong(INVALID, "`id` is a text or a number, and `params` an object.")
+        raise Wrong(INVALID, "`id` must be a text or a number, and `params` must be an object.")
     return found
 
 
@@ -205,13 +205,13 @@ def _result(request: HttpRequest, method: str, params: dict[str, Any]) -> dict[s
         if tool is None:
             raise Wrong(WRONG_PARAMS, f"There is no tool {str(params.get('name'))[:80]!r}.")
         return _called(request, tool, params.get("arguments") or {})
-    raise Wrong(UNKNOWN_METHOD, f"{method[:80]!r} is not spoken here.")
+    raise Wrong(UNKNOWN_METHOD, f"{method[:80]!r} is not a method of this server.")
 
 
 def _called(request: HttpRequest, tool: Tool, given: Any) -> dict[str, Any]:
     """Calls a tool and returns the API's response. An error of the API is also the tool's result, for the agent to read."""
     if not isinstance(given, dict):
-        raise Wrong(WRONG_PARAMS, "`arguments` is an object.")
+        raise Wrong(WRONG_PARAMS, "`arguments` must be an object.")
     if unknown := given.keys() - tool.schema["properties"].keys():
         raise Wrong(WRONG_PARAMS, f"{tool.name} takes no {sorted(unknown)[0][:80]!r}.")
     if missing := [name for name in tool.schema["required"] if name not in given]:
@@ -232,7 +232,7 @@ def _ask(request: HttpRequest, tool: Tool, given: dict[str, Any]) -> HttpRespons
     try:
         match = resolve(path)
     except Resolver404:  # an argument that is not an id
-        raise Wrong(WRONG_PARAMS, f"{tool.name} is not asked like this: an id is a whole number.") from None
+        raise Wrong(WRONG_PARAMS, f"{tool.name} cannot be called like this: an id must be a whole number.") from None
     inner.resolver_match = match
     answer: HttpResponse = match.func(inner, *match.args, **match.kwargs)
     return answer

@@ -1,4 +1,4 @@
-"""Does each criterion of a rubric earn its place? Verdicts on many responses show what each criterion adds.
+"""Does each criterion of a rubric make a difference? Verdicts on many responses show what each criterion adds.
 
 After RubricBench (2025). Axes: R responses, K criteria, D bootstrap draws.
 """

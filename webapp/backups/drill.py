@@ -72,7 +72,7 @@ def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words:
                 _restore(drill, key_file, telling)
             drill.passed = True
         except Cancelled:
-            drill.problem = "Somebody asked for its end."
+            drill.problem = "Somebody cancelled it."
         except Problem as problem:
             drill.passed, drill.problem = False, str(problem)[:1000]
         except Exception:
@@ -134,7 +134,7 @@ class _Telling:
         """Raises Cancelled."""
         self._done, self._total = done, total
         if self._unwanted.is_set():
-            raise Cancelled("Somebody asked for the end of this drill.")
+            raise Cancelled("Somebody cancelled this drill.")
 
     def _tell(self) -> None:
         row = DRILL.held(self._drill)
@@ -160,7 +160,7 @@ def _remove_leftovers() -> None:
 
 def stop(drill: BackupDrill) -> None:
     """A waiting drill ends at once; one under way ends within seconds. Raises Conflict if it is over."""
-    if not DRILL.ask_to_stop(drill.pk, open=None, finished_at=timezone.now(), problem="Somebody asked for its end."):
+    if not DRILL.ask_to_stop(drill.pk, open=None, finished_at=timezone.now(), problem="Somebody cancelled it."):
         raise Conflict("This drill is over.", code="no_such_move")
 
 

@@ -217,13 +217,15 @@ def _fits(connection: Connection, kept: list[TableRows]) -> None:
     there = {table.name: set(table.columns) for table in rows.tables(connection)}
     for table in kept:
         if table.name not in there:
-            raise BackupProblem(f"The backup has a table {table.name} that this program knows nothing of.")
+            raise BackupProblem(f"The backup has a table {table.name} that this program does not know.")
         if missing := there[table.name] - set(table.columns):
             raise BackupProblem(f"The table {table.name} of the backup lacks columns: {', '.join(sorted(missing))}.")
         for column, kind in zip(table.columns, table.types, strict=True):
             if column not in there[table.name]:  # nobody writes it any more; its database is older than its migrations
                 if not TYPE.fullmatch(kind):
-                    raise BackupProblem(f"The column {table.name}.{column} of the backup is of no type: {kind[:60]!r}.")
+                    raise BackupProblem(
+                        f"The column {table.name}.{column} of the backup has an unknown type: {kind[:60]!r}."
+                    )
                 connection.execute(_text("ALTER TABLE {} ADD COLUMN {} {}", table.name, column, sql.SQL(kind)))
 
 

@@ -78,7 +78,7 @@ def read(store: ContentStore, name: str) -> Manifest:
     except ValidationError as error:
         if not re.match(rb'\{"format":[12],', content):
             raise BackupProblem(
-                "This backup has a form that a newer Touchstone writes: restore it with that."
+                "A newer version of Touchstone made this backup. Restore it with that version."
             ) from error
         raise Damaged(f"The manifest of {name} is not what was written.") from error
 

@@ -87,7 +87,7 @@ def _words(error: Exception) -> str:
 def _make(backup: Backup, key_file: Path | None) -> None:
     store = open_store(backup.folder, passphrase_of(key_file), create=True)
     backup.encrypted = store.key is not None
-    report = jobs.JobReport(BACKUP, backup, Cancelled("Somebody asked for the end of this backup."))
+    report = jobs.JobReport(BACKUP, backup, Cancelled("Somebody cancelled this backup."))
     backup.name, made = making.make(store, report.at)
     backup.size, backup.added = made.size, made.added
     backup.rows, backup.files, backup.done, backup.total = made.rows, len(made.files), made.size, made.size

@@ -226,7 +226,7 @@ def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = Fa
     if not plain:
         raise BackupProblem(f"There are no backups in {place.title}.")
     if passphrase is not None:
-        raise WrongKey(f"The backups in {place.title} are not encrypted: leave the key away, or name another folder.")
+        raise WrongKey(f"The backups in {place.title} are not encrypted: leave the key out, or name another folder.")
     return ContentStore(place, None)
 
 

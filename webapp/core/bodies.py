@@ -53,7 +53,7 @@ async def _fill(body: IO[bytes], gate: "_Gate", receive: Receive) -> None:
         try:
             message = await asyncio.wait_for(receive(), SILENCE_S)
         except TimeoutError:
-            raise BodyRefused(408, f"Nothing came for {SILENCE_S:.0f} seconds.") from None
+            raise BodyRefused(408, f"The server received nothing for {SILENCE_S:.0f} seconds.") from None
         if message["type"] == "http.disconnect":
             raise RequestAborted
         if piece := message.get("body"):
@@ -63,7 +63,7 @@ async def _fill(body: IO[bytes], gate: "_Gate", receive: Receive) -> None:
             return
         late = asyncio.get_running_loop().time() - began - SILENCE_S
         if late > 0 and gate.size < late * PACE:
-            raise BodyRefused(408, f"The body comes in at less than {PACE:,} bytes a second.")
+            raise BodyRefused(408, f"The request arrives at less than {PACE:,} bytes a second.")
 
 
 class _Gate:

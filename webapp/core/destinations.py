@@ -34,7 +34,7 @@ def parse(url: str, *, instead_of_password: str) -> httpx.URL:
     if parsed.userinfo:
         raise DestinationRefused(f"must not hold a user name or password: {instead_of_password}")
     if not HOST.fullmatch(parsed.raw_host.decode()) or not 0 < port(parsed) < 65536:
-        raise DestinationRefused("names no host or port that can exist")
+        raise DestinationRefused("must name a host and port that can exist")
     if len(str(parsed)) > LONGEST:
         raise DestinationRefused(f"must have at most {LONGEST} characters")
     return parsed.copy_with(fragment=None)

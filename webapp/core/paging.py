@@ -52,7 +52,7 @@ def _after(queryset: QuerySet[Row], cursor: str, name: str, down: bool) -> Q:
         if (value := _column(queryset, name).to_python(value)) is None:
             raise ValueError
     except (ValueError, TypeError, ValidationError) as error:
-        raise Invalid("This cursor is not of this list.", {"cursor": "take the cursor from `next`"}) from error
+        raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"}) from error
     if name in ("id", "pk"):
         return Q(**{f"id__{step}": pk})
     return Q(**{f"{name}__{step}": value}) | Q(**{name: value, f"id__{step}": pk})

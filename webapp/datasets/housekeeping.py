@@ -64,7 +64,7 @@ def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
                 Dataset.objects.filter(pk=dataset.pk).update(name=name)
         except IntegrityError as error:
             reason = "another dataset of this workspace has this name"
-            raise Invalid("This dataset exists.", {"name": reason}) from error
+            raise Invalid("There is a dataset with this name already.", {"name": reason}) from error
         dataset.refresh_from_db(fields=["name"])
         audit.record(membership, membership.user, "dataset.renamed", dataset, before=before, name=name)
     return dataset

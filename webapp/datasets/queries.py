@@ -97,7 +97,7 @@ def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[Versi
 def _position(cursor: str) -> int:
     found = whole(cursor, 9)
     if found is None:
-        raise Invalid("This cursor is not of this list.", {"cursor": "take the cursor from `next`"})
+        raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     return found
 
 

@@ -47,7 +47,7 @@ def create(administrator: User, name: str, everywhere: bool, workspaces: Sequenc
         with transaction.atomic():
             directory = Directory.objects.create(name=name, everywhere=everywhere)
     except IntegrityError as error:
-        raise Invalid("There is a directory of this name.", {"name": "is taken"}) from error
+        raise Invalid("There is a directory with this name already.", {"name": "is taken"}) from error
     directory.workspaces.set([] if everywhere else workspaces)
     _record(administrator, "directory.created", directory, name=name, everywhere=everywhere)
     return directory, make_key(administrator, directory)

@@ -50,7 +50,7 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
                 raise OAuth2Error("the ID token is not signed with a key pair")
             return self._read(id_token, head, str(app.client_id))
         except (jwt.PyJWTError, KeyError) as error:  # no token, a wrong one, or a provider that lists no keys
-            raise OAuth2Error(f"the ID token is not good: {error}") from error
+            raise OAuth2Error(f"the ID token is not valid: {error}") from error
 
     def _read(self, id_token: str, head: dict[str, Any], audience: str) -> dict[str, Any]:
         """The claims of the token, checked by the key that it names; by any key of the provider if it names none, which is allowed."""
@@ -69,7 +69,7 @@ class Company(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             except (jwt.InvalidSignatureError, jwt.InvalidKeyError, jwt.PyJWKError):
                 continue  # another of its keys may be the one
             return claims
-        raise OAuth2Error("the ID token is signed with none of the provider's keys")
+        raise OAuth2Error("the ID token is not signed with a key of the provider")
 
     def _keys(self) -> list[dict[str, Any]]:
         with get_adapter().get_requests_session() as session:

@@ -161,7 +161,7 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
     params: dict[str, str] = {}
     for place, param in enumerate(given.params):
         if params.setdefault(param.key, param.value) != param.value:
-            raise Invalid("A param never changes.", {f"params.{place}": f"{param.key} comes twice with two values"})
+            raise Invalid("A param cannot change.", {f"params.{place}": f"{param.key} comes twice with two values"})
     tags = {tag.key: tag.value for tag in given.tags}
     row = access.logged_write(membership, given.run_id)
     services.log(row, [_point(each) for each in given.metrics], params, tags)

@@ -57,7 +57,10 @@ def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageCh
     if "title" in given or "body" in given:
         newest = queries.newest(row)
         if payload.base is None:
-            raise Invalid("Which version did you read?", {"base": f"is needed; the newest is {newest.number}"})
+            raise Invalid(
+                "The request does not say which version you read.",
+                {"base": f"is needed; the newest is {newest.number}"},
+            )
         title = newest.title if payload.title is None else payload.title
         services.write(membership, row, payload.base, title, newest.body if payload.body is None else payload.body)
     if about:

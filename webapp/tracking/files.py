@@ -51,7 +51,7 @@ def checked(path: str) -> str:
         or len(path) > LONGEST
     ):
         why = f"names a file below the run, in at most {LONGEST} characters, without .. and control characters"
-        raise Invalid("This path has no place here.", {"path": why})
+        raise Invalid("This path cannot be used.", {"path": why})
     return "/".join(parts)
 
 
@@ -104,7 +104,7 @@ def _check_place(run: Run, path: str) -> None:
     above = [FOLDER + str(each) for each in PurePosixPath(path).parents if str(each) != "."]
     mine = Artifact.objects.filter(run=run, role=FILE)
     if mine.filter(path__in=above).exists() or mine.filter(path__startswith=f"{FOLDER}{path}/").exists():
-        raise Invalid("This path has no place here.", {"path": "a file and a folder cannot have one name"})
+        raise Invalid("This path cannot be used.", {"path": "a file and a folder cannot have one name"})
     if mine.count() >= MOST and not mine.filter(path=FOLDER + path).exists():
         raise Invalid("There are too many files.", {"path": f"a run has at most {MOST:,}"})
 

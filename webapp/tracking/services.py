@@ -131,7 +131,7 @@ def log(
     news = list(points)
     for place, point in enumerate(news):
         if not 0 <= point.step <= LAST_STEP:
-            raise Invalid("A step has no place here.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
+            raise Invalid("This step cannot be stored.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
     with transaction.atomic():
         run = _held(row)
         spoke(row, run)
@@ -269,7 +269,7 @@ def _with_params(known: Mapping[str, Any], params: Mapping[str, str]) -> dict[st
     for key, value in params.items():
         if key in known and known[key] != value:
             raise Invalid(
-                "A param never changes.", {f"params.{key}": f"was logged as {str(known[key])[:200]!r} before"}
+                "A param cannot change.", {f"params.{key}": f"was logged as {str(known[key])[:200]!r} before"}
             )
     return _merged(known, params, "params", MOST_PARAMS, LONGEST_PARAM)
 
@@ -277,12 +277,12 @@ def _with_params(known: Mapping[str, Any], params: Mapping[str, str]) -> dict[st
 def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: int, longest: int) -> dict[str, Any]:
     for key, value in news.items():
         if not 0 < len(key) <= LONGEST_KEY:
-            raise Invalid("A key has no place here.", {f"{what}.{key[:80]}": f"has 1 to {LONGEST_KEY} characters"})
+            raise Invalid("This key cannot be stored.", {f"{what}.{key[:80]}": f"has 1 to {LONGEST_KEY} characters"})
         if isinstance(value, str) and len(value) > longest:
             raise Invalid("A value is too long.", {f"{what}.{key}": f"has at most {longest:,} characters"})
     merged = {**known, **news}
     if len(merged) > most:
-        raise Invalid("There are too many.", {what: f"a run has at most {most:,}"})
+        raise Invalid("The run would have too many of them.", {what: f"a run has at most {most:,}"})
     return merged
 
 

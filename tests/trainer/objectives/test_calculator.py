@@ -115,7 +115,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("grpo", {**GOOD, "params": {"aggregation": "constant"}}, "params.max_tokens: needed"),
     ("dr_grpo", GOOD, "params.max_tokens: needed"),
     ("icepop", {**GOOD, "logp_roll": None}, "logp_roll: missing"),
-    ("icepop", {**GOOD, "params": {"pop_low": 3.0}}, "params.pop_low: nothing lies in [3.0, 2.0]"),
+    ("icepop", {**GOOD, "params": {"pop_low": 3.0}}, "params.pop_low: no ratio is in [3.0, 2.0]"),
     ("icepop", {**GOOD, "params": {"kl_beta": 0.1}}, "params.kl_beta: unknown here"),
     ("kimi", {**GOOD, "params": {"alpha": 1.0}}, "params.alpha: "),
     ("kimi", {**GOOD, "params": {"beta": 0.9}}, "params.beta: "),

@@ -63,7 +63,7 @@ class TestPage:
         over = {"name": "2026-11-22T020000Z", "finished_at": NOW}
         BackupDrill.objects.create(**over, passed=True, seconds=12, rows=7, files=2)
         BackupDrill.objects.create(**over, passed=False, problem="A page broke.", seconds=3)
-        BackupDrill.objects.create(**over, passed=None, problem="Somebody asked for its end.", seconds=1)
+        BackupDrill.objects.create(**over, passed=None, problem="Somebody cancelled it.", seconds=1)
         text = as_owner.get(PAGE).content.decode().replace("\xa0", " ")
         for each in (
             "5.0 MB",
@@ -208,7 +208,7 @@ class TestDrill:
         monkeypatch.setattr(restoring, "restore", restore)
         drill.carry_out(drill.start(folder, Origin.PAGE).pk, None)
         found = BackupDrill.objects.get()
-        assert (found.passed, found.open, found.problem) == (None, None, "Somebody asked for its end.")
+        assert (found.passed, found.open, found.problem) == (None, None, "Somebody cancelled it.")
         for words in ("A drill is under way", "30 bytes of 100 bytes", "9 rows are there."):
             assert words in seen[0]
         assert "Try the newest backup</button>" not in seen[0]

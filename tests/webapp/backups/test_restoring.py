@@ -195,7 +195,7 @@ class TestRefusals:
 
     def test_a_form_of_a_newer_release(self, small):
         small.write_manifest("2999-01-01T000000Z", b'{"format":3,"all":"new"}')
-        with pytest.raises(CommandError, match="a form that a newer Touchstone writes"):
+        with pytest.raises(CommandError, match="A newer version of Touchstone made this backup"):
             call_command("restore", small.place.title, into="/nowhere")
 
     def test_a_wrong_or_missing_key(self, small, key_file):
@@ -229,7 +229,7 @@ class TestRefusals:
                 name=users.name, columns=(*users.columns, "odd"), types=(*users.types, kind), rows=0, bytes=0, digest=""
             )
             with pytest.raises(
-                restoring.BackupProblem, match=r"The column accounts_user\.odd of the backup is of no type"
+                restoring.BackupProblem, match=r"The column accounts_user\.odd of the backup has an unknown type"
             ):
                 loading._fits(seen, [odd])
             loading._fits(seen, [odd.model_copy(update={"types": (*users.types, "character varying(20)[]")})])

@@ -145,7 +145,7 @@ def test_inconsistent_cases_become_tasks_with_one_click(
     assert (project.state, project.overlap, project.tasks_total) == ("open", 3, 2)
     assert {task.example.key for task in project.tasks.all()} == {"p0", "p1"}
     again = as_researcher.post(f"/evaluations/{finished.pk}/tasks", form, follow=True)
-    assert "This dataset exists." in again.content.decode()
+    assert "There is a dataset with this name already." in again.content.decode()
 
 
 def test_the_leaderboard_ranks_what_shares_data_and_settings(as_researcher, finished, audit):

@@ -77,9 +77,7 @@ class Popped(Parameters):
         yield from super().problems()
         low, high = self.pop_bounds
         if low > high:
-            yield FieldProblem(
-                "pop_low" if self.pop_low is not None else "pop_high", f"nothing lies in [{low}, {high}]"
-            )
+            yield FieldProblem("pop_low" if self.pop_low is not None else "pop_high", f"no ratio is in [{low}, {high}]")
 
     @property
     def pop_bounds(self) -> tuple[float, float]:

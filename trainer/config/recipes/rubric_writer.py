@@ -143,7 +143,7 @@ class RubricWriterConfig(OnPolicyConfig):
                 "reward.quality_words", "name the judge of rubrics or the words, and leave the other empty"
             )
         if reward.by in ASKS and reward.quality_judge and reward.quality_judge == reward.judge:
-            yield FieldProblem(QUALITY_AT, "no judge is of both kinds; name another one")
+            yield FieldProblem(QUALITY_AT, "a judge is only one of the two kinds; name another one")
         if not any(not part.shadow for part in self.composition.parts):
             yield FieldProblem(
                 "reward.preference_weight", "all weights are 0, so nothing is trained; give one of them a value"

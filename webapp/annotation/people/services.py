@@ -61,7 +61,7 @@ def invite(
     if email := email.strip().lower():
         problems |= addresses.wrong(email) | ({"uses": "must be 1 for one address"} if uses != 1 else {})
     if problems:
-        raise Invalid("The invitation is out of bounds.", problems)
+        raise Invalid("The invitation cannot be made like this.", problems)
     secret = secrets.token_urlsafe(32)
     row = ProjectInvite.objects.create(
         project=project,

@@ -67,7 +67,7 @@ def create(
             audit.record(membership, membership.user, "project.created", project, name=name, task=kind)
             enqueue("workers.annotation.make_tasks", project.pk)
     except IntegrityError as error:
-        raise Invalid("This project exists.", {"name": TAKEN}) from error
+        raise Invalid("There is a project with this name already.", {"name": TAKEN}) from error
     return project
 
 
@@ -78,7 +78,10 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
     """
     checked = validation.change(project, changes)
     if "overlap" in checked and checked["overlap"] != project.overlap and not project.tasks_made:
-        raise Invalid("Its tasks are still being made.", {"overlap": "can be changed once all tasks are there"})
+        raise Invalid(
+            "The tasks of the project are still being made.",
+            {"overlap": "can be changed when all tasks have been made"},
+        )
     try:
         with transaction.atomic():
             Project.objects.filter(pk=project.pk).update(**checked)
@@ -89,7 +92,7 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
             audit.record(membership, membership.user, "project.changed", project, fields=sorted(checked))
             _tell(membership, project)
     except IntegrityError as error:
-        raise Invalid("This project exists.", {"name": TAKEN}) from error
+        raise Invalid("There is a project with this name already.", {"name": TAKEN}) from error
     project.refresh_from_db()
     return project
 

@@ -156,7 +156,7 @@ def list_answers(
     project = access.project_read(membership, project_id)
     after = whole(cursor) if cursor else 0
     if after is None:
-        raise Invalid("This cursor is not of this list.", {"cursor": "take the cursor from `next`"})
+        raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     people = faces(project, named=access.named(membership, given.names))
     found = queries.page(project, people, after, limit + 1, given.revisions)
     more = str(found[limit - 1]["id"]) if len(found) > limit else None
@@ -222,7 +222,7 @@ def list_publications(
     project = access.project_read(require(request), project_id)
     before = whole(cursor) if cursor else None
     if cursor and before is None:
-        raise Invalid("This cursor is not of this list.", {"cursor": "take the cursor from `next`"})
+        raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     rows = publications.publications(project).select_related("project__version")
     rows = rows.filter(pk__lt=before) if before else rows
     found = list(rows[: limit + 1])

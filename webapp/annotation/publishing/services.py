@@ -57,7 +57,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.what not in ("answers", "resolutions"):
-            raise Invalid("It is not clear what to publish.", {"what": "must be answers or resolutions"})
+            raise Invalid("The request does not say what to publish.", {"what": "must be answers or resolutions"})
         if not 0 <= self.minimum <= 1:
             raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
         if unknown := set(self.sources) - set(Resolution.Source.values):

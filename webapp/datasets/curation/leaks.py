@@ -81,7 +81,7 @@ def _along(job: CurationJob) -> list[DatasetVersion]:
     rows = DatasetVersion.objects.filter(pk__in=wanted, dataset__workspace=job.version.dataset.workspace_id)
     found = list(rows.exclude(pk=job.version_id).select_related("dataset").order_by("pk"))
     if missing := set(wanted) - {each.pk for each in found} - {job.version_id}:
-        raise Invalid(f"There is no version with the id {min(missing)}.", {"params.versions": "are not all there"})
+        raise Invalid(f"There is no version with the id {min(missing)}.", {"params.versions": "do not all exist"})
     return found
 
 

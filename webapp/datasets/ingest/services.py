@@ -128,7 +128,7 @@ def _open(workspace_id: int, name: str) -> None:
     """Locks the dataset, so that it is not renamed or deleted before the import is visible."""
     known = Dataset.every.select_for_update(no_key=True).filter(workspace_id=workspace_id, name=name).first()
     if known and known.deleting_at:
-        raise Invalid("This dataset is being deleted.", {"name": "is that of a dataset that is being deleted"})
+        raise Invalid("This dataset is being deleted.", {"name": "belongs to a dataset that is being deleted"})
     if known and known.archived_at:
         raise Invalid(
             "This dataset is archived.", {"name": "is the name of an archived dataset; restore that dataset first"}

@@ -49,5 +49,5 @@ def group_field(workspace_id: int, name: str, group_by: str) -> str:
     known = Dataset.objects.filter(workspace_id=workspace_id, name=name).first()
     if known and field and field != known.group_by:
         kept = f"{name} keeps examples of one {known.group_by or 'prompt'} on one side, and the sides are already drawn"
-        raise Invalid("The groups of a dataset never change.", {"group_by": kept})
+        raise Invalid("The groups of a dataset cannot change.", {"group_by": kept})
     return known.group_by if known else field

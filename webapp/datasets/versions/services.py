@@ -40,7 +40,9 @@ def create_dataset(membership: Membership, name: str, description: str = "", lic
             )
             audit.record(membership, membership.user, "dataset.created", row, name=name)
     except IntegrityError as error:
-        raise Invalid("This dataset exists.", {"name": "another dataset of this workspace has this name"}) from error
+        raise Invalid(
+            "There is a dataset with this name already.", {"name": "another dataset of this workspace has this name"}
+        ) from error
     return row
 
 

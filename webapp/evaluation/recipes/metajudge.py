@@ -54,7 +54,7 @@ class MetaJudgeConfig(RecipeConfig):
         if self.min_reasons > self.max_reasons:
             yield FieldProblem("max_reasons", f"below min_reasons, which is {self.min_reasons}")
         if self.second_matcher is not None and self.second_matcher == self.matcher:
-            yield FieldProblem("second_matcher", "is the first matcher")
+            yield FieldProblem("second_matcher", "is the first matcher already")
 
 
 @dataclass

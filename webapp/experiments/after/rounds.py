@@ -125,7 +125,7 @@ def _evaluate(membership: Membership, step: ChainStep, first: Run) -> Evaluation
     asked = step.asked
     version = checks.version_of(membership, checks.DatasetChoice(**asked["dataset"]))
     if version is None:
-        raise StepRefused("Its dataset is gone")
+        raise StepRefused("The dataset was deleted")
     return evaluating.create(
         membership,
         asked_at=step.created_at,  # its jobs take the place in the line of its request, not the last one

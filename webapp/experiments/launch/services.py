@@ -31,7 +31,9 @@ def create_experiment(membership: Membership, name: str, description: str = "") 
             row = Experiment.objects.create(workspace=membership.workspace, name=name, description=description)
             audit.record(membership, membership.user, "experiment.create", row, name=name)
     except IntegrityError as error:
-        raise Invalid("This experiment exists.", {"name": "another experiment has this name"}) from error
+        raise Invalid(
+            "There is an experiment with this name already.", {"name": "another experiment has this name"}
+        ) from error
     return row
 
 

@@ -15,7 +15,7 @@ BASE, LONGEST = timedelta(seconds=30), timedelta(minutes=15)
 def check(count: int) -> None:
     """Raises Invalid at `retries`."""
     if not 0 <= count <= MOST:
-        raise Invalid("It cannot go on so often.", {FIELD: f"must be between 0 and {MOST}"})
+        raise Invalid("The run cannot continue by itself so often.", {FIELD: f"must be between 0 and {MOST}"})
 
 
 def moment(losses: int, now: datetime) -> datetime | None:

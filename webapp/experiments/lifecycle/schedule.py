@@ -30,7 +30,7 @@ def problem(moment: datetime | None, now: datetime) -> str:
 def check(moment: datetime | None) -> None:
     """Raises Invalid at `not_before`."""
     if told := problem(moment, timezone.now()):
-        raise Invalid("It cannot start then.", {FIELD: told})
+        raise Invalid("The run cannot start at that time.", {FIELD: told})
 
 
 def change(membership: Membership, run: Run, moment: datetime | None) -> Run:

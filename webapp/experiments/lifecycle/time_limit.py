@@ -52,7 +52,7 @@ def change(membership: Membership, run: Run, limit: timedelta | None, now: datet
             raise Invalid("This is not a time limit.", {"seconds": "must be between a minute and ten years"})
         if limit is not None and limit <= (used := under_way(held, now)):
             told = f"must be more than the {used.total_seconds() / 3600:.2f} h that it has run"
-            raise Invalid("That much is used already.", {"seconds": told})
+            raise Invalid("The run has used that much already.", {"seconds": told})
         if held.time_limit != limit:
             Run.objects.filter(pk=run.pk).update(time_limit=limit)
             seconds = None if limit is None else limit.total_seconds()

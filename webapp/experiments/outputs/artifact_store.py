@@ -75,7 +75,9 @@ def _take_over(run: Run, beat: Callable[[], None]) -> None:
     rows = Artifact.objects.filter(run=run.forked_from_id, role=CHECKPOINT, step=run.start_step)
     source = rows.exclude(files=[]).first()
     if source is None:
-        raise Problem(f"The checkpoint of step {run.start_step} that it goes on from is gone.", code="gone", status=410)
+        raise Problem(
+            f"The checkpoint of step {run.start_step} that the run continues from was removed.", code="gone", status=410
+        )
     own = Artifact(run=run, path=source.path)
     artifact_store.copy(artifacts.place(source), artifacts.placed(source).files, artifacts.place(own), beat)
     facts = {name: getattr(source, name) for name in ("step", "role", "bytes", "digest", "files")}

@@ -26,7 +26,7 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
     """Starts the export of a checkpoint, or finds the one that was started. Raises Conflict if there is none to export."""
     run = artifact.run
     if artifact.role != CHECKPOINT:
-        raise Conflict("Only checkpoints are exported; this is something else.", code="no_checkpoint")
+        raise Conflict("Only checkpoints can be exported, and this is not a checkpoint.", code="no_checkpoint")
     if not artifacts.is_there(artifact):
         raise Conflict(
             f"The checkpoint of step {artifact.step} is gone: the run keeps its newest {run.config['checkpoint']['keep']}.",

@@ -37,7 +37,7 @@ def hold(source: Artifact) -> None:
     if not source.files:
         return
     if not artifact_store.used():
-        raise Conflict("The checkpoint lies in object storage, and ARTIFACT_STORE names none.", code="no_checkpoint")
+        raise Conflict("The checkpoint is in object storage, but ARTIFACT_STORE is not set.", code="no_checkpoint")
     Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
     if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
         raise Conflict(f"The checkpoint of step {source.step} was just replaced by a newer one.", code="no_checkpoint")

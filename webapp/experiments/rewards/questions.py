@@ -40,7 +40,7 @@ def take(run: Run, asked: Iterable[JudgeQuestion]) -> TakenQuestions:
     """Stores new questions, and has a worker ask them. Raises Conflict if the run is over or ending, Invalid for a judge that its config
     does not name."""
     if run.state not in ASKING:
-        raise Conflict("This run does not ask any more, because it is over or about to end.", code="over")
+        raise Conflict("This run can ask no more questions, because it is over or about to end.", code="over")
     by_judge: dict[str, dict[str, JudgeQuestion]] = {}
     for question in asked:
         by_judge.setdefault(question.judge, {})[question.key] = question
@@ -76,7 +76,7 @@ def _judges(run: Run, names: Collection[str]) -> dict[str, RunJudge]:
     versions = {name: version for name, version in grants.versions(run).items() if name in names}
     for name in names:
         if name not in versions:
-            raise Invalid("A judge is not this run's.", {"questions": f"its config names no judge {name!r}"})
+            raise Invalid("This run has no such judge.", {"questions": f"its config names no judge {name!r}"})
     found = {row.version_id: row for row in RunJudge.objects.filter(run=run)}
     for name, version in versions.items():
         if version.pk not in found:

@@ -113,7 +113,7 @@ def check(run: Run, wanted: WantedResponses, most: int) -> None:
         raise Invalid("The filters cannot be read.", found)
     count = _rows(run, wanted).count()
     if not count:
-        raise Invalid("There is no response.", {"steps": "hold none that was sampled"})
+        raise Invalid("There is no such response.", {"steps": "name no response that was sampled"})
     if count > most:
         reason = f"hold {counted(count, 'responses')}, and {most:,} are taken at once; name fewer steps"
         raise Invalid("These are too many responses at once.", {"steps": reason})
@@ -145,7 +145,7 @@ def _decimal(form: Mapping[str, str], name: str) -> float | None:
     try:
         return float(text) if text else None
     except ValueError as error:
-        raise Invalid("That is not a number.", {name: "must be a number, or empty"}) from error
+        raise Invalid("The value is not a number.", {name: "must be a number, or empty"}) from error
 
 
 def _number(form: Mapping[str, str], name: str) -> int | None:

@@ -39,7 +39,7 @@ def share(
     link, secret = made(membership, COMPARISON, name or f"Comparison of {len(runs)} runs", days)
     ids = [run.pk for run in runs]
     if baseline is not None and baseline not in ids:
-        raise Invalid("This is not a baseline.", {"baseline": "must be one of the runs"})
+        raise Invalid("The baseline is unknown.", {"baseline": "must be one of the runs"})
     open_runs(link, ids, baseline)
     audit.record(membership, membership.user, "share_link.made", link, name=link.name, days=days, runs=ids)
     return link, secret

@@ -84,7 +84,9 @@ def resume(membership: Membership, sweep: Sweep) -> Sweep:
         if row.state not in (State.STOPPED, State.FAILED):
             raise Conflict(f"Only stopped and failed sweeps can be resumed; this one is {row.state}.", "not_resumable")
         if row.trials.count() >= row.wanted:
-            raise Conflict("All its trials have been launched. Add some, or resume single runs.", "nothing_left")
+            raise Conflict(
+                "All trials of the sweep have been launched. Add trials, or resume single runs.", "nothing_left"
+            )
         move(row, State.RUNNING)
         audit.record(membership, membership.user, "sweep.resume", row)
         enqueue(ADVANCE, row.pk)
@@ -99,7 +101,7 @@ def add(membership: Membership, sweep: Sweep, trials: int) -> Sweep:
         if row.method == Sweep.Chooses.GRID:
             raise Conflict("A grid has all its combinations already. Sweep again with more values.", "whole")
         if row.state == State.STOPPING:
-            raise Conflict("It is stopping. Add trials once it has stopped.", "stopping")
+            raise Conflict("The sweep is stopping. Add trials when it has stopped.", "stopping")
         if problem := _why_not(row, trials):
             raise ConfigInvalid([FieldProblem("trials", problem)])
         row.wanted += trials

@@ -218,7 +218,7 @@ def _age(reader: _Reader, term: Term) -> Q:
     _plain(term, "<", "<=", ">", ">=")
     turned = {"<": "gt", "<=": "gte", ">": "lt", ">=": "lte"}
     if term.operator not in turned:
-        raise QueryProblem("Ages are compared: age<7d", term.start, term.end)
+        raise QueryProblem("Compare ages, such as age<7d", term.start, term.end)
     moment = timezone.now() - timedelta(seconds=_seconds(term.values[0]))
     return Q(**{f"created_at__{turned[term.operator]}": moment})
 

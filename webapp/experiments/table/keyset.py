@@ -157,7 +157,7 @@ def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
     except (ValueError, TypeError, KeyError, UnicodeError):
         fits = False
     if not fits or not 0 <= run_id < 2**63:
-        raise Invalid("This cursor is not of this list.", {"cursor": "take the cursor from `next`"})
+        raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     return place, key, run_id
 
 

@@ -87,7 +87,7 @@ def body_of(request: HttpRequest) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidSyntaxException(detail="The body is not JSON.") from error
     if not isinstance(payload, dict):
-        raise InvalidSyntaxException(detail="The body is no JSON object.")
+        raise InvalidSyntaxException(detail="The body is not a JSON object.")
     return payload
 
 

@@ -82,7 +82,7 @@ def _kept(group: DirectoryGroup, resource: Group) -> DirectoryGroup:
     if not 0 < len(named) <= 200 or len(external_id) > 254:
         raise InvalidValueException(detail="displayName has 1 to 200 characters, externalId at most 254.")
     if known(group.directory).filter(name=named).exclude(pk=group.pk).exists():
-        raise UniquenessException(detail="There is a group of this name.")
+        raise UniquenessException(detail="There is a group with this name already.")
     is_new, former = group.pk is None, group.name
     before = set() if is_new else set(group.people.values_list("pk", flat=True))
     after = _people(group.directory, resource)
@@ -108,12 +108,12 @@ def _people(directory: Directory, resource: Group) -> set[int]:
     try:
         keys = {UUID(each) for each in wanted if each}
     except ValueError as error:
-        raise InvalidValueException(detail="members: a value is nobody's id.") from error
+        raise InvalidValueException(detail="members: a value is not the id of a person.") from error
     found = set(
         DirectoryPerson.objects.filter(directory=directory, deleted_at=None, key__in=keys).values_list("pk", flat=True)
     )
     if None in wanted or len(found) != len(keys):
-        raise InvalidValueException(detail="members: a value is nobody's id. Groups in groups are not kept.")
+        raise InvalidValueException(detail="members: a value is not the id of a person. Groups in groups are not kept.")
     return found
 
 
@@ -125,7 +125,7 @@ def _follow(directory: Directory, people: Collection[int], named: Collection[str
         return
     if len(people) > MOST_CHANGED:
         raise PayloadTooLargeException(
-            detail=f"Of a group with a role at most {MOST_CHANGED} people come and go at once."
+            detail=f"Of a group with a role at most {MOST_CHANGED} people can be added or removed at once."
         )
     rows = DirectoryPerson.objects.filter(pk__in=people).select_related("user", "directory").order_by("user_id")
     for person in rows:

@@ -107,9 +107,9 @@ def _keep_the_model(endpoint: Endpoint, before: dict[str, Any]) -> None:
         return
     reason = "verdicts depend on this model; make another endpoint for another model"
     if endpoint.model != before["model"]:
-        raise Invalid("The model stays.", {"model": reason})
+        raise Invalid("The model of an endpoint cannot change.", {"model": reason})
     if endpoint.registered_model_id != before["registered_model_id"]:
-        raise Invalid("The model stays.", {"registered_model": reason})
+        raise Invalid("The model of an endpoint cannot change.", {"registered_model": reason})
 
 
 def _fill(endpoint: Endpoint, fields: Fields) -> None:
@@ -145,7 +145,7 @@ def _number(name: str, value: float | None) -> float | None:
     if value is None and name in OPTIONAL:
         return None
     if value is None or not least <= value <= most:  # also refuses nan
-        raise Invalid("Out of bounds.", {name: f"must be between {least:g} and {most:g}"})
+        raise Invalid("A number is out of bounds.", {name: f"must be between {least:g} and {most:g}"})
     return value
 
 

@@ -44,7 +44,9 @@ def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
         form = ExtraForm(KINDS[row.kind], request.POST)
         try:
             if not form.is_valid():
-                raise Invalid("It cannot be run.", {name: str(each[0]) for name, each in form.errors.items()})
+                raise Invalid(
+                    "The comparison cannot be run.", {name: str(each[0]) for name, each in form.errors.items()}
+                )
             services.start_comparison(membership, row, before=before, after=after, extra=form.extra())
         except (Invalid, Conflict) as problem:
             messages.error(request, " ".join([problem.message, *problem.fields.values()]))

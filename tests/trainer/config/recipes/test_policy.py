@@ -24,7 +24,7 @@ from trainer.config import ConfigInvalid, resolve, stored
         ({"objective": {"name": "dpo"}}, "objective.name", "must be one of grpo"),
         ({"objective": {"name": "gspo", "pop_high": 2.0}}, "objective.pop_high", "unknown key"),
         ({"objective": {"name": "kimi", "alpha": 2.0}, "scaffold": None}, "objective.alpha", "less than 1"),
-        ({"objective": {"name": "icepop", "pop_low": 3.0}, "scaffold": None}, "objective.pop_low", "nothing lies in"),
+        ({"objective": {"name": "icepop", "pop_low": 3.0}, "scaffold": None}, "objective.pop_low", "no ratio is in"),
         ({"objective": {"name": "distill"}, "scaffold": None}, "objective.teacher", "name the model"),
         ({"objective": {"name": "icepop"}}, "scaffold.ratio_mode", "would count as mismatch"),
         (

@@ -140,7 +140,7 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
         ({"least": "much"}, "Must be a number"),
         ({"first": "-1"}, "must be a whole number"),
         ({"first": "3", "last": "2"}, "must be 3 or more"),
-        ({"first": "9"}, "hold none that was sampled"),
+        ({"first": "9"}, "name no response that was sampled"),
         ({"name": ""}, "name"),
         ({"phase": "other"}, "must be train or eval"),
     ],

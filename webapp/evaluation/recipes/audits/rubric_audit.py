@@ -1,4 +1,4 @@
-"""Rubric audit: does every criterion earn its place?"""
+"""Rubric audit: does every criterion of a rubric make a difference?"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -287,7 +287,7 @@ def _coverage(seen: Sequence[AuditedRubric]) -> r.Table:
 RECIPE = Recipe(
     name="rubric_audit",
     title="Rubric audit",
-    question="Does every criterion earn its place?",
+    question="Does every criterion of a rubric make a difference?",
     summary="Criteria that always or never hold, say the same twice, contradict each other or decide nothing, and what the rubrics pass over.",
     icon="clipboard-check",
     schema=RubricAuditConfig,

@@ -87,7 +87,7 @@ def parted(
         lost = [_unanswered(name, each, known[each.example]) for each in found[name] if each.problem]
         if not mine:
             raise NothingToScore(
-                f"{name} has answered no prompt: {lost[0].values['problem'] if lost else 'it was asked none'}"
+                f"{name} has answered no prompt: {lost[0].values['problem'] if lost else 'it was asked about none'}"
             )
         answered += mine
         unanswered += lost
