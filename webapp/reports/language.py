@@ -149,7 +149,7 @@ OF_RUNS: Mapping[str, BlockKey] = {
     "seeds": BlockKey(
         _one_of("together", "apart"), "together (as it is without): runs that differ by their seed alone are one"
     ),
-    "title": BlockKey(_text(120), "what stands above"),
+    "title": BlockKey(_text(120), "text above it"),
 }
 KEYS: Mapping[str, Mapping[str, BlockKey]] = {
     "chart": {
@@ -171,7 +171,7 @@ KEYS: Mapping[str, Mapping[str, BlockKey]] = {
         "prompt": BlockKey(_whole(1, BIG), "the number of the prompt, as the page Rollouts counts them", needed=True),
         "response": BlockKey(_whole(1, BIG), "the number of the response to it; 1 as it is without"),
         "phase": BlockKey(_one_of("train", "eval"), "train (as it is without), or eval"),
-        "title": BlockKey(_text(120), "what stands above"),
+        "title": BlockKey(_text(120), "text above it"),
     },
 }
 

@@ -71,7 +71,7 @@ class AnswerFilter(Schema):
 class PublishIn(Schema):
     what: Literal["answers", "resolutions"] | None = Field(
         None,
-        description="Every answer, or what stands for each task; `settings.publish` of the project if you do not say",
+        description="Every answer, or the resolved judgement of each task; `settings.publish` of the project if you do not say",
     )
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task")
     sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]

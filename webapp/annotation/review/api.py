@@ -252,7 +252,7 @@ def _shown(task: Task) -> dict[str, Any]:
     return task_page.task(review.opened(task), faces(task.project))
 
 
-@router.put("/tasks/{int:task_id}/resolution", response=Opened, summary="Decide what stands for a task")
+@router.put("/tasks/{int:task_id}/resolution", response=Opened, summary="Decide the resolved judgement of a task")
 def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, Any]:
     """409 `answers_changed` if `answers` are no longer those that stand. The response has the task after the decision."""
     membership = require(request)

@@ -79,7 +79,7 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
 
 def _annotated(lineage: dict[str, Any]) -> list[str]:
     choice = lineage.get("choice", {})
-    done = {"answers": ["each answer"], "resolutions": ["what stands"]}.get(choice.get("what"), [])
+    done = {"answers": ["each answer"], "resolutions": ["resolved judgements"]}.get(choice.get("what"), [])
     if least := choice.get("minimum"):
         done.append(f"agreement of {least:.0%} or more")
     return done
