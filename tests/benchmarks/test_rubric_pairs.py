@@ -1,4 +1,4 @@
-"""What stands beside the claim `rubric_pairs`: the judge with the pairs' own rubrics, and rubrics of other pairs."""
+"""Measurements beside the claim `rubric_pairs`: the judge with the pairs' own rubrics, and rubrics of other pairs."""
 
 import pytest
 

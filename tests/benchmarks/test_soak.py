@@ -1,4 +1,4 @@
-"""What the soak's tables say of processes and times; the hour itself is `make soak`."""
+"""The tables of the soak about processes and times. The hour itself is `make soak`."""
 
 import os
 import subprocess
@@ -65,7 +65,7 @@ else:
 
 
 def held_by_a_child(touch: str):
-    """What the child of a process holds that has touched their shared memory."""
+    """The memory of a child process that has touched the shared memory of its parent."""
     program = [sys.executable, "-c", SHARING.format(touch=touch)]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         for _ in range(2):
@@ -76,11 +76,14 @@ def held_by_a_child(touch: str):
 
 
 def test_what_is_touched_of_shared_memory_or_of_a_parents_is_no_growth_and_adds_up_once():
-    """As Postgres' checkpointer, which writes back buffers that others have filled, and the children of Ray's dashboard, which are forked."""
+    """Processes such as Postgres' checkpointer, which writes back buffers that others have filled, and the children of Ray's dashboard,
+    which are forked.
+    """
     untouched, touched = held_by_a_child("pass"), held_by_a_child("copied[page] = 1")
     assert untouched.shared == touched.shared >= 60 * MB
-    assert abs(touched.anonymous - untouched.anonymous) < 4 * MB  # its own copy is no more than what it had
-    assert touched.share - untouched.share > 24 * MB  # half of the parent's pages, and now all of them
+    # its own copy is not larger than the memory that it had
+    assert abs(touched.anonymous - untouched.anonymous) < 4 * MB
+    assert touched.share - untouched.share > 24 * MB  # half of the parent's pages, and then all of them
     assert 64 * MB <= untouched.anonymous < 64 * MB + 48 * MB < untouched.anonymous + untouched.shared
 
 

@@ -1,4 +1,4 @@
-"""Two processes that take turns: their order, their output, and one that ends early."""
+"""Two processes that work in turns: their order, their output, and one that ends early."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Starts runs like the command line, with the test's own monitor."""
+"""Starts runs like the command line, with a monitor of the test."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def job_of(
     access: Access | None = None,
     **models: Path,
 ) -> StageJob:
-    """The recipe follows from the config's schema."""
+    """The config's schema decides the recipe."""
     recipe = next(recipe for recipe in RECIPES.values() if recipe.schema is type(config))
     return StageJob(recipe, config, data, {"base": model, **models}, out, monitor, access=access or Access())
 
@@ -34,7 +34,7 @@ def run(
     access: Access | None = None,
     **models: Path,
 ) -> bool:
-    """`models` by role, besides the base."""
+    """`models` by role, in addition to the base."""
     from trainer.loops.registry import make_stage
     from trainer.loops.run import run_recipe
 

@@ -1,7 +1,7 @@
-"""A step of training in a process of its own: `python -m tests.trainer.memory.step CONFIG TOKENS`.
+"""A step of training in a separate process: `python -m tests.trainer.memory.step CONFIG TOKENS`.
 
-CONFIG is that of an sft run as JSON. Prints by how many bytes the most that the process had in memory during a step lies above
-what it had before.
+CONFIG is the config of an sft run as JSON. Prints the difference between the most memory that the process had during a step and the memory
+that it had before, in bytes.
 """
 
 import gc
@@ -23,17 +23,17 @@ def resident(name: str) -> int:
 
 
 def a_step(config: Any, tokens: int) -> int:
-    """Bytes by which the most that this process had in memory during a step lies above what it had before."""
+    """The difference between the most memory that this process had during a step and the memory that it had before, in bytes."""
     wanted = AutoConfig.for_model("llama", **{key: value for key, value in MIDDLE.items() if key != "model_type"})
     gc.collect()
     before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the highest so far is forgotten
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
     learner = Learner(AutoModelForCausalLM.from_config(wanted), config, reference=False)
     row = Marked(tuple(i % 7999 for i in range(tokens + 1)), range(1, tokens + 1))
     short = Marked(row.tokens[:9], range(1, 9))
-    for passes in ([short], [row, row]):  # the first update makes the optimiser's moments, whatever it learns from
+    for passes in ([short], [row, row]):  # the first update makes the optimiser's moments, for any data
         learner.begin_update()
-        for each in passes:  # the gradients of the first are there while the second keeps its activations
+        for each in passes:  # the gradients of the first pass exist while the second keeps its activations
             learner.measure([each])[0].logp_T.mean().neg().backward()
         learner.clip(1.0)
         learner.end_update()

@@ -1,4 +1,4 @@
-"""The forecast of what a pass keeps, compared with the tensors that autograd really saves."""
+"""The forecast of the tensors that a pass keeps, compared with the tensors that autograd really saves."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ RANK = 4
 
 
 def kept(layers: int, tokens: int, dtype: str, lora: bool, kind: str, recompute: bool = False) -> int:
-    """Bytes of the distinct tensors, weights aside, that one pass keeps for its backward pass."""
+    """Bytes of the distinct tensors, without weights, that one pass keeps for its backward pass."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     wanted = SMALL | {"num_hidden_layers": layers}

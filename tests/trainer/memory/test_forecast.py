@@ -1,4 +1,4 @@
-"""Forecasts by hand, how they move with every knob, and what is advised where a run does not fit."""
+"""Forecasts by hand, the effect of every knob, and the advice if a run does not fit."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ SEVEN = ModelShape.of(QWEN_7B)
 
 
 def raw(**changes: Any) -> dict[str, Any]:
-    """A policy run that is easy to count: `section__name` for a field of a section."""
+    """A policy run that is easy to count. `section__name` is a field of a section."""
     config: dict[str, Any] = {"scaffold": None, "evaluation": {"max_examples": 0}}
     for path, value in changes.items():
         section, _, name = path.partition("__")
@@ -61,7 +61,7 @@ ARM = {"steps": 8, "warmup": {"judge_steps": 1, "writer_steps": 1}, "objective__
 
 
 def in_memory(device: Device | None = None, **changes: Any) -> dict[str, int]:
-    """What a run of two roles has in the machine's memory for the one that waits, and of the ends of their warm-up."""
+    """The tensors in the machine's memory of a run of two roles: those of the role that waits, and the ends of the warm-up of both."""
     config = raw(**ARM | changes)
     del config["scaffold"]
     (process,) = forecast(resolve("alternating", config), shape(), device).processes

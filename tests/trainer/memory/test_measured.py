@@ -1,4 +1,4 @@
-"""A forecast for this machine against the resident memory of a real step of training on it."""
+"""A forecast for this machine compared with the resident memory of a real step of training."""
 
 import json
 import os
@@ -14,14 +14,17 @@ from trainer.memory.forecast import PROGRAM, forecast
 from trainer.memory.shape import ModelShape
 
 WITHIN = 0.15
-"""Of what was measured. What the allocator keeps and the small tensors of a step are not in the forecast."""
+"""The allowed error, as a share of the measured memory. The forecast does not include the memory that the allocator keeps and the small
+tensors of a step.
+"""
 OWN_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 17)}
-"""Every tensor gets pages of its own, which go back to the system with it. By default glibc keeps what it has for tensors
-of up to 32 MiB, and as these are of many sizes, much of that cannot be used again: up to two thirds on top."""
+"""Every tensor gets separate pages, which go back to the system with it. By default glibc keeps the memory of tensors of up to 32 MiB. They
+have many sizes, so much of it cannot be used again: up to two thirds on top.
+"""
 
 
 def measured(raw: dict[str, Any], tokens: int) -> int:
-    """Bytes that a step takes in a process that has done nothing before: what others left to an allocator would count as free."""
+    """Bytes that a step takes in a new process. In a used process, memory that earlier steps left to the allocator would count as free."""
     command = [sys.executable, "-m", "tests.trainer.memory.step", json.dumps(raw), str(tokens)]
     done = subprocess.run(command, env=os.environ | OWN_PAGES, capture_output=True, text=True, check=True)
     return int(done.stdout)

@@ -1,4 +1,4 @@
-"""The size of a model by its config.json alone, compared with models that transformers makes from it."""
+"""The size of a model by its config.json alone, compared with models that transformers makes of it."""
 
 from pathlib import Path
 from typing import Any

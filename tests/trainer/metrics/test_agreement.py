@@ -1,4 +1,4 @@
-"""Agreement coefficients against published numbers, hand-worked tables and the degenerate cases."""
+"""Agreement coefficients compared with published numbers and hand-worked tables, and the degenerate cases."""
 
 import gzip
 import json
@@ -84,7 +84,7 @@ def test_one_value_throughout_is_undefined_and_says_why() -> None:
 def test_ratings_as_arrays_make_the_same_table() -> None:
     given = [(7, "a", "x"), (7, "b", "z"), (9, "a", "z"), (9, "b", "z"), (2**40, "b", "x")]
     table = tabulate(UnitRating(str(unit), rater, value) for unit, rater, value in given)
-    values = ["w", "x", "y", "z"]  # w and y were given elsewhere only: they are no categories here
+    values = ["w", "x", "y", "z"]  # w and y occur only elsewhere, so they are not categories here
     found = counted([unit for unit, _, _ in given], [values.index(value) for _, _, value in given], values)
     assert found.values == table.values == ("x", "z")
     assert found.counts_UV.tolist() == table.counts_UV.tolist()
@@ -100,7 +100,7 @@ def test_units_with_one_rating_agree_with_nothing() -> None:
 
 
 def test_raters_who_share_no_unit_are_said_to_have_no_kappa() -> None:
-    """a and b share unit 1 only, c rates alone."""
+    """a and b share only unit 1. c shares no unit."""
     table = tabulate(ratings(["1 2 *", "1 * *", "* * 1"]))
     found = {tuple(pair["raters"]): pair.get("undefined", "") for pair in report(table, "nominal")["cohen"]}
     assert list(found) == [("0", "1"), ("0", "2"), ("1", "2")]
@@ -154,7 +154,7 @@ def test_null_is_a_missing_rating() -> None:
     st.sampled_from(["nominal", "ordinal", "interval", "ratio"]),
 )
 def test_bootstrap_of_alpha_computes_what_the_library_computes(rows, level) -> None:
-    """With every unit drawn once, the resampling formula must give the library's alpha."""
+    """If every unit is drawn once, the resampling formula must give the library's alpha."""
     counts = np.array([[row.count(v) for v in range(4)] for row in rows], dtype=float)
     counts = counts[:, counts.sum(0) > 0]
     if counts.shape[1] < 2:

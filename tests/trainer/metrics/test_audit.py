@@ -98,9 +98,9 @@ def test_the_order_of_cases_changes_no_value(rows, random) -> None:
 
 @given(CASES)
 def test_calling_a_b_and_b_a_changes_nothing_but_the_side(rows) -> None:
-    """The same judgements about the same pairs, filed with the two responses renamed."""
+    """The same judgements about the same pairs, with the names of the two responses exchanged."""
 
-    # what was "given" was shown the other way round under the new names, and what a judge said stays as said
+    # "given" was shown the other way round under the new names; what a judge said does not change
     renamed = [case(-label, swapped, given) for label, given, swapped in rows]
     before, after = values(measures([case(*row) for row in rows])), values(measures(renamed))
     before["accuracy_given"], before["accuracy_swapped"] = before["accuracy_swapped"], before["accuracy_given"]

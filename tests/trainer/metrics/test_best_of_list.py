@@ -38,7 +38,7 @@ TIES = [
     # gap among the right ones 1, over the wrong ones 2; its reference: 0.5
     ListedPrompt("Ties-tied:1", "Ties", (5.0, 4.0), (2.0, 1.0)),
     ListedPrompt("Ties-ref:1", "Ties", (3.0,), (2.5, 0.0)),
-    # gap 2 among the right ones, a wrong one beats the worst of them; its reference is wrong too
+    # gap 2 among the right ones, and a wrong one beats the worst of them; its reference is wrong too
     ListedPrompt("Ties-tied:2", "Ties", (5.0, 3.0), (4.0, 1.0)),
     ListedPrompt("Ties-ref:2", "Ties", (1.0,), (2.0, 0.0)),
 ]

@@ -1,4 +1,4 @@
-"""Comparisons on the same cases, by hand and at their ends."""
+"""Comparisons on the same cases, by hand and in extreme cases."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from trainer.metrics.compare import keyed_difference, mcnemar, paired_difference
 
 
 def test_the_difference_is_paired() -> None:
-    # each has mean 1/2, but the second is higher by .1 on every case: pairing leaves no doubt
+    # each has mean 1/2, but the second is higher by .1 on every case, so the paired difference is certain
     first = [i / 20 for i in range(20)]
     found = paired_difference(first, [x + 0.1 for x in first])
     assert found.value == pytest.approx(0.1)
@@ -29,7 +29,7 @@ def test_cases_that_either_lacks_are_counted() -> None:
 def test_cases_of_one_prompt_are_drawn_together() -> None:
     first, second = [0.0] * 8, [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
     together = paired_difference(first, second, clusters=list("aaaabbbb"))
-    assert (together.low, together.high) == (0, 1)  # two prompts can tell next to nothing
+    assert (together.low, together.high) == (0, 1)  # two prompts show almost nothing
 
 
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=1, max_size=20))
@@ -58,7 +58,7 @@ def test_an_unpaired_difference_resamples_each_side_by_itself() -> None:
     found = unpaired_difference([0.0, 1.0, None], [1.0, 1.0])
     assert (found.value, found.n, found.missing) == (0.5, 4, 1)
     assert (found.low, found.high) == (0.0, 1.0)
-    same = [0.0, 1.0] * 20  # drawn alike, two equal sides would never differ
+    same = [0.0, 1.0] * 20  # if both sides were drawn together, two equal sides would never differ
     assert (unpaired_difference(same, same).low or 0) < -0.1
 
 

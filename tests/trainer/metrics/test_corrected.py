@@ -1,4 +1,4 @@
-"""Scores of a judge corrected by people's: hand-worked numbers, what the interval covers, how many labels it saves."""
+"""Scores of a judge corrected by those of people: hand-worked numbers, the coverage of the interval, the number of labels that it saves."""
 
 from collections.abc import Callable, Iterator
 
@@ -54,7 +54,7 @@ def test_what_nobody_can_know_has_no_interval_and_says_why() -> None:
     agreeing = corrected_mean([*same, None, None], [*same, 1.0, 0.0])
     assert agreeing.corrected.low is None and "differ on fewer than 5" in agreeing.corrected.interval
     assert more_labels([*same, None, None], [*same, 1.0, 0.0], 0.1) is None
-    for same_score in (1.0, 0.1):  # of twenty tenths the variance is not quite 0
+    for same_score in (1.0, 0.1):  # the variance of twenty tenths is not exactly 0
         alike: list[float | None] = [same_score] * 20
         constant = corrected_mean([*alike, None, None], [0.3, 0.6] * 11)
         assert constant.corrected.low is None and "same score" in constant.corrected.interval
@@ -67,7 +67,7 @@ def test_what_nobody_can_know_has_no_interval_and_says_why() -> None:
 
 
 def test_settled_units_are_known_and_no_part_of_the_draw() -> None:
-    # 4 units as by hand above, and 4 that programs decide, of mean .5: each mean is half of the one and half of the other
+    # 4 units as by hand above, and 4 that programs decide, of mean .5: each mean takes half of both
     people: list[float | None] = [1, 1, 1, 0, None, None, None, None]
     judge = [1.0, 0, 1, 1, 1, 1, 0, 1]
     plain, beside = corrected_mean(people, judge), corrected_mean(people, judge, [1.0, 0.0] * 4)
@@ -88,13 +88,13 @@ def test_settled_units_narrow_the_interval_by_their_share() -> None:
 
 
 def share(rng: np.random.Generator) -> tuple[Floats, Floats, float]:
-    """A success or none; the judge sees 92 of 100 successes, and 12 where there are none."""
+    """A success or a failure. The judge sees 92 of 100 successes, and says success for 12 of 100 failures."""
     y = rng.random(UNITS) < 0.7
     return y.astype(float), np.where(y, rng.random(UNITS) < 0.92, rng.random(UNITS) < 0.12).astype(float), 0.7
 
 
 def score(rng: np.random.Generator) -> tuple[Floats, Floats, float]:
-    """A score within 0 and 1 that the judge sees with noise, and half a point too kind on the logit scale."""
+    """A score from 0 to 1 that the judge sees with noise, and half a point too high on the logit scale."""
     z, noise = rng.normal(size=UNITS), rng.normal(size=UNITS)
     return scipy.special.expit(z), scipy.special.expit(0.8 * z + 0.6 * noise + 0.5), 0.5
 

@@ -1,4 +1,4 @@
-"""Estimates: by hand, at their ends, and what makes an interval honest."""
+"""Estimates: by hand, in extreme cases, and intervals that are wide enough."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_the_interval_of_a_mean_is_near_the_normal_one() -> None:
 def test_cases_of_a_cluster_are_drawn_together() -> None:
     values = [0.0, 1.0] * 10
     alone = bootstrap_mean(values)
-    # every cluster holds one value 20 times over: as uncertain as 20 cases, not as 400
+    # every cluster has one value 20 times: this is as uncertain as 20 cases, not as 400
     repeated = bootstrap_ratio(np.repeat(values, 20), np.ones(400), clusters=np.repeat(np.arange(20), 20).tolist())
     assert repeated.n == 400
     assert (repeated.low, repeated.high) == (alone.low, alone.high)
@@ -85,7 +85,7 @@ def test_the_order_of_cases_changes_no_value(right: list[bool], random) -> None:
 
 
 def test_a_share_that_is_the_same_everywhere_is_not_certain() -> None:
-    """All six clusters say 1: resamples of them cannot vary, and Wilson's interval of six cases stands in."""
+    """All six clusters say 1. Resamples of them cannot vary, so Wilson's interval of six cases is used."""
     clusters = [n // 2 for n in range(12)]
     found = bootstrap_ratio([1.0] * 12, [1.0] * 12, clusters=clusters, share=True)
     known = proportion(6, 6)

@@ -1,4 +1,4 @@
-"""Grades beside comparisons: weights and rank correlations by hand, what must not change them, and what cannot be had."""
+"""Grades beside comparisons: weights and rank correlations by hand, changes that must not matter, and undefined cases."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ from trainer.metrics.estimate import Estimate
 from trainer.metrics.fused import Minutes, Preferred, fused, ridge_logistic
 
 PROMPTS = [f"p{i}" for i in range(4)]
-# the rubric pays three times as much for length as for being right; people prefer what is right
+# the rubric pays three times as much for length as for being right; people prefer the right one
 POINTS = {prompt: {"right": 1.0, "long": 3.0} for prompt in PROMPTS}
 GRADES = {(prompt, "a"): {"right": 1.0, "long": 0.0} for prompt in PROMPTS}
 GRADES |= {(prompt, "b"): {"right": 0.0, "long": 1.0} for prompt in PROMPTS}
@@ -19,7 +19,7 @@ MINUTES = {prompt: Minutes(grading=2.0, comparing=1.0) for prompt in PROMPTS}
 
 
 def values(found):
-    """Every number of it, without the order of weights."""
+    """All its numbers, independent of the order of the weights."""
     ranks = [each.value for rank in (found.rubric, found.comparison, found.fused) for each in vars(rank).values()]
     gains = [found.more_grades.value, found.more_comparisons.value, found.difference.value]
     return ranks + gains + [each.weight.value for each in sorted(found.weights, key=lambda each: each.criterion)]
@@ -60,9 +60,9 @@ def test_what_has_no_maximum_is_refused(y, penalty):
 
 def test_each_score_and_its_time_are_those_worked_by_hand():
     found = fused(COMPARISONS, GRADES, POINTS, MINUTES)
-    # the rubric puts every b first; one person's comparison is told by the other's; fitted weights put a first
+    # the rubric puts every b first; one person's comparison predicts the other's; fitted weights put a first
     assert [each.tau.value for each in (found.rubric, found.comparison, found.fused)] == [-1, 1, 1]
-    # of two comparisons one speaks for the other: half a minute
+    # one of two comparisons predicts the other: half a minute
     assert [each.minutes.value for each in (found.rubric, found.comparison, found.fused)] == [2, 0.5, 2.5]
     assert [each.per_minute.value for each in (found.rubric, found.comparison, found.fused)] == [-0.5, 2, 0.4]
     # grades add (1 - 1) / 2 to comparisons; comparisons add (1 - -1) / 0.5 to grades
@@ -114,7 +114,7 @@ def test_neither_order_nor_sides_nor_the_unit_of_points_matter():
 
 
 def test_a_planted_weight_is_found_and_comes_with_an_interval_that_holds_it():
-    """A constructed study: people weigh by log odds 2 and -1, the rubric gives both one point."""
+    """A constructed study: people weigh by log odds 2 and -1, and the rubric gives both one point."""
     rng, comparisons, grades, points = np.random.default_rng(11), [], {}, {}
     for prompt in (f"q{i:03}" for i in range(200)):
         points[prompt] = {"good": 1.0, "bad": 1.0}
@@ -151,7 +151,7 @@ def test_a_pair_that_one_person_compared_has_no_comparison_to_tell_it():
     found = fused(COMPARISONS[::2], GRADES, POINTS, MINUTES)
     assert found.comparison.tau.value is None and found.more_grades.value is None
     assert (found.rubric.tau.value, found.fused.tau.value) == (-1, 1), "grades do not need another comparison"
-    # a chain over a third response does
+    # a chain over a third response joins them
     chain = [Preferred("p0", "a", "c", 1), Preferred("p0", "c", "b", 1), Preferred("p0", "a", "b", 1)]
     assert fused(chain, {}, {}, {}).agrees_C[2][1] == 1
 

@@ -1,4 +1,4 @@
-"""Metrics of many responses to one prompt, by hand and against brute force."""
+"""Metrics of many responses to one prompt, by hand and compared with brute force."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from trainer.metrics import policy
 
 
 def test_pass_at_k_by_hand() -> None:
-    # 4 responses, 1 correct, 2 drawn: 3 of the 6 pairs hold it
+    # 4 responses, 1 correct, 2 drawn: 3 of the 6 pairs contain it
     assert policy.pass_at_k(4, 1, 2) == 0.5
     assert policy.pass_at_k(4, 0, 4) == 0
     assert policy.pass_at_k(4, 3, 2) == 1
@@ -50,7 +50,7 @@ def test_entropy() -> None:
 
 
 def test_novelty_by_hand() -> None:
-    # means of the differences: log 3, log 20, 0; the empty response says nothing
+    # means of the differences: log 3, log 20, 0; the empty response has none
     found = policy.novelty(
         [[math.log(3), math.log(3)], [math.log(20)], [-1.0, -2.0], []], [[0, 0], [0], [-2.0, -1.0], []]
     )

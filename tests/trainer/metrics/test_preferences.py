@@ -1,4 +1,4 @@
-"""Measures of scores on pairs: by hand, the degenerate ones, and what must not matter."""
+"""Measures of scores on pairs: by hand, the degenerate ones, and changes that must not matter."""
 
 import pytest
 from hypothesis import given
@@ -46,9 +46,9 @@ def test_which_answer_comes_first_does_not_matter_to_the_correlation(
 
 def test_one_rater_against_the_majority_of_the_others() -> None:
     assert ceiling([(5, 0)]).value == 1.0
-    found = ceiling([(3, 1)])  # each of the three sees 2:1 for, the one sees 3:0 against
+    found = ceiling([(3, 1)])  # each of the three sees 2:1 for it, the one sees 3:0 against it
     assert (found.value, found.n) == (0.75, 4)
-    assert ceiling([(2, 1)]).n == 1  # the two see a split; the one sees two against
+    assert ceiling([(2, 1)]).n == 1  # the two see one against one; the one sees two against
     assert ceiling([(1, 1)]).value == 0.0 and ceiling([(1, 0)]).value is None
 
 

@@ -1,4 +1,4 @@
-"""Bradley-Terry by hand, against the equations it must satisfy, and where it has no solution."""
+"""Bradley-Terry by hand, compared with the equations that it must satisfy, and cases without a solution."""
 
 import math
 

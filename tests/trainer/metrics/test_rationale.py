@@ -1,4 +1,4 @@
-"""Means of rationale consistency, tag shares, and how far two matchers agree. The matching itself: test rewards."""
+"""Means of rationale consistency, shares of tags, and the agreement of two matchers. Tests of rewards test the matching itself."""
 
 import numpy as np
 import pytest

@@ -54,7 +54,7 @@ def test_without_prompts_it_says_so():
 
 @given(scores=st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=8))
 def test_it_is_what_the_published_description_computes(scores):
-    """Mean of the triangles and the diagonal of the matrix of shares, of one domain."""
+    """The mean of the triangles and the diagonal of the matrix of shares, for one domain."""
     shares = np.zeros((3, 3))
     for right, wrong in ((each[:3], each[3:]) for each in scores):
         shares += np.greater.outer(right, wrong)

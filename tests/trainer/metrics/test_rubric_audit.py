@@ -1,4 +1,4 @@
-"""Audits of rubrics: criteria that never vary, repeat each other, contradict each other, or change the score."""
+"""Audits of rubrics: criteria that do not vary, repeat each other, contradict each other, or change the score."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def test_redundant_and_conflicting_pairs() -> None:
     assert found[0, 2] == "conflicting"  # against each other, both earn
     assert found[0, 3] == "conflicting"  # together, one earns and one costs
     assert found[2, 3] == "redundant"  # against each other, one earns and one costs
-    assert related(rows[:4], [1, 1, 1, -1]) == []  # too few responses to say so
+    assert related(rows[:4], [1, 1, 1, -1]) == []  # too few responses to decide
 
 
 def test_sensitivity_by_hand() -> None:
@@ -49,7 +49,7 @@ def test_sensitivity_by_hand() -> None:
     assert found.weight == pytest.approx(2 / 3)
     assert found.shift.value == pytest.approx((0 - 2 / 3 + 2 / 3) / 3)
     assert found.swing.value == pytest.approx((0 + 2 / 3 + 2 / 3) / 3)
-    assert found.flips.value == pytest.approx(2 / 3)  # 1 > 2/3 stays, 1 > 1/3 becomes a tie, 2/3 > 1/3 turns
+    assert found.flips.value == pytest.approx(2 / 3)  # 1 > 2/3 stays, 1 > 1/3 becomes a tie, 2/3 > 1/3 is reversed
 
 
 def test_a_pitfall_is_left_out_of_the_denominator() -> None:

@@ -1,4 +1,4 @@
-"""The RubricBench protocol by hand, at its undefined ends, and its invariances."""
+"""The RubricBench protocol by hand, in undefined cases, and its invariances."""
 
 import pytest
 from hypothesis import given
@@ -144,7 +144,7 @@ def test_a_curve_compares_the_same_pairs_at_every_size() -> None:
     four = [JudgedPair("a", "", A, A), JudgedPair("b", "", A, A), JudgedPair("c", "", A, B)]
     curve = scaling({4: four, 2: two})
     assert [(size, each.value, each.n, each.missing) for size, each in curve.items()] == [
-        (2, 0.5, 2, 2),  # b has no verdict, c none at this size
+        (2, 0.5, 2, 2),  # b has no verdict, and c has none at this size
         (4, 1.0, 2, 1),
     ]
     assert scaling({}) == {}

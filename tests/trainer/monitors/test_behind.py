@@ -92,7 +92,7 @@ def test_the_end_of_a_run_is_its_last_event(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_there_after_the_records_of_its_step(tmp_path: Path) -> None:
-    """A run that is killed right after goes on behind the step, and would never make its records again."""
+    """A run that is killed directly after this continues behind the step, and would never make these records again."""
     monitor, gate, there = RunMonitor(Spool(tmp_path / "events.jsonl")), threading.Event(), []
     folder = Folder(tmp_path / "checkpoints")
 

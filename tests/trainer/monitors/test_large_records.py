@@ -1,4 +1,4 @@
-"""A record that no post could carry: its turns come before it, and nothing of them is lost."""
+"""A record that is too large for one request. Its turns are sent before it, and nothing of them is lost."""
 
 import json
 from itertools import groupby

@@ -15,7 +15,7 @@ from trainer.monitors import sink as sink_module
 
 
 class Server:
-    """Keeps every event once, by number; `troubles` are statuses answered first, 0 meaning the reply is lost."""
+    """Keeps every event once, by number. `troubles` are the first statuses that it answers; 0 means that the reply is lost."""
 
     def __init__(self) -> None:
         self.stored: dict[int, str] = {}

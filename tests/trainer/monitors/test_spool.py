@@ -1,4 +1,4 @@
-"""Events on disk: numbered once, whole, through restarts and a full disk."""
+"""Events on disk: numbered once and complete, also after restarts and with a full disk."""
 
 import errno
 import json
@@ -72,7 +72,7 @@ def test_a_line_torn_by_a_kill_is_cut_off(path: Path) -> None:
 
 
 class FullDisk:
-    """Refuses writes while `full`, after having written half of the block, as a real one does."""
+    """Refuses writes while `full`, after writing half of the block, like a real disk."""
 
     def __init__(self) -> None:
         self.full = False

@@ -1,7 +1,7 @@
-"""Every objective once more, in NumPy float64, written token by token from METHODS 7 with explicit loops.
+"""Every objective once more, in NumPy float64, written token by token from the papers' definitions with explicit loops.
 
-Deliberately shares nothing with the code under test and prefers plainness to speed. A case is the calculator's record;
-`loss(name, case)` gives what is minimised.
+It shares nothing with the code under test, and is written plainly instead of fast. A case is the calculator's record; `loss(name, case)`
+gives the value that is minimised.
 """
 
 import math
@@ -41,7 +41,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def advantages(case: Case, how: str) -> list[float]:
-    """Of every response; nan where the reward is missing."""
+    """The advantage of every response; nan if the reward is missing."""
     rewards = [math.nan if r is None else r for r in case["rewards"]]
     out = []
     for i, r in enumerate(rewards):
@@ -78,7 +78,7 @@ def positions(case: Case, i: int) -> list[int]:
 
 
 def together(per_token: list[list[float]], case: Case, p: Case) -> float:
-    """`per_token` has a row per included response, an entry per generated token."""
+    """`per_token` has a row for each included response, with an entry for each generated token."""
     if p["aggregation"] == "sequence":
         return float(np.mean([np.mean(row) if row else 0.0 for row in per_token]))
     if p["aggregation"] == "token":
@@ -87,7 +87,7 @@ def together(per_token: list[list[float]], case: Case, p: Case) -> float:
 
 
 def gain(name: str, case: Case, p: Case, i: int, t: int, a: float) -> float:
-    """What token t of response i adds to the objective that is maximised."""
+    """The part of token t of response i in the objective that is maximised."""
     lp, tokens = case["logp"][i], positions(case, i)
 
     def mean_log(x: str, y: str) -> float:
@@ -126,7 +126,7 @@ def gain(name: str, case: Case, p: Case, i: int, t: int, a: float) -> float:
 
 
 def loss(name: str, case: Case) -> float:
-    """`case["const"]`: what stop-gradients see in place of logp; absent, logp itself."""
+    """`case["const"]`: the value that stop-gradients see instead of logp. If it is absent, they see logp itself."""
     p = DEFAULTS[name] | case.get("params", {})
     case = {"const": case["logp"]} | case
     count = len(case["logp"])
@@ -186,7 +186,7 @@ def dpo(case: Case, beta: float = 0.1, sft_weight: float = 0.2) -> float:
 
 
 def slope(function: Callable[[Case], float], case: Case, i: int, t: int, h: float = 1e-6) -> float:
-    """Central difference of `function` in logp[i][t]; stop-gradients keep seeing the unmoved values."""
+    """The central difference of `function` in logp[i][t]. Stop-gradients keep the unmoved values."""
     still = {"const": [list(row) for row in case["logp"]]}
 
     def moved(step: float) -> float:

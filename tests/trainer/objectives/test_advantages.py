@@ -1,4 +1,4 @@
-"""Advantages on rewards small enough to work by hand."""
+"""Advantages of rewards that are small enough to work by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Loss and gradient of every objective against the plain NumPy oracle, on random ragged batches with gaps."""
+"""Loss and gradient of every objective compared with the plain NumPy oracle, on random ragged batches with gaps."""
 
 from typing import Any
 

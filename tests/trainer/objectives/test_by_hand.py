@@ -1,6 +1,6 @@
-"""Every objective on numbers small enough to work on paper; the working stands beside each.
+"""Every objective on numbers that are small enough to work on paper, with the calculation beside each.
 
-Ratios are written as logarithms: log 2 over logp_old 0 is the ratio 2. Unless a mask says otherwise all tokens count.
+Ratios are written as logarithms: log 2 over logp_old 0 is the ratio 2. Unless a mask says otherwise, all tokens count.
 """
 
 from math import exp, log, sqrt
@@ -49,7 +49,7 @@ def test_grpo_does_not_clip_against_the_advantage() -> None:
 
 
 def test_grpo_with_kl() -> None:
-    # ref 0, logp log 2: k3 = 1/2 - log(1/2) - 1 = log 2 - 0.5; equal rewards leave nothing but the penalty.
+    # ref 0, logp log 2: k3 = 1/2 - log(1/2) - 1 = log 2 - 0.5; with equal rewards only the penalty remains.
     # derivative of k3 in logp = 1 - exp(ref - logp) = 0.5
     record = {
         "logp": [[L(2)]],
@@ -150,7 +150,7 @@ MISMATCH: dict[str, Any] = {
 
 
 def test_icepop_mask() -> None:
-    # response 0: (1 * 1.1 + 0 * 1) / 2: the silenced token stays in |y|
+    # response 0: (1 * 1.1 + 0 * 1) / 2: the silenced token still counts in |y|
     found = check("icepop", MISMATCH, -(0.55 - 1) / 2, [[-0.275, 0], [0.5]])
     assert found["diagnostics"]["pop_share"] == pytest.approx(1 / 3)
     assert found["diagnostics"]["mismatch_raw"] == pytest.approx(5.5 / 3)
@@ -174,7 +174,7 @@ def test_icepop_weight_with_free_bounds() -> None:
 
 
 def test_icepop_of_sequences() -> None:
-    # k_0 = sqrt(2 * 2.5) = sqrt 5 > 2: response 0 is silent, and still counts in the mean over responses
+    # k_0 = sqrt(2 * 2.5) = sqrt 5 > 2: response 0 is silenced, and still counts in the mean over responses
     check("icepop", {**MISMATCH, "params": {"level": "sequence"}}, 0.5, [[0, 0], [0.5]])
 
 
@@ -186,7 +186,7 @@ def test_misc() -> None:
 
 
 def test_misc_with_token_gradient() -> None:
-    # the same value; token j gets M_j s / 2 tokens / 2 responses: M = 2, 0
+    # the value is the same; token j gets M_j s / 2 tokens / 2 responses: M = 2, 0
     s = sqrt(1.1)
     params = {"eps_low": 0.2, "eps_high": 0.2, "token_gradient": True}
     check("misc", {**MISMATCH, "params": params}, -(s - 1) / 2, [[-s / 2, 0], [0.5]])

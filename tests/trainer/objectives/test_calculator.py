@@ -1,4 +1,4 @@
-"""`python -m trainer objective NAME FILE.json`: a file in, JSON out; a wrong file, one line that names the field."""
+"""`python -m trainer objective NAME FILE.json` reads a file and prints JSON. For a wrong file it prints one line that names the field."""
 
 import json
 import subprocess
@@ -148,18 +148,18 @@ def test_a_wrong_record_is_one_line_that_names_the_field(
 
 
 LEGAL: list[tuple[str, dict[str, Any], float]] = [
-    # One response a group, each compared with nobody: nothing to learn.
+    # One response in each group, without another to compare with: nothing to learn.
     ("grpo", {**GOOD, "groups": ["a", "b"]}, 0.0),
-    # Groups of 2 and 1: the one alone has advantage 0 and counts as a response: -(e^.1 + 1)/2 / 3 + e^.1 / 3.
+    # Groups of 2 and 1: the single one has advantage 0 and counts as a response: -(e^.1 + 1)/2 / 3 + e^.1 / 3.
     (
         "grpo",
         {"logp": [[-1.0, -2.0], [-0.5], [-1.0]], "logp_old": [[-1.1, -2.0], [-0.6], [-1.0]], "rewards": [1, 0, 1],
          "groups": [0, 0, 1]},
         (-(1.1051709180756477 + 1) / 2 + 1.1051709180756477) / 3,
     ),
-    # A row without any token of the model: it stays a response, -(e^.1 + 1)/2 / 2.
+    # A row without a token of the model is still a response: -(e^.1 + 1)/2 / 2.
     ("grpo", {**GOOD, "mask": [[1, 1], [0]]}, -(1.1051709180756477 + 1) / 4),
-    # Nothing generated at all.
+    # No token was generated.
     ("dapo", {**GOOD, "mask": [[0, 0], [0]]}, 0.0),
     ("grpo", {**GOOD, "logp": [[], [-0.5]], "logp_old": [[], [-0.5]], "logp_roll": None}, 0.5),
     # All rewards missing.

@@ -15,7 +15,7 @@ from trainer.objectives.calculator import calculate
 from .test_against_the_oracle import random_case
 
 POLICIES = [name for name, objective in REGISTRY.items() if objective.entry.family != "preference"]
-# Wide enough that the two ratios below matter, the same for every objective that has the knob.
+# So wide that the two ratios below matter; the same for every objective that has the knob.
 LOOSE = {"eps_low": 0.3, "eps_high": 0.3, "pop_high": 1.3, "max_tokens": 6}
 
 
@@ -49,7 +49,7 @@ def test_icepop_bounds_are_inclusive(mismatch: float) -> None:
 
 @pytest.mark.parametrize("scale", [0.014, 0.079, 0.004, 0.032])
 def test_a_bound_met_up_to_rounding_is_met(scale: float) -> None:
-    """exp(log(2a) - log(a)) exceeds 2 for the first two; exp(log(1.28a) - log(a)) falls short of 1.28 for the others."""
+    """exp(log(2a) - log(a)) is more than 2 for the first two; exp(log(1.28a) - log(a)) is less than 1.28 for the others."""
     record = {"logp": [[0.0]], "logp_old": [[math.log(2 * scale)]], "logp_roll": [[math.log(scale)]]}
     record["logp"] = record["logp_old"]
     assert calculate("icepop", {**record, "advantages": [1]})["loss"] == -1
@@ -133,7 +133,7 @@ def test_a_ratio_that_overflows_does_no_harm_where_the_mismatch_silences_it(name
 
 @pytest.mark.parametrize("name", ["grpo", "icepop", "double_sided", "kimi"])
 def test_bounds_may_be_too_wide_to_bind(name: str) -> None:
-    """rho = 0.01 and 5,000 with A = +-1: nothing is cut, each gradient is -rho A / 2 (kimi's 2 is the prompt's tokens)."""
+    """rho = 0.01 and 5,000 with A = +-1: nothing is clipped, each gradient is -rho A / 2 (kimi's 2 is the prompt's tokens)."""
     logp = [[math.log(0.01)], [math.log(5000)]]
     known = REGISTRY[name].entry.parameters.model_fields
     wide = {"eps_low": 2, "eps_high": 1e6, "pop_high": 1e6, "alpha": 1e-6, "beta": 1e6, "tau": 0}
@@ -174,7 +174,7 @@ def test_the_order_of_the_responses_does_not_matter(name: str, order: list[int],
 
 
 def step_of(case: dict[str, Any], name: str, dtype: torch.dtype) -> tuple[ObjectiveBatch, torch.Tensor, Any]:
-    """The case as a whole training step, and the log-probabilities that carry the gradient."""
+    """The case as a whole training step, with the log-probabilities through which the gradient flows."""
     params = REGISTRY[name].params(**case["params"])
     width = 6
 
@@ -200,7 +200,7 @@ def step_of(case: dict[str, Any], name: str, dtype: torch.dtype) -> tuple[Object
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", POLICIES)
 def test_micro_batches_accumulate_to_the_gradient_of_the_step(name: str, seed: int, dtype: torch.dtype) -> None:
-    """Groups are torn apart on purpose, and the narrow micro-batch is cut to its own width."""
+    """Groups are divided on purpose, and the narrow micro-batch is cut to its own width."""
     step, logp, params = step_of(random_case(seed, loose(name)), name, dtype)
     loss = REGISTRY[name].loss
     (whole,) = torch.autograd.grad(loss(step.rows(torch.arange(5), logp), params).loss, logp)

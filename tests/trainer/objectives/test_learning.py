@@ -1,9 +1,8 @@
-"""Every objective teaches: a tiny policy reaches a stated reward within a stated number of steps, over three seeds.
+"""Every objective teaches: a tiny policy reaches a given reward within a given number of steps, over three seeds.
 
-The task: two prompts, responses of four tokens from a vocabulary of six, some shortened by a stop token; reward is the
-share of tokens that equal the prompt's hidden answer. The policy is a random table of logits per prompt and position. The
-sampler's copy is rounded to bfloat16, so that trainer and sampler disagree a little, as they do in earnest.
-A random table scores about 1/6.
+The task has two prompts, and responses of four tokens from a vocabulary of six, some shortened by a stop token. The reward is the share of
+tokens that equal the prompt's hidden answer. The policy is a random table of logits for each prompt and position. The sampler's copy is
+rounded to bfloat16, so trainer and sampler disagree a little, as in real runs. A random table scores about 1/6.
 """
 
 from dataclasses import dataclass
@@ -36,11 +35,11 @@ class Task:
         return cls(logits.clone().requires_grad_(), logits.bfloat16().float(), answer, draw)
 
     def push(self) -> None:
-        """Weights to the sampler, in its precision."""
+        """Copies the weights to the sampler, in its precision."""
         self.sampler_PTV = self.logits_PTV.detach().bfloat16().float()
 
     def sample(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Prompt ids, tokens, mask and rewards of one step; about a quarter of the responses stops early."""
+        """Prompt ids, tokens, mask and rewards of one step. About a quarter of the responses stop early."""
         prompts_B = torch.arange(PROMPTS).repeat_interleave(GROUP)
         weights = torch.softmax(self.sampler_PTV, -1)[prompts_B].reshape(-1, VOCABULARY)
         tokens_BT = torch.multinomial(weights, 1, generator=self.draw).reshape(-1, TOKENS)
@@ -61,7 +60,7 @@ def logp(table_PTV: Tensor, prompts_B: Tensor, tokens_BT: Tensor) -> Tensor:
 def train(
     task: Task, name: str, steps: int, lr: float, lag: int = 1, teacher: Tensor | None = None, **knobs: Any
 ) -> None:
-    """Two updates a step on the same responses, so that ratios leave 1; weights are pushed every `lag` steps."""
+    """Two updates a step on the same responses, so that ratios differ from 1. Weights are pushed every `lag` steps."""
     objective, optimizer = REGISTRY[name], torch.optim.Adam([task.logits_PTV], lr=lr)
     params = objective.params(**knobs)
     reference = task.logits_PTV.detach().clone()
@@ -128,7 +127,7 @@ def test_distillation_finds_the_teacher(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_iterated_dpo_learns_from_pairs(seed: int) -> None:
-    """Sample, label, update; every 30 steps the policy becomes the sampler and the reference."""
+    """Samples, labels and updates. Every 30 steps the policy becomes the sampler and the reference."""
     task = Task.of(seed)
     reference = task.logits_PTV.detach().clone()
     optimizer = torch.optim.Adam([task.logits_PTV], lr=0.05)

@@ -23,7 +23,7 @@ def pairs(seed: int) -> dict[str, Tensor]:
 
 
 def dpo(fields: dict[str, Tensor], **more: Any) -> tuple[Tensor, Tensor]:
-    """Loss, and the gradient of the chosen side."""
+    """The loss, and the gradient of the chosen side."""
     chosen = fields["chosen_PT"].clone().requires_grad_()
     batch = PairBatch(**{**fields, "chosen_PT": chosen}, **more)
     loss = REGISTRY["dpo"].loss(batch, REGISTRY["dpo"].params(sft_weight=0.3)).loss

@@ -1,6 +1,6 @@
-"""The losses that TRL has too, against TRL's own methods run on the same tensors, value and gradient.
+"""The losses that TRL also has, compared with TRL's own methods on the same tensors, value and gradient.
 
-TRL computes a loss inside its trainers; the method is called on a stand-in that carries the settings it reads, so no
+TRL computes a loss inside its trainers. The test calls the method on a substitute that has the settings which the method reads, so no
 model, tokenizer or process group is needed.
 """
 
@@ -15,7 +15,7 @@ import torch
 from trainer.objectives import REGISTRY, ObjectiveBatch, PairBatch, ScoreBatch
 
 pytest.importorskip("trl", reason="TRL is a test-only peer: pip install trl==1.16.0")
-pytestmark = pytest.mark.slow  # importing TRL takes most of it
+pytestmark = pytest.mark.slow  # importing TRL takes most of this time
 
 B, T, LIMIT = 6, 7, 12
 
@@ -151,7 +151,7 @@ def test_policy_losses(name: str, ours: dict[str, Any], theirs: dict[str, Any], 
 
 
 def trl_dpo(logp: torch.Tensor, ref: torch.Tensor, mask: torch.Tensor, sft_weight: float) -> torch.Tensor:
-    """Rows: chosen, then rejected. TRL shifts by one token, so a column is put in front."""
+    """Rows: chosen, then rejected. TRL shifts by one token, so a column is added at the front."""
     from trl.trainer.dpo_trainer import DPOTrainer
 
     zeros = torch.zeros(len(logp), T)
@@ -194,7 +194,7 @@ def trl_dpo(logp: torch.Tensor, ref: torch.Tensor, mask: torch.Tensor, sft_weigh
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("sft_weight", [0.0, 0.2])
 def test_dpo(sft_weight: float, seed: int) -> None:
-    """TRL's imitation term averages over all tokens of the batch, ours per response: compared on equal lengths."""
+    """TRL's imitation term averages over all tokens of the batch, ours over each response. They are compared on equal lengths."""
     data = tensors(seed)
     if sft_weight:
         data["mask"][: B // 2] = (torch.arange(T) < 5).double()

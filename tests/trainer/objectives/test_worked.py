@@ -1,4 +1,4 @@
-"""The worked examples that the product shows are what the calculator says today."""
+"""The worked examples that the product shows are the current results of the calculator."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""One job that trains several runs: each with its assignment, folder, events and end."""
+"""One job that trains several runs. Each has its own assignment, folder, events and end."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from .test_entry import Ingest
 
 
 class Front:
-    """One address before the servers of the runs 7, 8 and 9."""
+    """One address for the servers of the runs 7, 8 and 9."""
 
     def __init__(self, runs: dict[int, Ingest]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def runs(
         monkeypatch.setenv(f"TOUCHSTONE_{name}", value)
     monkeypatch.setenv(CARRIES, json.dumps({"8": "t", "9": "t"}))
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    monkeypatch.setattr(entry, "processes_for", lambda models: 1)  # the threads of these servers are not copied
+    monkeypatch.setattr(entry, "processes_for", lambda models: 1)  # a fork does not copy the threads of these servers
     yield made
     front.close()
     for server in made.values():
@@ -92,7 +92,7 @@ def test_each_run_is_carried_out_as_by_itself(
 def test_small_models_are_trained_by_several_processes_of_the_job(
     runs: dict[int, Ingest], tmp_path: Path, tiny_dir: Path
 ) -> None:
-    """With two cores for three runs. Each core has the same thread, so that numbers do not depend on the machine."""
+    """Two cores for three runs. Each core uses one thread, so that numbers do not depend on the machine."""
     program = "import os, sys; from trainer.__main__ import main; os.sched_getaffinity = lambda pid: {0, 1}; sys.exit(main(['job']))"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", CHOICE: "cpu"}
     made = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
@@ -131,7 +131,7 @@ def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training
     assert "HTTP 401" in capsys.readouterr().err and runs[7].states() == []
     assert runs[8].states() == [("failed", "stepz: unknown key")]
     assert runs[9].states()[-1][0] == "finished"
-    for number in (8, 9):  # left to a next attempt
+    for number in (8, 9):  # left to the next attempt
         with folder.alone(tmp_path / "runs" / str(number), 0.0):
             pass
 

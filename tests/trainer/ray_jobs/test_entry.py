@@ -1,4 +1,4 @@
-"""The job against a server that hands out an assignment, streams examples and stores events."""
+"""The job with a server that gives out an assignment, streams examples and stores events."""
 
 import hashlib
 import json
@@ -79,7 +79,7 @@ class Ingest:
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def linked(self, asked: dict[str, Any]) -> str:
-        """Addresses for files that the job sends; or of the model, or of an artifact that it has told."""
+        """Addresses for files that the job sends, or for files of the model or of an artifact that it has reported."""
         files = asked.get("files")
         if files is None and asked["name"] == str(self.model):
             files = [file.model_dump() for file in listed(self.model)]
@@ -128,7 +128,7 @@ def test_a_job_runs_its_assignment_and_delivers_every_event(server: Ingest, tmp_
 def test_a_job_that_shares_no_disk_goes_on_elsewhere_from_what_it_has_stored(
     server: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt is on one node and ends after two steps, the second on another and finishes."""
+    """The first attempt is on one node and ends after two steps. The second is on another node and finishes."""
     server.assignment |= {"run_dir": "", "store_url": f"{server.url}/api/v1/ingest/runs/7"}
     server.assignment["config"] = {**SMALL, "steps": 2, "checkpoint": {"every": 1}}
     monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "one"))

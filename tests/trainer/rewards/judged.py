@@ -35,14 +35,14 @@ def item(response: str = "How kind", index: int = 0, **changes: Any) -> Item:
 
 
 def literal(body: dict[str, Any]) -> str:
-    """A judge for whom a criterion is met whose last word stands in the response."""
+    """A judge that calls a criterion met if its last word is in the response."""
     asked = body["messages"][-1]["content"]
     word = _CRITERION.findall(asked)[-1].rstrip(".").split()[-1]
     return json.dumps({"explanation": f"I looked for {word}.", "met": word in _RESPONSE.findall(asked)[0]})
 
 
 def longer(body: dict[str, Any]) -> str:
-    """A pairwise judge that prefers the longer of two responses, the one in the middle of its prompt last."""
+    """A pairwise judge that prefers the longer of the two responses in its prompt."""
     first, second = _RESPONSE.findall(body["messages"][-1]["content"])
     verdict = "tie" if len(first) == len(second) else "A" if len(first) > len(second) else "B"
     return json.dumps({"reasons": ["it is longer"], "verdict": verdict})
@@ -66,7 +66,7 @@ def score(
     budget: Budget | None = None,
     **spec: Any,
 ) -> tuple[list[Composed], ChatServer]:
-    """The rewards by a judge `j` that the chat server answers for, and the server afterwards."""
+    """The rewards by a judge `j` that the chat server answers for, and the server."""
 
     async def main() -> tuple[list[Composed], ChatServer]:
         async with ChatServer(answer=serve) as server:

@@ -17,7 +17,7 @@ def table(pairs: dict[tuple[int, int], float], n: int) -> np.ndarray:
 
 
 def test_the_matching_is_the_best_as_a_whole_not_the_greediest():
-    # 0-2 is the most similar pair, but 0-3 and 1-2 together weigh more
+    # 0-2 is the most similar pair, but 0-3 and 1-2 have a larger sum
     similarity = table({(0, 2): 0.9, (0, 3): 0.8, (1, 2): 0.8}, 4)
     assert group(similarity, [0, 0, 1, 1], 0.5) == [[0, 3], [1, 2]]
 

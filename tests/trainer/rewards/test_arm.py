@@ -16,7 +16,7 @@ from trainer.rewards.arm import arm_variances, judge_reward, norm_bound, writer_
         ("A", "A", False, 1),
         ("B", "A", True, 1),
         ("B", "A", False, 0),
-        ("tie", "A", True, 1),  # a choice is forced
+        ("tie", "A", True, 1),  # there is only one choice
         (None, "A", False, 0),
         ("A much better", "A", True, 2),
         ("B better", "B much better", False, 1),

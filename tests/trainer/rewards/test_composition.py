@@ -1,4 +1,4 @@
-"""Parts add up; one that is missing, raises or hangs excludes the response and says why; a shadow excludes nothing."""
+"""Parts are added. A part that is missing, raises or hangs excludes the response and gives the reason. A shadow part excludes nothing."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Judges that the server of the run asks, beside a server that answers as scripted."""
+"""Judges that the server of the run asks, with a server that gives scripted answers."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def inputs_of(question: JudgeQuestion) -> list[JudgeInput]:
 
 
 def met(question: JudgeQuestion, **changes: Any) -> QuestionReply:
-    """Every criterion is met."""
+    """A judge for which every criterion is met."""
     plain = {"state": "done", "parsed": {"explanation": "Yes.", "met": True}, "raw": "", "problem": "", "called": True}
     plain |= {"tokens": 10, "cost": 0.5, "latency_s": 0.1}
     keys = dict.fromkeys(call.key for given in inputs_of(question) for call in expand(SPEC, KEY, given))
@@ -48,7 +48,7 @@ def met(question: JudgeQuestion, **changes: Any) -> QuestionReply:
 
 
 class Server:
-    """`reply` answers a question; None leaves it out of this answer. `statuses` come first, one a request."""
+    """`reply` answers a question; None leaves it out of this answer. `statuses` are used first, one for each request."""
 
     def __init__(self) -> None:
         self.reply: Callable[[JudgeQuestion], QuestionReply | None] = met
@@ -106,7 +106,7 @@ def scored(server: Server, *groups: list[Any], parts: Any = (PART,), token: str 
 
 
 def test_a_group_is_one_question_and_a_step_one_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway, "GATHER_S", 0.5)  # however busy the machine is
+    monkeypatch.setattr(gateway, "GATHER_S", 0.5)  # also on a busy machine
     group = [item("Kind", 0), item("Rude", 1)]
     (first,) = scored(server, group)
     assert [composed.total for composed in first] == [2 / 3, 2 / 3], "by rule: short; by judge: kind and rude"

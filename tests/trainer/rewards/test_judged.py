@@ -1,4 +1,4 @@
-"""Rewards that a judge gives: what it decides, what it costs, and what becomes of a response when it does not answer."""
+"""Rewards that a judge gives: its decisions, its costs, and the result for a response if it does not answer."""
 
 import asyncio
 import json
@@ -181,7 +181,7 @@ def test_what_was_measured_before_a_kill_is_not_asked_again(tmp_path: Path) -> N
 
 
 def test_a_response_left_out_before_a_kill_is_left_out_again(tmp_path: Path) -> None:
-    """Else the run that goes on would train on other responses than the one that was killed."""
+    """Otherwise the resumed run would train on other responses than the run that was killed."""
 
     def down(server: ChatServer) -> None:
         server.fault = "down"
@@ -194,7 +194,7 @@ def test_a_response_left_out_before_a_kill_is_left_out_again(tmp_path: Path) -> 
 
 
 def test_a_checkpoint_that_two_others_follow_lets_what_was_before_it_be_forgotten(tmp_path: Path) -> None:
-    """The newest may not be whole yet when the run is killed, and workers score ahead of it."""
+    """The newest file may be incomplete when the run is killed, and workers score ahead of it."""
     path = tmp_path / "rewards.jsonl"
     journal = Journal(path)
     known = []
@@ -222,7 +222,7 @@ def test_what_was_asked_since_the_checkpoint_that_a_run_goes_on_from_is_counted(
 
 
 class Kept(Memory):
-    """A verdict store elsewhere: away while it is told so, and with limits that people set."""
+    """A verdict store on another server. It is away when a test says so, and has limits that people set."""
 
     def __init__(self, allowed: int | None = None) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ def test_a_store_decides_what_is_asked_and_how_much_may_be_used() -> None:
             )
             ((answer,),) = await asked.ask([given])
             assert answer.away and "budget" in answer.problem and server.requests == 0
-            store.allowed = 10**6  # somebody has raised it
+            store.allowed = 10**6  # a person has raised the limit
             ((answer,),) = await asked.ask([given])
             assert answer.parsed and answer.parsed["met"] and server.requests == 1
             assert "\0" not in json.dumps(server.bodies[0]).encode().decode("unicode_escape")

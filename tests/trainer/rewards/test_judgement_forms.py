@@ -1,4 +1,4 @@
-"""Written judgements: every criterion in words of its own, a justification, one decision."""
+"""Written judgements: each criterion has its own explanation, then comes a justification, then one decision."""
 
 import json
 

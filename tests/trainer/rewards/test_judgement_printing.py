@@ -1,4 +1,4 @@
-"""Demonstrations of judgements: what is written is read as it was meant."""
+"""Demonstrations of judgements: a written judgement is read with the same meaning."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The reward of a rubric writer: by hand, and what a missing number does."""
+"""The reward of a rubric writer: by hand, and with missing numbers."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def test_a_tie_is_no_preference() -> None:
 
 def test_an_unreadable_rubric_has_the_lowest_reward() -> None:
     assert mams_reward(None, None, None, False) == -2
-    assert mams_reward(None, None, 4, False) == -2  # a quality that a judge gave to unreadable text earns nothing
+    assert mams_reward(None, None, 4, False) == -2  # the quality that a judge gave to unreadable text earns nothing
     assert mams_reward(None, None, None, False, l_pref=3) == -4
 
 

@@ -1,5 +1,6 @@
-"""A judge version that matches reasons or criteria, and one that tags flaws: what is asked, what is made of the answers, and what
-becomes of a judgement that nobody could match."""
+"""A judge version that matches reasons or criteria, and one that tags flaws: its questions, the use of its answers, and the result for a
+judgement that could not be matched.
+"""
 
 import json
 import re
@@ -47,7 +48,7 @@ def lists(body: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def first_word(body: dict[str, Any]) -> str:
-    """A matcher for which two reasons are the same that begin with the same word."""
+    """A matcher that calls two reasons the same if they begin with the same word."""
     human, model = lists(body)
     rows = [[float(h.split()[0] == m.split()[0]) for m in model] for h in human]
     return json.dumps({"rows": [{"human": place, "scores": row} for place, row in enumerate(rows, 1)]})
@@ -69,7 +70,7 @@ def test_nobody_is_asked_where_there_is_nothing_to_match() -> None:
 
 
 def test_a_matching_that_cannot_be_read_leaves_out_the_judgement_with_the_reason() -> None:
-    """Rows too few: nothing is filled in with 0, and another judgement of the same group keeps its value."""
+    """If rows are missing, nothing is filled in with 0, and another judgement of the same group keeps its value."""
 
     def short(body: dict[str, Any]) -> str:
         _, model = lists(body)
@@ -127,7 +128,7 @@ def test_what_a_judge_matched_is_not_asked_again_when_a_run_is_resumed(tmp_path:
 
 
 def tagger(body: dict[str, Any]) -> str:
-    """Finds every reason generic that says “nice”, and leaves out one that says “hidden”."""
+    """Calls every reason generic that says “nice”, and leaves out a reason that says “hidden”."""
     asked = body["messages"][-1]["content"]
     reasons = _NUMBERED.findall(re.search(r"<reasons>\n(.*?)\n</reasons>", asked, re.S)[1])  # type: ignore[index]
     tagged = [
@@ -147,7 +148,7 @@ def test_a_judge_tags_flaws_and_what_it_passes_over_has_no_tags() -> None:
     items = [judgement("It is nice.", "Says nine minutes.", "Is hidden."), judgement(index=1)]
     found, server = score([FLAWS], items, serve=tagger, kind="flaws")
     part = found[0].parts["flaws"]
-    assert part.value == 0.5  # one of the two that were tagged
+    assert part.value == 0.5  # one of the two tagged ones
     assert part.shown["tags"] == [
         {"rests_on": "generic", "flaws": ["F2", "F5"]},
         {"rests_on": "evidence", "flaws": []},

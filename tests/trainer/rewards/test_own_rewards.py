@@ -1,4 +1,4 @@
-"""Rewards of a user's own: a function of an installed package and a service on the network, and how both fail."""
+"""A user's own rewards: a function of an installed package and a service on the network, and how both fail."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def dies(responses):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package with reward functions, all of them allowed but `secret`."""
+    """An installed package with reward functions. All of them are allowed except `secret`."""
     (tmp_path / "politeness.py").write_text(textwrap.dedent(CODE))
     info = tmp_path / "politeness-1.0.dist-info"
     info.mkdir()
@@ -146,7 +146,7 @@ Handler = Callable[[str, dict[str, str], bytes], tuple[int, bytes]]
 
 
 def by_service(handler: Handler, *items: Item, retries: int = 0, on_missing: Any = "exclude") -> list[Composed]:
-    """`handler` gets path, headers and body, and answers with status and body."""
+    """`handler` gets path, headers and body, and returns status and body."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):

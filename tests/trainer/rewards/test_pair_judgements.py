@@ -1,4 +1,4 @@
-"""Judgements of two answers: what is asked, what is read, and what each part of their reward makes of it."""
+"""Judgements of two answers: the question, the reading of the answer, and the parts of the reward."""
 
 import asyncio
 import json

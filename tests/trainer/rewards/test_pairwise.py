@@ -11,7 +11,7 @@ from trainer.rewards.pairwise import remax_pairwise, swap_consistent
     ("sample_first", "sample_second", "reward"),
     [
         ("first", "second", 1),  # wins in both orders
-        ("first", "first", 0.5),  # the judge takes whatever comes first
+        ("first", "first", 0.5),  # the judge takes the first answer in both orders
         ("second", "second", 0.5),
         ("second", "first", 0),  # loses in both
         ("tie", "second", 0.5),

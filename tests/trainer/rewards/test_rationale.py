@@ -11,7 +11,7 @@ from trainer.rewards.rationale import average_precision, hybrid, match, outcome,
 
 
 def test_matching_is_one_to_one_and_heaviest() -> None:
-    # greedy would take 0.9 + 0.1 = 1.0; the best is 0.8 + 0.7 = 1.5
+    # a greedy matching would take 0.9 + 0.1 = 1.0; the best is 0.8 + 0.7 = 1.5
     scores = np.array([[0.9, 0.8], [0.7, 0.1]])
     assert match(scores).total == pytest.approx(1.5)
     assert match(scores).human_of_M == (1, 0)

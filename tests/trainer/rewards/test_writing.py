@@ -1,4 +1,4 @@
-"""The reward of a written rubric: what it does to a pair, how good it is, its form; what is missing is never punished."""
+"""The reward of a written rubric: its effect on a pair, its quality, its form. Missing values are not punished."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def part(name: str, composed: Composed) -> Any:
 
 
 def rater(body: dict[str, Any]) -> str:
-    """Rates an item 10 where its last word stands in the answer, else 1."""
+    """Rates an item 10 if its last word is in the answer, otherwise 1."""
     asked = body["messages"][-1]["content"]
     answer = _RESPONSE.findall(asked)[0]
     items = _ITEM.findall(asked.split("<criteria>")[1])
@@ -82,7 +82,7 @@ def test_a_rubric_that_ranks_as_people_do_has_1_and_another_minus_1() -> None:
     assert [part("preference", each).value for each in found] == [1.0, -1.0, -1.0, 1.0]
     assert part("preference", found[0]).shown["scores"] == [1.0, 0.0]
     assert part("preference", found[2]).why == "the preferred answer scores 0, level with the other's 0"
-    # (5 x 1 - 1 x 0) / 4 = 1.25: a likert score by points, faults counted by how much of them there is
+    # (5 x 1 - 1 x 0) / 4 = 1.25: a likert score by points, in which faults count by their amount
     assert part("preference", found[3]).shown["scores"] == [1.25, -0.25]
     assert part("preference", found[3]).shown["grades"] == [{"g1": 1.0, "g2": 0.0}, {"g1": 0.0, "g2": 1.0}]
     assert len(server.bodies) == 8 and part("preference", found[0]).usage.calls == 2
@@ -127,7 +127,7 @@ def test_criteria_one_by_one_score_by_points_met() -> None:
     by = RubricPreferencePart(judge="j", by="criterion")
     (found,), server = score([by], [item(FAULTY)])
     assert part("preference", found).shown["scores"] == [1.0, -0.2] and len(server.bodies) == 4
-    # a rubric whose points sum to less than 0 has a score here, though none of ratings
+    # a rubric whose points sum to less than 0 has a score here, but no score of ratings
     heavy = [{**GOOD[0], "weight": 1, "description": "Optional: names the source"}, *[FAULTY[1] | {"weight": -2}]]
     (refused,), _ = score([LIKERT], [item(heavy)], serve=rater, kind="likert")
     (scored,), _ = score([by], [item(heavy)])

@@ -42,7 +42,7 @@ def test_a_text_is_itself(matcher):
 
 
 def test_what_a_model_writes_beside_it_does_not_move_a_reasons_score(matcher):
-    """Else it could write twenty like sentences, so that every other one looks alike by comparison."""
+    """Otherwise a model could write twenty similar sentences, and all other reasons would look alike beside them."""
     (alone,), (beside,) = (
         matcher.scores([(COPIES, said)], "reasons") for said in ([ALIKE[0]], [ALIKE[0], *["Words, words."] * 20])
     )
@@ -57,7 +57,7 @@ def test_lists_together_score_as_each_alone(matcher):
 
 
 def test_items_of_rubrics_must_be_more_alike_than_reasons(matcher):
-    """What is measured for each is another border; above it a score is above 0.5."""
+    """Each kind has another measured border. Above the border, a score is above 0.5."""
     reasons, items = (matcher.scores([(COPIES, ALIKE)], of)[0] for of in ("reasons", "items"))
     assert (items < reasons).any() and (items <= reasons + 1e-9).all()
 

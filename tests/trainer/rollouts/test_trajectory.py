@@ -1,4 +1,4 @@
-"""The authors of tokens, by hand, and their storage; files of earlier programs are read as well."""
+"""The authors of tokens, by hand, and their storage. Files of earlier programs are also read."""
 
 import json
 from dataclasses import replace

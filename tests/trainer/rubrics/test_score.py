@@ -1,4 +1,4 @@
-"""Hand-worked scores, and what must hold for every rubric."""
+"""Scores worked by hand, and rules that hold for every rubric."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a rubric says about responses its author had not seen."""
+"""The results of a rubric on responses that its author has not seen."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hints about a rubric's structure: what gets a hint, and what does not."""
+"""Hints about the structure of a rubric: texts that get a hint, and texts that do not."""
 
 import pytest
 from hypothesis import given, settings
@@ -143,7 +143,7 @@ def test_size_and_sign_of_the_whole_are_told_of_the_rubric_and_not_of_a_line():
     ]
     eleven = [DraftCriterion(f"Names fact number {n}.", 1) for n in range(11)]
     assert codes(*eleven) == [("too_many", None, None)]
-    assert codes(*eleven[:10], DraftCriterion("  ")) == []  # a line not written yet is not counted
+    assert codes(*eleven[:10], DraftCriterion("  ")) == []  # a line that is not written yet does not count
 
 
 def test_positions_are_those_of_the_rubric_with_its_empty_lines():
@@ -178,4 +178,4 @@ def test_on_the_public_rubrics_most_criteria_get_no_hint():
     rows = jsonlines.rows((SHARED / "healthbench_sample" / "healthbench_30.jsonl").read_text())
     texts = [item["criterion"] for row in rows for item in row["rubrics"]]
     flagged = sum(bool(compound(text) or vague(text)) for text in texts)
-    assert 0.2 < flagged / len(texts) < 0.5  # HealthBench writes long criteria; a hint on every line would be noise
+    assert 0.2 < flagged / len(texts) < 0.5  # HealthBench writes long criteria; a hint on every line would not help

@@ -1,4 +1,4 @@
-"""Weighted trees: scores go up as weighted means, and shares of the root come down."""
+"""Weighted trees: scores are weighted means from the leaves up, and shares of the root are computed from the root down."""
 
 import json
 

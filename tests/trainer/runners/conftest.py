@@ -20,7 +20,7 @@ STEPS = {"steps": 5, "scaffold": None}
 
 
 def from_fleet(fleet: Any, job: Any) -> Any:
-    """A collector that has its responses from the workers of `fleet`."""
+    """A collector that gets its responses from the workers of `fleet`."""
     return lambda parts, planner, reward: AsyncCollector(parts, planner, reward, fleet, job.monitor.log)
 
 

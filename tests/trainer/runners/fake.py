@@ -1,4 +1,4 @@
-"""Workers inside the test. They really sample, in an order that only a seed decides, and fail when the test wants."""
+"""Workers inside the test. They really sample, in an order that only a seed decides, and fail when the test wants it."""
 
 import random
 import threading
@@ -19,8 +19,9 @@ from trainer.runners.work import RewardWorker, ScoreJob, Waits
 
 
 class FakeFleet:
-    """`crashes`: the chance that a job takes its worker along, a few tokens later. `hangs`: the places of jobs, 1 for the first,
-    that their workers never come back from. Workers that are inside need no `places`."""
+    """`crashes`: the probability that a job ends its worker a few tokens later. `hangs`: the numbers of the jobs, from 1 on, whose workers
+    do not return. Workers inside the test need no `places`.
+    """
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class FakeFleet:
         self._slots = config.sampler.max_batch
         self._feeds: dict[str, Feed] = {}
         self._doomed: dict[str, int] = {}
-        """The turns that a worker has left."""
+        """The turns that are left until a worker ends, by worker."""
         self._hung: set[str] = set()
         self._rewards = RewardWorker(rewards or RewardSetup(config))
         self._random, self._crashes, self._hangs = random.Random(seed), crashes, hangs  # noqa: S311
@@ -66,7 +67,7 @@ class FakeFleet:
     def sample(self, worker: str, job: SampleJob) -> None:
         assert worker in self._alive
         self.jobs.append((worker, job))
-        weights = self._weights[job.version]  # as Ray does, held until the job is done
+        weights = self._weights[job.version]  # like Ray, it holds this until the job is done
         feed = self._feeds[worker]
         if len(self.jobs) in self._hangs:
             self._hung.add(worker)
@@ -124,7 +125,7 @@ class FakeFleet:
         self._up()
 
     def _turn(self, worker: str) -> Report | None:
-        """A token or more for everything that the worker samples."""
+        """Gives one or more tokens to every response that the worker samples."""
         if worker not in self._alive or worker in self._hung:
             return None
         if self._doomed.get(worker, 1) <= 0:

@@ -14,7 +14,7 @@ BUSY = "The current node timed out during startup. This could happen because som
 
 
 class Ray:
-    """Fails as often as it has words left, then is there."""
+    """Fails as often as it has messages left, and then works."""
 
     def __init__(self, *words: str) -> None:
         self.words, self.shut, self.up = list(words), 0, False

@@ -1,4 +1,4 @@
-"""Continuous batching over the responses of many groups, on samplers that only count."""
+"""Continuous batching over the responses of many groups, with samplers that only count."""
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from trainer.scheduling import SampleId
 
 @dataclass
 class Counting:
-    """Gives each response a token per step. `log`: how many of each version were side by side in each turn."""
+    """Gives each response a token in each step. `log`: how many responses of each version were side by side in each turn."""
 
     versions_at_once: float
     log: list[tuple[int, int]] = field(default_factory=list)
@@ -68,7 +68,7 @@ def submit(feed: Feed, *jobs: SampleJob) -> None:
 
 
 def all_of(feed: Feed) -> list[list[Ended]]:
-    """What ended in each turn."""
+    """The responses that ended in each turn."""
     turns = []
     while not feed.idle:
         turns.append(feed.turn())
@@ -131,7 +131,7 @@ def test_a_lost_engine_is_the_end_of_the_worker() -> None:
 
 
 class Recording:
-    """vLLM's engine as our sampler calls it: what each request was asked for with; each ends after two steps."""
+    """vLLM's engine as our sampler calls it. It keeps the settings of each request, and each request ends after two steps."""
 
     def __init__(self) -> None:
         self.asked: dict[int, dict[str, Any]] = {}
@@ -170,7 +170,7 @@ class Words:
 
 @pytest.mark.parametrize("slots", [1, 3, 64])
 def test_vllm_is_asked_for_the_same_whatever_joins_when(slots: int) -> None:
-    """The seed and all else that decides a draw follow from the request; no card is at hand to draw."""
+    """The seed and everything else that decides a draw follow from the request. There is no GPU here to draw on."""
     engine = Recording()
     feed = Feed(VllmSampler(engine, Words(), [7]), slots)  # type: ignore[arg-type]
     requests = [SampleRequest((1, n), 5, 0.8, 0.9, seed=1000 + n) for n in range(6)]
@@ -213,5 +213,5 @@ def test_a_turn_lasts_from_the_last_one_on_unless_nothing_was_left(monkeypatch: 
         feed.submit(job(0, lengths), lambda: {"w": 0})
         while not feed.idle:
             feed.turn()
-            now[0] += 3.0  # the worker hands over what has ended
+            now[0] += 3.0  # the worker gives away the responses that have ended
     assert {kind.joined: took for kind, took in feed.take_spent().turns.items()} == {1: (2, 0.0), 0: (1, 3.0)}

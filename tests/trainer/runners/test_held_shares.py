@@ -1,5 +1,6 @@
-"""Processes that hold a share each keep it until the checkpoint is whole, and write no other step's. Their actors are in
-this process: what counts is the order of the calls."""
+"""Processes that hold a share each keep it until the checkpoint is whole, and write no other step's share. Their actors are in this
+process, because only the order of the calls matters.
+"""
 
 import errno
 import threading
@@ -26,7 +27,7 @@ PROCESSES = 2
 
 
 class Called:
-    """An actor whose calls are done when they are made."""
+    """An actor that runs a call when it is made."""
 
     def __init__(self, rank: int, w: torch.Tensor) -> None:
         config = SimpleNamespace(optim=SimpleNamespace(processes=PROCESSES))

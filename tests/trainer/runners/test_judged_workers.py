@@ -1,4 +1,4 @@
-"""Workers that ask a judge: what it said is with the run, so nobody asks twice, whoever is killed."""
+"""Workers that ask a judge. The run keeps its answers, so nothing is asked twice, also if a process is killed."""
 
 import json
 from itertools import count
@@ -36,7 +36,7 @@ def data(examples: list[Example], tmp_path: Path) -> Path:
 
 
 def notes(out: Path, steps: tuple[int, ...]) -> dict[tuple[int, int, int], str]:
-    """What the judge said of each response that was trained on."""
+    """The judge's verdicts about each response that was trained on."""
     rows = [(e.step, row) for e in events_of(out) if e.data.kind == "rollouts" for row in e.data.rollouts]
     return {
         (step, row.group, row.index): row.criteria[0].verdict.note
@@ -55,7 +55,7 @@ def with_workers_inside() -> None:
 def test_an_asynchronous_run_that_is_killed_goes_on_with_the_same_rewards_and_asks_nothing_twice(
     update: int, data: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The judge draws its answers anew each time: only what was written down can repeat them."""
+    """The judge answers at random, so only stored answers can repeat the run."""
     draws = count()
     config = async_config({"ahead": 3, "max_staleness": 2}, rewards=[JUDGED], checkpoint={"every": 2, "keep": 9})
     out = tmp_path / "run"
@@ -94,7 +94,7 @@ def test_a_group_that_waits_for_one_judge_does_not_ask_the_other_again(tmp_path:
         away.fault = None
         scored = workers[1].score(
             ScoreJob(1, job.keys, job.items, waits.told)
-        )  # another worker, who knows nothing else
+        )  # another worker, which knows nothing else
         for worker in workers:
             worker.close()
     assert isinstance(scored, ScoredGroup) and [entry.name for entry in scored.told] == ["second"]

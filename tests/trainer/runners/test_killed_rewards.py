@@ -1,4 +1,4 @@
-"""Rewards of every kind that asks somebody, drawn anew each time: a run that is killed goes on with those that it was told."""
+"""Rewards of every kind that asks another program, with random answers. A run that is killed continues with the stored answers."""
 
 import json
 import os
@@ -56,12 +56,12 @@ for line in sys.stdin:
     print(json.dumps(row), flush=True)
 """
 Drawn = dict[tuple[str, str], Any]
-"""What was told, by the name of the part and the place of the response."""
+"""The reported values, by the name of the part and the place of the response."""
 
 
 @pytest.fixture
 def asked() -> Counter[str]:
-    """Responses that the service was asked about."""
+    """The responses that the service was asked about."""
     return Counter()
 
 
@@ -90,7 +90,7 @@ def service(asked: Counter[str]) -> Iterator[str]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed package whose function draws; the log of what it was asked."""
+    """An installed package whose function answers at random, and the log of its calls."""
     (tmp_path / "drawing.py").write_text(PACKAGE)
     info = tmp_path / "drawing-1.0.dist-info"
     info.mkdir()
@@ -106,7 +106,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def drawing(score: Any) -> Any:
-    """The scores of a reward model, moved with every response that any process has had read."""
+    """The scores of a reward model that change with every response that any process has given to it."""
 
     async def moved(model: Any, conversations: Any, max_tokens: int) -> list[float | str]:
         found = await score(model, conversations, max_tokens)
@@ -120,7 +120,7 @@ def drawing(score: Any) -> Any:
 
 
 def prepare() -> None:
-    """What the process that is killed has otherwise, too."""
+    """The setup that the killed process has too."""
     from trainer.inference.reward_models import RewardModel
     from trainer.runners import ray_fleet
 
@@ -130,7 +130,7 @@ def prepare() -> None:
 
 @pytest.fixture
 def scalar(tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A reward model whose scores move with every response that it reads."""
+    """A reward model whose scores change with every response that it reads."""
     from trainer.inference.models import load_scalar, load_tokenizer
     from trainer.inference.reward_models import RewardModel
 
@@ -160,7 +160,7 @@ def written(out: Path) -> Drawn:
 
 
 def trained(out: Path) -> Drawn:
-    """Groups are numbered in the order of the data, two to a step."""
+    """Groups are numbered in the order of the data, two in each step."""
     rows = [(e.step, row) for e in events_of(out) if e.data.kind == "rollouts" for row in e.data.rollouts]
     found: Drawn = {}
     for step, row in rows:
@@ -171,7 +171,7 @@ def trained(out: Path) -> Drawn:
 
 
 def learned(events: list[Any], step: int) -> dict[str, float]:
-    """What the clock says left out."""
+    """The metrics without those that depend on the clock."""
     kept = [e.data.values for e in events if e.data.kind == "metrics" and e.step == step]
     clock = ("perf/", "async/utilisation", "judge/latency")
     return {key: value for values in kept for key, value in values.items() if not key.startswith(clock)}

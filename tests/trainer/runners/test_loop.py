@@ -1,4 +1,4 @@
-"""Asynchronous runs with workers inside the test: what they repeat exactly, and how they come through failures."""
+"""Asynchronous runs with workers inside the test: what they repeat exactly, and how they survive failures."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ AHEAD = {"ahead": 3, "max_staleness": 2}
 
 
 def learned(run_dir: Path) -> dict[tuple[int, str], float]:
-    """All metrics but those of the clock and of what failures cost."""
+    """All metrics except those that depend on the clock or on the cost of failures."""
     clock = ("async/utilisation", "async/dropped", "async/dropped_groups")
     return {place: value for place, value in metrics_of(run_dir).items() if place[1] not in clock}
 
@@ -50,7 +50,7 @@ def test_a_pool_of_one_step_is_the_synchronous_run(
     make_async(async_config({"ahead": 1}), tmp_path / "async").run()
     assert trained_on(tmp_path / "async") == trained_on(tmp_path / "sync")
     found, expected = metrics_of(tmp_path / "async"), metrics_of(tmp_path / "sync")
-    # A group is sampled and a step scored in batches of other shapes, which round differently.
+    # A group is sampled and a step is scored in batches of other shapes, which round differently.
     assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
     assert {value for (_, key), value in found.items() if key == "async/staleness"} == {0.0}
 
@@ -94,7 +94,9 @@ BUDGET = {"rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 
 
 
 def solving(session: Session) -> Session:
-    """Every other prompt is solved by half of its responses, the others by all: by their pass rates their groups differ."""
+    """Half of the responses solve every second prompt, and all responses solve the others. So the pass rates give the groups different
+    sizes.
+    """
     rates = session.stage.planner.pass_rates
     keys = sorted(prompt.example.key for prompt in session.stage.parts.prompts.train)
     learn = rates.learned
@@ -108,7 +110,7 @@ def solving(session: Session) -> Session:
 
 
 def sizes(run_dir: Path) -> dict[int, list[int]]:
-    """By step, of its groups."""
+    """The sizes of the groups of each step."""
     found: dict[int, Counter[int]] = {}
     for step, group, *_ in trained_on(run_dir):
         found.setdefault(step, Counter())[group] += 1
@@ -116,7 +118,7 @@ def sizes(run_dir: Path) -> dict[int, list[int]]:
 
 
 def test_a_budget_decides_the_size_of_a_group_when_it_is_admitted(make_async: Make, tmp_path: Path) -> None:
-    """Each step has 8 responses, and neither crashes nor a kill and resume change which prompt has how many of them."""
+    """Each step has 8 responses. Neither crashes nor a kill and resume change the number of responses of each prompt."""
     config = async_config(AHEAD | {"retries": 100}, **BUDGET, steps=8, checkpoint={"every": 1, "keep": 8})
     whole, stormy, broken = tmp_path / "whole", tmp_path / "stormy", tmp_path / "broken"
     solving(make_async(config, whole)).run()
@@ -167,7 +169,7 @@ def test_no_group_is_sampled_or_scored_that_no_step_can_use(
 
 
 def test_an_extended_run_equals_one_that_was_longer_from_its_start(make_async: Make, tmp_path: Path) -> None:
-    """The weights of what lies beyond the last step are kept, so that it is sampled with those that it was due to have."""
+    """The weights for prompts beyond the last step are kept, so that these are sampled with the weights that were planned for them."""
     make_async(async_config(AHEAD), tmp_path / "whole").run()
     make_async(async_config(AHEAD, steps=2), tmp_path / "run", seed=1).run()
     longer = make_async(async_config(AHEAD), tmp_path / "run", seed=2)
@@ -185,7 +187,7 @@ def test_an_extended_run_equals_one_that_was_longer_from_its_start(make_async: M
 def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
     runner: dict[str, Any], make_async: Make, tmp_path: Path
 ) -> None:
-    """Who finishes first decides what these train on, but every group of the data is trained on once, or still to come."""
+    """The first to finish decides which groups these train on. But every group of the data is trained on once, or will be."""
     taken: list[int] = []
 
     def watched(seed: int) -> Session:
@@ -241,7 +243,7 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
     make_async(async_config(AHEAD), tmp_path / "calm").run()
     loop = make_async(async_config(AHEAD | {"heartbeat_s": 1.5}), tmp_path / "hung", hangs=(2,))
     loop.run()
-    # On a busy machine others may seem to hang as well.
+    # On a busy machine, other workers may seem to hang as well.
     lines = [line for line in logs(tmp_path / "hung") if "hangs" in line]
     assert any("no sign of life" in line and "while sampling" in line for line in lines)
     assert learned(tmp_path / "hung") == learned(tmp_path / "calm")
@@ -283,7 +285,7 @@ def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
 
 
 def hold_back_while_the_learner_trains(loop: Session) -> None:
-    """Workers bring something only while the learner waits for it: what is put off does not depend on who is faster."""
+    """Workers deliver only while the learner waits. So the speed of the workers does not decide which responses are put off."""
     conductor: Any = loop.stage.collector._conductor
     tell, batch, poll = conductor._tell, conductor._batch, conductor._fleet.poll
     waits = False
@@ -334,7 +336,7 @@ def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_
 
 def test_the_optimiser_is_forgotten_at_a_push_only(make_async: Make, tmp_path: Path) -> None:
     runner = {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}
-    pulls = {"name": "grpo", "kl_beta": 0.01}  # so that a step with equal rewards moves something too
+    pulls = {"name": "grpo", "kl_beta": 0.01}  # so that a step with equal rewards also changes something
     loop = make_async(async_config(runner, steps=3, objective=pulls), tmp_path / "run")
     loop.run()
     moments = [
@@ -402,7 +404,7 @@ def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on
 
 @pytest.fixture
 def of_two_domains(examples: list[Example]) -> dict[str, str]:
-    """Domain by key: one training prompt of law, five of medicine. Set before a loop is made."""
+    """Domain by key: one training prompt of law, five of medicine. Call it before a loop is made."""
     for place, example in enumerate(examples):
         examples[place] = example.model_copy(update={"domain": "law" if place == 0 else "medicine"})
     return {example.key: example.domain for example in examples}
@@ -412,7 +414,7 @@ def of_two_domains(examples: list[Example]) -> dict[str, str]:
 def test_quotas_decide_the_domains_of_every_step(
     make_async: Make, of_two_domains: dict[str, str], tmp_path: Path
 ) -> None:
-    """One prompt in six is of law, but every step has as many of law as of medicine."""
+    """One in six prompts is about law, but every step has as many of law as of medicine."""
     quotas = [{"domain": "law", "oversample": 2.0}, {"domain": "medicine"}]
     make_async(async_config({"policy": "dora", "quotas": quotas}), tmp_path / "run", seed=1).run()
     domains: dict[int, dict[int, str]] = {}
@@ -437,7 +439,7 @@ def test_prompts_without_a_quota_are_counted(make_async: Make, tmp_path: Path) -
 
 
 def test_a_pool_cleared_at_each_push_trains_on_one_version_at_a_time(make_async: Make, tmp_path: Path) -> None:
-    """OAPL's buffer: what was sampled ahead by older weights is sampled again, whole."""
+    """OAPL's buffer: responses that older weights sampled ahead are sampled again, completely."""
     runner = {"ahead": 3, "push_every": 2, "max_staleness": 3, "clear_on_push": True}
     loop = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
     seen: list[set[int]] = []

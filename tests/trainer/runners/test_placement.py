@@ -1,4 +1,4 @@
-"""Places for actors, on a cluster that is told to have four GPUs: Ray schedules by count, whatever the machine has."""
+"""Places for actors, on a cluster that is told to have four GPUs. Ray schedules by this number, not by the real GPUs."""
 
 import re
 from collections.abc import Iterator
@@ -57,9 +57,9 @@ def test_each_actor_has_a_gpu_of_its_own_and_whoever_replaces_it_takes_its_place
 
 def test_of_two_runs_the_second_holds_nothing_until_it_has_all_that_it_needs(ray: Any) -> None:
     first = Places([TOGETHER, WORKER])
-    first.wait()  # before the second asks: of two that wait, Ray may serve either first
+    first.wait()  # before the second asks, because Ray may serve either of two that wait first
     second, small = Places([TOGETHER, WORKER]), Places([WORKER])
-    small.wait()  # the one GPU that the first has left: had the second taken it, both would wait for ever
+    small.wait()  # the one GPU that the first has left: if the second had taken it, both would wait for ever
     small.close()
     first.leave("learner")
     with pytest.raises(RunFailed, match="optim.processes, runner.workers: waited 1 s for 3 GPUs at once; the cluster"):
@@ -68,7 +68,7 @@ def test_of_two_runs_the_second_holds_nothing_until_it_has_all_that_it_needs(ray
     second.wait()
     second.close()
     everything = Places([TOGETHER._replace(count=4)])
-    everything.wait()  # whoever was not patient enough has left nothing behind
+    everything.wait()  # an actor that stopped waiting has left nothing behind
     everything.close()
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous runs on real Ray actors: killed and frozen workers leave no trace in what is learned."""
+"""Asynchronous runs on real Ray actors: killed and frozen workers do not change the result of training."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ RUNNER = {"ahead": 3, "max_staleness": 2}
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Workers have one thread each; with more here the reference would be summed in another order."""
+    """Workers have one thread each. With more threads, the reference would be summed in another order."""
     import ray
 
     before = torch.get_num_threads()
@@ -46,7 +46,7 @@ def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., 
 
 
 def disturb(loop: Session, number: signal.Signals, kind: str) -> None:
-    """Once the second step is through, send the signal to the first worker of that kind that is up."""
+    """After the second step, sends the signal to the first living worker of that kind."""
 
     def wait_and_send() -> None:
         fleet: Any = loop.stage.collector._conductor._fleet
@@ -78,7 +78,7 @@ def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
 ) -> None:
     steps = {"steps": 8, "evaluation": {"every": 0}}
     make_async(async_config(RUNNER, **steps), tmp_path / "inside").run()
-    # on a busy machine a worker that is well may be given up, too: no matter how often
+    # on a busy machine a healthy worker may be given up, too, any number of times
     runner = RUNNER | ({"heartbeat_s": 10.0, "retries": 10} if number == signal.SIGSTOP else {})
     loop = make_on_ray(async_config(runner, **steps), tmp_path / "ray")
     disturb(loop, number, kind)

@@ -1,4 +1,4 @@
-"""Runs whose model two Ray processes train together: as one process would, and ended together when one is lost."""
+"""Runs whose model two Ray processes train together. They give the result of one process, and end together if one is lost."""
 
 import os
 import signal
@@ -41,7 +41,8 @@ def one_thread() -> Iterator[None]:
 def test_a_checkpoint_of_one_process_is_continued_by_two_and_theirs_by_one(
     examples_file: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "AT_ONCE_BYTES", 0)  # the second step is trained while the first one's is written
+    # the second step is trained while the checkpoint of the first is written
+    monkeypatch.setattr(saving, "AT_ONCE_BYTES", 0)
 
     def config(steps: int, processes: int) -> PolicyConfig:
         return small_config(**STEPS | {"steps": steps, "optim": OPTIM | {"processes": processes}})

@@ -1,4 +1,4 @@
-"""Weights that arrive and prove it, rewards that fail, responses put together from segments."""
+"""Weights that arrive with a proof, rewards that fail, responses that are joined from segments."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The invariants of every schedule, and the differences of schedules."""
+"""The invariants of every schedule, and the differences between schedules."""
 
 from collections import Counter
 
@@ -80,13 +80,13 @@ def test_nothing_is_sampled_that_no_step_up_to_the_last_can_use(
     begun = {start.sample.group for start in world.starts}
     gone = {drop.group for drop in world.dropped if drop.index is None}
     used = {*order(world), *gone}
-    spare = 3 if policy == "april" else 0  # its last step too trains on the first three of six to finish
+    spare = 3 if policy == "april" else 0  # its last step also trains on the first three of six to finish
     assert used <= begun and len(begun - used) <= spare
     assert not world.running, "nor is anything begun after the last step"
 
 
 def test_quotas_bound_each_domain_by_its_share_of_the_last_steps() -> None:
-    """Of the last batch's two easy groups and one slow one, only the slow one is sampled twice, as its quota asks."""
+    """The last batch has two easy groups and one slow one. Only the slow one is sampled twice, because its quota asks for that."""
     quotas = {"easy": DomainShare(2.0), "slow": DomainShare(1.0, oversample=2.0)}
     for steps in (1, 4, 9):
         for seed in range(5):
@@ -137,7 +137,7 @@ def test_nothing_older_than_tau_is_trained_on_and_what_is_older_is_excluded_with
     world = World(
         rules(policy, max_staleness=1, oversample=2.0, late="drop"), seed, long=lambda number: number % 4 == 0
     )
-    world.run(steps=10)  # every batch is checked against tau on its way
+    world.run(steps=10)  # every batch is compared with tau on its way
     assert all("1 are allowed" in drop.reason for drop in world.dropped if drop.index is not None)
 
 

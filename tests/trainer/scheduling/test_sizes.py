@@ -1,4 +1,4 @@
-"""Groups of different sizes in every schedule; groups of one size are planned as they always were."""
+"""Groups of different sizes in every schedule. Groups of one size are planned as before."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def rules(policy: str, **changes: object) -> Rules:
 def test_groups_of_one_size_are_planned_as_before_groups_had_sizes(
     policy: str, whole_groups: bool, digest: str
 ) -> None:
-    """The digests are those of the scheduler that knew one size only; crashes, failures and resumes are among what it decides."""
+    """The digests are those of the scheduler that knew only one size. Its decisions include crashes, failures and resumes."""
     asked = rules(policy, whole_groups=whole_groups, largest_group=None)
     world = World(asked, seed=11, crashes=0.1, failures=0.05, long=lambda number: number % 5 == 0)
     world.run(steps=8, resumes=2)
@@ -75,7 +75,7 @@ def test_each_group_is_sampled_and_trained_in_its_own_size_across_crashes_and_re
 
 
 def test_a_size_is_asked_for_once_and_kept_by_the_group() -> None:
-    """What is known of the prompts may change; a group that was admitted does not, nor after a resume."""
+    """The known pass rates of prompts may change. A group that was admitted does not change, also after a resume."""
     asked: list[int] = []
 
     def growing(number: int) -> int:

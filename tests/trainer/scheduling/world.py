@@ -51,7 +51,7 @@ class World:
         self.now = 0.0
 
     def run(self, steps: int, resumes: int = 0, workers: int = 3, slots: int = 5) -> None:
-        """`resumes`: how often the process is killed after a step and goes on from the state saved there."""
+        """`resumes`: how often the process is killed after a step and continues from the state that was saved there."""
         breaks = set(self.random.sample(range(1, steps), resumes)) if resumes else set()
         for _ in range(workers):
             self._join(slots)
@@ -71,7 +71,7 @@ class World:
         raise AssertionError("the schedule came to a standstill")
 
     def extend(self, rules: Rules) -> None:
-        """The process ends after its last step, and one with these rules goes on from what was saved."""
+        """The process ends after its last step. A process with these rules continues from the saved state."""
         state = json.loads(json.dumps(self.scheduler.state_dict()))
         self.rules, self.scheduler = rules, Scheduler(rules, GroupSource(self.domain_of, self.size_of))
         self.scheduler.load_state_dict(state)
@@ -111,7 +111,7 @@ class World:
             assert all(0 <= age <= self.rules.max_staleness for age in group.staleness)
             size = self.size_of(group.number) or self.rules.group_size
             assert len(group.rows) == size and len(set(group.rows)) == group.valid
-        # What the barrier stopped hands itself over, or finishes at that very moment.
+        # A job that the barrier stopped returns its response, or finishes at this moment.
         for key in sorted(self.stopping & self.running.keys()):
             if key in self.running:
                 self._pause(key) if self.random.random() < 0.9 else self._finish(key)
@@ -134,7 +134,8 @@ class World:
         start = self.running.pop(key)
         if self.random.random() < 0.5:
             self.tell(Sampled(start.sample, start.attempt))
-            if self.running and self.random.random() < 0.1:  # what was being scored is scored after what happens next
+            # the groups that were being scored are scored after the next event
+            if self.running and self.random.random() < 0.1:
                 self._something_happens(5)
         problem = "the environment crashed" if self.random.random() < self.failures else ""
         self.tell(Finished(start.sample, start.attempt, self._stretches(start), problem))

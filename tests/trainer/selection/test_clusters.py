@@ -1,4 +1,4 @@
-"""Near duplicates by meaning: which of them stays, that nothing goes by a chain, and that all N are told apart."""
+"""Near duplicates by meaning: which of them stays. Nothing is removed only because of a chain, and all N are told apart."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ def at(*degrees: float) -> np.ndarray:
 
 
 def test_of_two_alike_the_one_that_is_less_like_the_cluster_stays() -> None:
-    """The centre is at 31.25 degrees: 5 degrees is farther from it than 10, and 55 than 55."""
+    """The centre is at 31.25 degrees. 5 degrees is farther from it than 10. Of the two at 55, the first stays."""
     assert near_duplicates(at(5, 10, 55, 55), np.cos(np.deg2rad(6))).tolist() == [0, 0, 2, 2]
 
 
 def test_nothing_goes_by_a_chain_of_likenesses() -> None:
-    """From the outer ones inwards, each is 5 degrees from the next: 0 and 20 take 5 and 15 along, 10 stays."""
+    """From the outside inwards, each is 5 degrees from the next. 0 and 20 remove 5 and 15, and 10 stays."""
     stays = near_duplicates(at(0, 5, 10, 15, 20), np.cos(np.deg2rad(5.5)))
     assert stays.tolist() == [0, 0, 2, 4, 4]
 

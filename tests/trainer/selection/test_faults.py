@@ -1,4 +1,4 @@
-"""Rare faults of responses: texts that have them and, equally important, texts that do not."""
+"""Rare faults of responses: texts that have them and, equally important, texts that do not have them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""K-center and sliding perplexity: by hand, against plain loops, ties and invariances."""
+"""K-center and sliding perplexity: by hand, compared with plain loops, with ties and invariances."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ def test_perplexity_weighs_the_distance() -> None:
 
 def test_ties_go_to_the_lowest_index_and_duplicates_come_last() -> None:
     assert k_center([[1, 0], [0, 1], [0, -1]], [1, 1, 1], 3) == [0, 1, 2]
-    same = [[0.1, 0.2, 0.3], [0.2, 0.4, 0.6], [0.3, 0.6, 0.9], [3, -1, 0.5]]  # three of one direction, up to rounding
+    # three in one direction, except for rounding
+    same = [[0.1, 0.2, 0.3], [0.2, 0.4, 0.6], [0.3, 0.6, 0.9], [3, -1, 0.5]]
     assert k_center(same, [1, 1, 1, 1], 4) == [0, 3, 1, 2]
 
 
@@ -71,7 +72,7 @@ def test_plain_loops_agree(rows) -> None:
 def test_sliding_perplexity_by_hand() -> None:
     logp = [-1, -5, -1, -4, -4]
     assert sliding_perplexity(logp, 1) == 5
-    assert sliding_perplexity(logp, 2) == 4  # the last two; windows side by side would see 3, 2.5 and miss it
+    assert sliding_perplexity(logp, 2) == 4  # the last two; windows side by side would see 3, 2.5 and miss this one
     assert sliding_perplexity(logp, 3) == pytest.approx(10 / 3)
     assert sliding_perplexity(logp, 5) == 3
 
@@ -92,7 +93,7 @@ def test_every_window_is_looked_at(logp, window) -> None:
 
 @pytest.mark.parametrize("kind", ["spread", "clustered", "ties"])
 def test_batches_pick_what_one_pick_after_another_would(kind: str) -> None:
-    """4,000 examples: more than are in front, and picks enough for several batches."""
+    """4,000 examples: more than the front holds, and picks for several batches."""
     draw = np.random.default_rng(5)
     vectors = draw.standard_normal((4_000, 8))
     if kind == "clustered":

@@ -175,7 +175,7 @@ def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
 
 def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path, monkeypatch):
     def endless(model, ask, caller):
-        while True:  # a model of two layers is through its tokens before anybody can ask
+        while True:  # a model of two layers has written its tokens before anybody can ask
             caller.tell("token", text="x")
             yield
 
@@ -216,7 +216,7 @@ def test_a_model_that_does_not_fit_is_not_loaded(tiny_dir, monkeypatch):
 
 
 class Letters:
-    """A tokenizer whose tokens are bytes."""
+    """A tokenizer with bytes as tokens."""
 
     def decode(self, tokens: list[int], skip_special_tokens: bool) -> str:
         return bytes(tokens).decode(errors="replace")

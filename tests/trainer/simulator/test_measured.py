@@ -1,4 +1,4 @@
-"""A run's own timings as a config of the simulator."""
+"""The timings of a run as a config of the simulator."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SECONDS = {"wait_s": 0.5, "update_s": 1.25, "rest_s": 0.25}
 
 
 def spent(step_s: float = 0.01, response_s: float = 0.002, start_s: float = 0.03) -> WorkerTimes:
-    """Of workers that take exactly so long."""
+    """Timings of workers that take exactly this long."""
     found = WorkerTimes()
     for versions, rows, joined in ((1, 8, 0), (1, 3, 0), (2, 8, 4), (1, 1, 1), (2, 5, 0)):
         took = versions * step_s + rows * response_s + joined * start_s
@@ -31,7 +31,7 @@ def no_warning(message: str) -> None:
 
 
 def run_of(folder: Path, steps: int = 14, **runner: Any) -> Path:
-    """A folder with the timings of a run, made again from step 4 on; its first steps took long."""
+    """A folder with the timings of a run that continued at step 4. Its first steps took long."""
     config = PolicyConfig.model_validate({"runner": {"kind": "async", **runner}})
     timings = Timings(folder / TIMINGS, no_warning)
     timings.begin(config)

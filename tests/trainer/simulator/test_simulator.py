@@ -1,4 +1,4 @@
-"""The simulated cluster: times worked out by hand, and what each schedule does to the data."""
+"""The simulated cluster: times that were worked out by hand, and the effect of each schedule on the data."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_pu
         learner={"step_s": 5.0, "token_s": 0.001, "push_s": 2.0, "rest_s": 1.0},
     )
     record, values = results(found, "sync")
-    # The weights are loaded and four prompts read, then all decode together at 40 ms a token.
+    # The weights are loaded and four prompts are read, then all decode together at 40 ms per token.
     decode = record.taken_at[0] - 2.0
     assert decode == pytest.approx(0.7 + 4 * 0.4 + 100 * 0.04)
     update = 5.0 + 4 * 100 * 0.001 + 3.0
@@ -62,7 +62,7 @@ def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_pu
 
 @pytest.mark.parametrize("policy", ["sync", "april", "urb", "dora"])
 def test_responses_take_their_time_on_the_way(policy: Any) -> None:
-    """One engine without anything else to wait for: the way makes each step longer where nothing is sampled meanwhile."""
+    """One engine that waits for nothing else. The way of the responses makes each step longer if nothing is sampled meanwhile."""
     slow = {"slots": 64, "transit_s": 3.0, "start_s": 0.0, "load_s": 0.0}
     steps = []
     for engine in (slow | {"transit_s": 0.0}, slow):
@@ -215,7 +215,7 @@ def test_a_budget_gives_out_the_responses_of_each_step_by_the_pass_rates() -> No
 
 
 def test_a_larger_group_keeps_one_engine_busy_for_longer() -> None:
-    """Two engines that sample one response after the other: two groups of 4 share them, one of 7 and one of 1 do not."""
+    """Two engines that sample one response after the other. Two groups of 4 use both engines, and one group of 7 and one of 1 do not."""
     shape = {
         "schedule": {"policies": ["sync"]},
         "cluster": {"devices": 2, "learner_devices": 1},
