@@ -120,7 +120,7 @@ class TestOneAtATime:
             while not kept.place._lost:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            with pytest.raises(BackupProblem, match="Somebody else writes"):
+            with pytest.raises(BackupProblem, match="Another process writes"):
                 kept.add([b"content"])
         assert json.loads(server.get("touch/stone/lock"))["host"] == "elsewhere"
 
@@ -128,7 +128,7 @@ class TestOneAtATime:
         kept = open_store(WHERE, None, create=True)
         with kept.alone():
             server.put("touch/stone/lock", b"not ours")
-            with pytest.raises(BackupProblem, match="Somebody else writes"):
+            with pytest.raises(BackupProblem, match="Another process writes"):
                 kept.write_manifest("2026-01-01T030000Z", manifest_of())
         assert kept.names() == [] and server.get("touch/stone/lock") == b"not ours"
         with pytest.raises(BackupProblem, match="by somebody"), kept.alone():
@@ -148,7 +148,7 @@ class TestOneAtATime:
             names = [kept.content_name(kept.add([word]).digest) for word in (b"a", b"b", b"c")]
             with monkeypatch.context() as patch:
                 patch.setattr(bucket.obstore, "delete", then_frozen)
-                with pytest.raises(BackupProblem, match="Somebody else writes"):
+                with pytest.raises(BackupProblem, match="Another process writes"):
                     kept.place.remove(names)
         assert asked == [names[:1]] and sorted(kept.contents()) == sorted(names[1:])
 

@@ -75,7 +75,7 @@ class TestPage:
             "A page broke.",
         ):
             assert each in text
-        assert "came back in 12" in text and "The last drill failed" in text and "asked for its end" not in text
+        assert "came back in 12" in text and "The last drill failed" in text and "Somebody cancelled it" not in text
         assert "The last drill failed" in as_owner.get("/installation").content.decode()
 
     def test_the_plan_is_changed_and_audited_and_a_wrong_one_is_told_at_its_field(self, as_owner):

@@ -174,7 +174,7 @@ def test_the_questions_of_a_run_that_ends_stop(judged, grader, chat_server):  # 
 def test_a_judge_of_another_run_cannot_be_asked(launch, grader, run):
     Run.objects.filter(pk=run.pk).update(state="running")
     run.refresh_from_db()
-    with pytest.raises(Invalid, match="not this run's"):
+    with pytest.raises(Invalid, match="This run has no such judge"):
         questions.take(run, group(grader))
     assert not RunQuestion.objects.exists()
 
