@@ -113,7 +113,7 @@ def check(run: Run, wanted: WantedResponses, most: int) -> None:
         raise Invalid("The filters cannot be read.", found)
     count = _rows(run, wanted).count()
     if not count:
-        raise Invalid("There is no such response.", {"steps": "name no response that was sampled"})
+        raise Invalid("There is no such response.", {"steps": "have no response that was sampled"})
     if count > most:
         reason = f"hold {counted(count, 'responses')}, and {most:,} are taken at once; name fewer steps"
         raise Invalid("These are too many responses at once.", {"steps": reason})

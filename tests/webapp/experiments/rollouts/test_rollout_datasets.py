@@ -140,7 +140,7 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
         ({"least": "much"}, "Must be a number"),
         ({"first": "-1"}, "must be a whole number"),
         ({"first": "3", "last": "2"}, "must be 3 or more"),
-        ({"first": "9"}, "name no response that was sampled"),
+        ({"first": "9"}, "have no response that was sampled"),
         ({"name": ""}, "name"),
         ({"phase": "other"}, "must be train or eval"),
     ],
@@ -256,7 +256,7 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
         ({"least": "much"}, 'name="least".*?aria-describedby="e-low"', "Must be a number, or empty."),
         ({"correct": "2"}, 'name="correct".*?aria-describedby="e-incorrect"', "Must be a share from 0 to 1, or empty."),
         ({"form": "tags"}, 'name="form_of".*?aria-describedby="e-format"', "Name the tags."),
-        ({"first": "9"}, 'name="first".*?aria-describedby="e-steps"', "These steps hold none that was sampled."),
+        ({"first": "9"}, 'name="first".*?aria-describedby="e-steps"', "These steps have no response that was sampled."),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filtered, client, cast, given, place, why):
