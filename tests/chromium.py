@@ -9,7 +9,7 @@ SHELL = shutil.which("chromium-headless-shell")
 OTHER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CHROMIUM = SHELL or OTHER
 LIKE_PEOPLES = OTHER or SHELL
-"""For measurements and pictures, which are to show what people see in their browsers."""
+"""For measurements and pictures, which must show what people see in their browsers."""
 HOW_TO_GET_IT = (
     "no Chromium on this machine; on Debian: sudo apt-get install chromium-headless-shell; on Ubuntu: chromium"
 )

@@ -1,9 +1,9 @@
-"""`python -m trainer ...` in processes forked from one that has loaded torch and transformers, because loading them takes four processor
-seconds. For tests that need such a process and are not about its start.
+"""`python -m trainer ...` in processes forked from one that has loaded torch and transformers, because loading these takes four processor
+seconds. It is for tests that need such a process and do not test its start.
 
-`command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small
-one that passes its streams, its environment and its folder on to the nursery, and ends as the trainer's process does. If it is killed, so
-is the trainer's process.
+`command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
+It passes its streams, its environment and its folder on to the nursery, and ends as the trainer's process does. If it is killed, the
+trainer's process is killed too.
 """
 
 import atexit
@@ -39,7 +39,7 @@ _places: list[Path] = []
 
 
 def command() -> list[str]:
-    """Starts the nursery the first time."""
+    """Starts the nursery when it is first needed."""
     if not _places:
         place = Path(tempfile.mkdtemp(prefix="ts-nursery-"), "socket")
         variables = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -86,14 +86,14 @@ def main(place: str) -> None:
 
 
 def _bury() -> None:
-    """Waits for the keepers that have ended, so that their processor time counts as this process's."""
+    """Waits for the keepers that have ended, so that their processor time counts for this process."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def _keep(client: socket.socket) -> NoReturn:
-    """Starts the process, and tells its client how it ended; it ends with its client."""
+    """Starts the process, and tells its client how the process ended. The process ends with its client."""
     said, fds, _, _ = socket.recv_fds(client, 8, 3)
     size = int.from_bytes(said, "big")
     text = b""

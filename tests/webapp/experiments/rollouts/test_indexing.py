@@ -134,7 +134,7 @@ def test_words_of_many_rollouts_come_back_from_their_bytes():
         (-(2**31), 3),
         (2**31 - 1, 5),
         (8, 17),
-    ):  # the last is of many, but not of so many that bits are shorter
+    ):  # the last block has many hits, but not so many that bits are shorter
         for them in each[::every]:
             them.add(number)
     hits = blocks.merged([(1000, blocks.hits(each[at : at + 1000])) for at in range(0, 3000, 1000)])
@@ -184,7 +184,7 @@ def test_one_worker_at_a_time_indexes(run):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_without_the_lock_never_index_a_rollout_twice(run, monkeypatch):
-    """A lock may be lost with its connection: then the database refuses the second."""
+    """A lock may be lost with its connection. The database then refuses the second writer."""
     put(run, 0, 5)
     read, written = threading.Barrier(2), []
     real = indexing._write
@@ -228,7 +228,7 @@ def test_a_worker_that_dies_leaves_nothing_half_done(run, monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_stays_due_if_rollouts_come_while_a_worker_looks(run, monkeypatch):
-    """The ingest has the lock of the run, and has not committed, when the worker has indexed all that it sees."""
+    """The ingest has the lock of the run and has not committed when the worker has indexed all rollouts that it sees."""
     put(run, 0, 5)
     begun, over = threading.Event(), threading.Event()
     real = indexing._clear

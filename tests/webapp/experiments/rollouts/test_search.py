@@ -1,4 +1,4 @@
-"""Rollouts found by their words, however far workers are with the index."""
+"""Rollouts are found by their words, for any state of the index."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from webapp.experiments.rollouts.queries import RolloutQuery
 
 @pytest.fixture(autouse=True, params=["nothing", "each", "some", "merged"])
 def lag(request, monkeypatch):
-    """What is indexed: nothing yet, each rollout as a block of its own, some of them, or each, and merged with all before."""
+    """The indexed rollouts: none yet, each as a separate block, some of them, or each one merged with all before."""
     index = {"nothing": lambda row: None, "some": lambda row: row.pk % 3 or indexing.index(row.run_id)}
     monkeypatch.setattr(
         blocks, "to_merge", (lambda them: len(list(them))) if request.param == "merged" else lambda them: 1

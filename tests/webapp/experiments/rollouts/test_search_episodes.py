@@ -1,4 +1,4 @@
-"""The turns of episodes that lie apart from their record are found by their words, like all other texts of a run."""
+"""The turns of episodes that are stored apart from their record are found by their words, like all other texts of a run."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TURNS = [
 
 
 def apart(trainer, step, *turns, index=0):
-    """The events of an episode whose turns lie apart from its record."""
+    """The events of an episode whose turns are stored apart from its record."""
     numbered = [{"number": number, **turn} for number, turn in enumerate(turns)]
     record = trainer.rollout(index, turns_apart=len({each["number"] for each in numbered}), response="done")
     turns_event = trainer.event("turns", step, group=0, index=index, turns=numbered)
