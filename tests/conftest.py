@@ -9,7 +9,8 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
-from django.test import TransactionTestCase
+from django.db import transaction
+from django.test import TransactionTestCase, override_settings
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
@@ -35,6 +37,13 @@ DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("suite")
 providers.is_local_module_file = lambda path: False
+IN_MEMORY: dict[str, Any] = {
+    "CHANNEL_LAYERS": {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}},
+    "CACHES": {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}},
+    "PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"],
+    # looks for a file when it is requested; otherwise each new client looks through all files
+    "WHITENOISE_AUTOREFRESH": True,
+}
 # imports and thousands of tests make many objects that stay, and checking these took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
 
@@ -113,13 +122,29 @@ def in_memory(request, settings, places):
     """No test writes into the checkout's var/, uses Redis, or spends time on slow password hashes or static files."""
     asked = "tmp_path" in request.fixturenames
     settings.VAR = request.getfixturevalue("tmp_path") / "var" if asked else next(places)
-    settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.WHITENOISE_AUTOREFRESH = (
-        True  # looks for a file when it is requested; otherwise each new client looks through all files
-    )
+    for name, value in IN_MEMORY.items():
+        setattr(settings, name, value)
     cache.clear()
+
+
+@pytest.fixture(scope="module")
+def making(django_db_setup, django_db_blocker, places) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """`with making():` a fixture of a module makes rows, and each test of the module finds them as they were made. They are in a
+    transaction around the whole module, and what a test changes is rolled back to them. So no test of such a module may commit.
+    """
+
+    @contextmanager
+    def _making() -> Iterator[None]:
+        with django_db_blocker.unblock(), override_settings(VAR=next(places), **IN_MEMORY):
+            yield
+
+    whole = transaction.atomic()
+    with _making():
+        whole.__enter__()
+    yield _making
+    with _making():
+        transaction.set_rollback(True)
+        whole.__exit__(None, None, None)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections import Counter
 from functools import cache
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import django
@@ -60,6 +61,7 @@ def load() -> None:
     settings.ALLOWED_HOSTS = ["testserver"]
     list(routes(get_resolver()))
     api.get_openapi_schema()
+    import_module("webapp.identity.scim.views")  # at the first request of a directory
     MigrationLoader(None)
     assert connection.connection is None
     gc.collect()

@@ -30,13 +30,15 @@ CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance,
 OPERATIONS = [found.ok() for found in schema.get_all_operations()]
 
 
-@pytest.fixture
-def secret(db) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def secret(making) -> Iterator[str]:
     # a real server closes its connection after each request, but the test's transaction is in that connection
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
-    yield create_token(make_cast().owner, "fuzz")[1]
+    with making():
+        _, made = create_token(make_cast().owner, "fuzz")
+    yield made
     for signal in signals:
         signal.connect(close_old_connections)
 

@@ -4,11 +4,12 @@ annotator's browser receives: numbers, their changes from one task to the next, 
 
 from collections.abc import Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from django.db import transaction
 
-from tests.cast import ApiClient, browser
+from tests.cast import ApiClient, browser, make_cast
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Assignment, Task
 from webapp.annotation.projects import task_services
@@ -19,8 +20,20 @@ TASKS, GOLD, EVERY = 48, 12, 4
 SURE = 0.95  # the share of right guesses, averaged over both kinds, from which a person can tell the tasks apart
 
 
+class Seen(NamedTuple):
+    """A task, and all that came with it."""
+
+    gold: bool
+    task: int
+    told: dict[str, float]
+
+
 @pytest.fixture
 def project(cast):
+    return with_gold(cast)
+
+
+def with_gold(cast):
     """A project whose first twelve tasks are gold, so their ids would show it. All prompts are equally long; otherwise numbers that have
     one digit would show it.
     """
@@ -49,8 +62,17 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
         yield path, float(value)
 
 
-def worked(cast, project) -> list[tuple[bool, dict[str, float]]]:
-    """For each task from the first to the last: whether it is gold, and all numbers that came with it."""
+@pytest.fixture(scope="module")
+def as_it_is(making) -> list[Seen]:
+    with making(), transaction.atomic():
+        cast = make_cast()
+        seen = worked(cast, with_gold(cast))
+        transaction.set_rollback(True)
+    return seen
+
+
+def worked(cast, project) -> list[Seen]:
+    """All tasks, from the first to the last."""
     script, home = ApiClient(cast.annotator), browser(cast.annotator)
     seen = []
     reply = script.post(f"/projects/{project.pk}/claim", {"hold": 1}).json()
@@ -68,7 +90,8 @@ def worked(cast, project) -> list[tuple[bool, dict[str, float]]]:
         told["took"] = perf_counter() - started
         reply = after.pop("queue")
         told |= dict(numbers(after, "submitted"))
-        seen.append((Assignment.objects.get(pk=item["id"]).task.overlap is None, told))
+        task = Assignment.objects.select_related("task").get(pk=item["id"]).task
+        seen.append(Seen(task.overlap is None, task.pk, told))
     return seen
 
 
@@ -95,23 +118,22 @@ def guess(values: list[float], gold: list[bool]) -> float:
     return best
 
 
-def telling(seen: list[tuple[bool, dict[str, float]]]) -> dict[str, float]:
+def telling(seen: list[Seen]) -> dict[str, float]:
     """The numbers that show gold tasks, and how often they are right. The first and last tasks are left out, because they have no task
     before or after them.
     """
-    gold = [each for each, _ in seen]
-    found = {name: guess(values[1:-1], gold[1:-1]) for name, values in derived([told for _, told in seen]).items()}
+    gold = [each.gold for each in seen]
+    found = {name: guess(values[1:-1], gold[1:-1]) for name, values in derived([each.told for each in seen]).items()}
     return {name: sure for name, sure in found.items() if sure >= SURE}
 
 
-def test_nothing_that_the_browser_receives_tells_a_gold_task(cast, project):
-    seen = worked(cast, project)
-    assert len(seen) == TASKS and sum(gold for gold, _ in seen) == GOLD
-    assert telling(seen) == {}
+def test_nothing_that_the_browser_receives_tells_a_gold_task(as_it_is):
+    assert len(as_it_is) == TASKS and sum(each.gold for each in as_it_is) == GOLD
+    assert telling(as_it_is) == {}
 
 
-def test_what_is_done_and_what_is_left_make_one_number(cast, project):
-    seen = [told for _, told in worked(cast, project)]
+def test_what_is_done_and_what_is_left_make_one_number(as_it_is):
+    seen = [each.told for each in as_it_is]
     # the current task is in neither number
     assert {told["total"] for told in seen if "served.left" in told} == {TASKS - 1}
     assert {told["home total"] for told in seen} == {TASKS - 1}
@@ -124,12 +146,8 @@ def test_the_attempt_finds_numbers_that_stand_still(cast, project, monkeypatch, 
     assert any("left" in each or "total" in each or "free" in each for each in telling(worked(cast, project)))
 
 
-def test_the_attempt_finds_ids_of_tasks(cast, project):
-    seen = worked(cast, project)
-    ids = list(
-        Assignment.objects.filter(project=project).order_by("claimed_at", "id").values_list("task_id", flat=True)
-    )
-    assert telling([(gold, {"task": task}) for (gold, _), task in zip(seen, ids, strict=True)])
+def test_the_attempt_finds_ids_of_tasks(as_it_is):
+    assert telling([each._replace(told={"task": each.task}) for each in as_it_is])
 
 
 def test_no_reply_names_the_task(cast, project):
