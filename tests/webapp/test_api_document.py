@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 from ninja import NinjaAPI, Schema
 
 from tests.cast import ApiClient
-from tests.webapp.test_what_annotators_see import filled, working
+from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.api import api
 from webapp.core.openapi import Document
 
@@ -66,11 +66,11 @@ def test_two_records_of_one_name_are_refused():
 @pytest.mark.parametrize("kind", ["pairwise", "rubric"])
 def test_what_is_there_is_shown_as_described(cast, kind):
     project = working(cast, kind)
-    client, answered = ApiClient(cast.researcher), set()
+    client, answered, ids = ApiClient(cast.researcher), set(), ids_of(cast, project)
     for path, methods in DOCUMENT["paths"].items():
         if "get" not in methods or "/ingest/" in path:
             continue
-        address = filled(cast, project, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
+        address = filled(ids, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
         response = client.client.get(address, {"base": 1} if path.endswith("/diff") else {})
         problems = list(_problems(response, methods["get"]["responses"]))
         assert not problems, (address, response.status_code, problems)

@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.cast import ApiClient
 from tests.webapp.experiments.conftest import make_version
-from tests.webapp.test_what_annotators_see import filled, working
+from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.api import api
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.launch import services as launch
@@ -75,14 +75,14 @@ def test_who_may_not_come_in_hears_of_no_parameter(client):
 
 
 def test_a_value_that_a_parameter_does_not_have_is_refused_at_its_name(cast):
-    project, client, asked = working(cast, "pairwise"), ApiClient(cast.owner), set()
+    client, asked, ids = ApiClient(cast.owner), set(), ids_of(cast, working(cast, "pairwise"))
     kinds: set[str] = set()
     for path, methods in PATHS.items():
         for parameter in methods.get("get", {"parameters": []})["parameters"]:
             name, kind = parameter["name"], str(parameter)
             if parameter["in"] == "path" or name in WORDS or "/runs/" in path or "/ingest/" in path or kind in kinds:
                 continue
-            address = filled(cast, project, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
+            address = filled(ids, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
             answer = client.client.get(
                 address, {"base": 1, name: NONSENSE} if path.endswith("/diff") else {name: NONSENSE}
             )

@@ -81,10 +81,10 @@ def working(cast, kind: str) -> Project:
     return made
 
 
-def filled(cast, project: Project, route: str) -> str:
-    """The address with ids of existing rows. If rows belong to a person, they are those of a colleague."""
+def ids_of(cast, project: Project) -> dict[str, int]:
+    """The ids of existing rows, by the names that addresses have for them. If rows belong to a person, they are those of a colleague."""
     theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
-    ids = {
+    return {
         "project_id": project.pk,
         "task_id": theirs.task_id,
         "assignment_id": theirs.pk,
@@ -96,6 +96,9 @@ def filled(cast, project: Project, route: str) -> str:
         "invite_id": ProjectInvite.objects.first().pk,
         "judge_id": Judge.objects.first().pk,
     }
+
+
+def filled(ids: dict[str, int], route: str) -> str:
     return "/" + PARAMETER.sub(lambda match: str(ids.get(match[1], 1)), route)
 
 
@@ -114,12 +117,12 @@ def said(client, method: str, address: str) -> set[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
     project = working(cast, kind)
-    page, script = browser(cast.annotator), ApiClient(cast.annotator).client
+    page, script, ids = browser(cast.annotator), ApiClient(cast.annotator).client, ids_of(cast, project)
     for route in routes():
         ours = any(word in route for word in ("project", "task", "assignment", "example"))
         if "sign-out" in route or not (ours or kind == "pairwise"):
             continue
-        address = filled(cast, project, route)
+        address = filled(ids, route)
         for client, method in (
             ((page, "get"), (page, "post")) if "api/" not in route else ((script, m) for m in METHODS)
         ):
@@ -130,14 +133,14 @@ def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
 def test_no_address_tells_a_reviewer_who_an_annotator_is(cast, kind):
     project = working(cast, kind)
     review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
-    page, script = browser(cast.reviewer), ApiClient(cast.reviewer).client
+    page, script, ids = browser(cast.reviewer), ApiClient(cast.reviewer).client, ids_of(cast, project)
     theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
     numbered = False
     for route in routes():
         if not any(word in route for word in ("project", "task", "assignment", "example", "evaluation", "search")):
             continue
         address = "/" + PARAMETER.sub(lambda match: str(theirs.get(match[1], "{}")), route)
-        address = address if "{}" not in address else filled(cast, project, route)
+        address = address if "{}" not in address else filled(ids, route)
         for client, query in ((page, ""), (page, "?names=1"), (script, ""), (script, "?names=true")):
             response = client.get(address + query)
             streams = getattr(response, "streaming", False) and "answers" in address
@@ -170,6 +173,7 @@ def test_researchers_see_on_one_page_who_is_who(cast):
 
 def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(cast):
     project, client = working(cast, "pairwise"), browser(cast.reviewer)
-    walked = [filled(cast, project, route) for route in routes() if "project_id" in route or "task_id" in route]
+    ids = ids_of(cast, project)
+    walked = [filled(ids, route) for route in routes() if "project_id" in route or "task_id" in route]
     found = set().union(*(said(client, "get", address) for address in walked))
     assert found >= {"ID-ONE", "MODEL-", "CLASSIFIED", "a file"}, found

@@ -14,7 +14,7 @@ from tests.cast import browser
 from tests.webapp.evaluation.conftest import as_file, lines
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.test_closed_doors import OPEN
-from tests.webapp.test_what_annotators_see import filled, working
+from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.accounts.members.services import invite
 from webapp.accounts.models import RANK, Invite, Role
 from webapp.accounts.tokens.services import create_token
@@ -156,12 +156,12 @@ def addresses(cast) -> dict[str, str]:
             workspace=cast.workspace, kind="generate", title="t", key="k", model=model
         ).pk,
     }
-    found = {}
+    found, of_project = {}, ids_of(cast, project)
     for route in routes():
         known = ids | {"job_id": jobs.get(route.partition("/")[0]), "invite_id": _invite(route)}
         known = {name: value for name, value in known.items() if value is not None}
         shown = PARAMETER.sub(lambda match, known=known: str(known.get(match[1], match[0])), route)
-        found[route] = filled(cast, project, shown)
+        found[route] = filled(of_project, shown)
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from tests.webapp.routes import routes
-from tests.webapp.test_what_annotators_see import PARAMETER, filled, read, working
+from tests.webapp.test_what_annotators_see import PARAMETER, filled, ids_of, read, working
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
 from webapp.annotation.review import services as review
@@ -31,14 +31,14 @@ def worked(cast):
 
 def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_work(cast):
     project = worked(cast)
-    page, script = browser(cast.reviewer), ApiClient(cast.reviewer).client
+    page, script, ids = browser(cast.reviewer), ApiClient(cast.reviewer).client, ids_of(cast, project)
     theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
     days = 0
     for route in routes():
         if route and not any(word in route for word in SEEN):
             continue
         address = "/" + PARAMETER.sub(lambda match: str(theirs.get(match[1], "{}")), route)
-        address = address if "{}" not in address else filled(cast, project, route)
+        address = address if "{}" not in address else filled(ids, route)
         for client, query in ((page, ""), (page, "?names=1"), (script, ""), (script, "?format=csv")):
             response = client.get(address + query)
             streams = getattr(response, "streaming", False) and "answers" in address
