@@ -39,8 +39,8 @@ class RowBy(Generic[Row]):
 
     def __call__(self, *values: int | str) -> Row | None:
         """The row with these values in the fields; None if there is none. A queryset that locks needs a transaction."""
-        compiler, sql, names, place, populators = self._compiled
-        for row in compiler.results_iter([rows(sql, values)]):
+        compiler, sql, known, names, place, populators = self._compiled
+        for row in compiler.results_iter([rows(sql, [*known, *values])]):
             made: Row = compiler.query.model.from_db(connection.alias, names, row[place])
             for each in populators:
                 each.populate(row, made)
@@ -48,17 +48,17 @@ class RowBy(Generic[Row]):
         return None
 
     @cached_property
-    def _compiled(self) -> tuple[Any, str, list[str], slice, list[Any]]:
+    def _compiled(self) -> tuple[Any, str, Values, list[str], slice, list[Any]]:
         asked = self._rows().order_by()
-        for field in self._fields:  # one after the other, so that the values come in this order
+        for field in self._fields:  # one after the other: their values come in this order, and after those of `rows()`
             asked = asked.filter(**{field: 0})
         compiler = asked.query.get_compiler(connection=connection)
-        sql, _ = compiler.as_sql()
+        sql, bound = compiler.as_sql()
         found = compiler.klass_info
         place = slice(found["select_fields"][0], found["select_fields"][-1] + 1)
         names = [column.target.attname for column, *_ in compiler.select[place]]
         beside = get_related_populators(found, compiler.select, connection.alias)  # type: ignore[call-arg]  # the stubs are of a later Django
-        return compiler, sql, names, place, beside
+        return compiler, sql, bound[: -len(self._fields)], names, place, beside
 
 
 @contextmanager

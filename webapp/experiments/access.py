@@ -6,12 +6,15 @@ from django.http import Http404
 
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
+from webapp.core import prepared
 
 from .models import Artifact, ClaimStudy, Rollout, Run, RunAlarm, RunJudge, Sweep
 from .queries import runs, studies, sweeps
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
 WRITER = Role.RESEARCHER
+# Prepared, because every page and every request of a run asks for it
+_one = prepared.RowBy(lambda: Run.objects.with_names().present(), "experiment__workspace_id", "id")
 
 
 def may_read(membership: Membership) -> Membership:
@@ -102,7 +105,7 @@ def sweep_write(membership: Membership, sweep_id: int) -> Sweep:
 
 
 def _run(membership: Membership, run_id: int) -> Run:
-    found = runs(membership.workspace_id).filter(id=run_id).first()
+    found = _one(membership.workspace_id, run_id)
     if found is None:
         raise Http404("no such run")
     return found

@@ -38,6 +38,8 @@ def test_a_row_by_its_fields_is_the_one_that_django_gives(cast, django_assert_nu
             found, place = tokens(token.digest), places(cast.researcher.user_id, cast.workspace.pk)
             assert (found, found.areas, found.user) == (token, token.areas, cast.researcher.user)
             assert (place, place.workspace) == (cast.researcher, cast.workspace)
+    named = prepared.RowBy(lambda: ApiToken.objects.filter(name="of a script").exclude(prefix=""), "user_id", "pk")
+    assert named(cast.researcher.user_id, token.pk) == token and named(cast.owner.user_id, token.pk) is None
     assert tokens("x") is None and places(cast.outsider.user_id, cast.workspace.pk) is None
 
 

@@ -110,7 +110,7 @@ def program(server, tmp_path):  # noqa: F811
         script = Path(tmp_path) / "program.py"
         script.write_text(textwrap.dedent(text))
         return subprocess.Popen(
-            [sys.executable, str(script)], cwd=tmp_path, env=kept | told | quick, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            [sys.executable, str(script)], cwd=tmp_path, env=kept | told | quick, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )  # fmt: skip
 
     return start
@@ -136,20 +136,22 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
 
 def test_two_programs_log_to_one_run_at_once(program):
     cast = make_cast()
-    first = """
+    log = """
         import mlflow
-        print(mlflow.start_run(run_name="shared").info.run_id, flush=True)
-    """
-    begun = program(first, cast.researcher)
-    key = begun.communicate(timeout=500)[0].split()[0]
-    many = """
-        import sys, mlflow
-        with mlflow.start_run(run_id="KEY"):
+        with mlflow.start_run(STARTED) as run:
+            print(run.info.run_id, flush=True)
+            input()  # until both have begun
             for step in range(20):
                 mlflow.log_metrics({name: float(step) for name in NAMES}, step=step)
-    """.replace("KEY", key)
-    names = [str([f"m{n}" for n in order]) for order in (range(8), reversed(range(8)))]
-    both = [program(many.replace("NAMES", each), cast.researcher) for each in names]
+    """
+    both, started = [], 'run_name="shared"'
+    for order in (range(8), reversed(range(8))):
+        text = log.replace("STARTED", started).replace("NAMES", str([f"m{n}" for n in order]))
+        both.append(program(text, cast.researcher))
+        started = f'run_id="{both[-1].stdout.readline().strip()}"'
+    for each in both:
+        each.stdin.write("\n")
+        each.stdin.flush()
     for each in both:
         ended(each)
     assert Point.objects.count() == 8 * 20

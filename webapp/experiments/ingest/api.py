@@ -41,6 +41,7 @@ from . import events
 LINES_PER_READ = 500
 LONGEST_ANSWER_S = 25.0  # proxies end requests that take long
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.05, 0.4
+NAMED = prepared.RowBy(Run.objects.with_names, "pk")
 CHECKED = prepared.RowBy(lambda: Run.objects.only("ended_at", "token_digest"), "pk")
 
 
@@ -49,7 +50,7 @@ class RunToken(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> tuple[Run, str] | None:
         match = request.resolver_match
-        run = Run.objects.with_names().filter(id=match.kwargs["run_id"]).first() if match else None
+        run = NAMED(match.kwargs["run_id"]) if match else None
         return (run, token) if run and tokens.fits(token, run) else None
 
 
