@@ -1,9 +1,8 @@
 """A company's directory uses SCIM: what it may make, see and close, and which accounts it does not touch."""
 
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from threading import Barrier
-from types import ModuleType
+from typing import Any
 from uuid import uuid4
 
 import httpx2
@@ -91,23 +90,24 @@ def role_of(email: str, workspace) -> str | None:
     return found and found.role
 
 
-def _imported(name: str) -> ModuleType:
-    """Imported only here, because it takes a second, in each process that collects tests. Imported in a thread, because its classes look
-    for their source in every frame below the import, and there are a hundred frames below a test.
-    """
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(import_module, name).result()
+def _published() -> tuple[Any, Any, Any]:
+    """Imported only here, because it takes a second, in each process that collects tests."""
+    from scim2_client.engines.httpx2 import SyncSCIMClient
+    from scim2_tester import Status, check_server
+
+    return SyncSCIMClient, Status, check_server
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_service_conforms_to_the_protocol(company, live_server):
     """The requests that the published test suite of the protocol sends to a server over HTTP, with people and groups."""
-    scim2_client, scim2_tester = _imported("scim2_client.engines.httpx2"), _imported("scim2_tester")
-    status = scim2_tester.Status
-
+    with ThreadPoolExecutor(
+        1
+    ) as thread:  # their classes look for their source in each frame below the import: a hundred, in a test
+        client_class, status, check_server = thread.submit(_published).result()
     headers = {"Authorization": f"Bearer {company.secret}"}
     with httpx2.Client(base_url=f"{live_server.url}/scim/v2", headers=headers) as client:
-        results = scim2_tester.check_server(scim2_client.SyncSCIMClient(client))
+        results = check_server(client_class(client))
     wrong = [f"{each.title}: {each.reason}" for each in results if each.status not in (status.SUCCESS, status.SKIPPED)]
     assert not wrong, "\n".join(wrong)
     skipped = {each.title for each in results if each.status == status.SKIPPED}
