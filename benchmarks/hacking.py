@@ -19,7 +19,7 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.machine import describe
 from trainer.hacking import Alarm, RewardedResponse, SignalWatch
@@ -141,12 +141,16 @@ class Script:
         return [*sentences[:place], f"{self._phrase}.", *sentences[place:]]
 
 
-def play(family: str, seed: int, panel: bool, steps: int = STEPS) -> Played:
-    """One run under the watch."""
+def play(family: str, seed: int, panel: bool, steps: int = STEPS, whole: bool = True) -> Played:
+    """One run under the watch. Without `whole` it ends with the step in which the family's own signal is named."""
     script = Script(family, seed)
     watch = SignalWatch(steps, ("panel",) if panel else ())
-    alarms = [each for step in range(1, steps + 1) for each in watch.look(step, script.responses(step, panel))]
-    return Played(family, seed, script.onset, tuple(alarms))
+    played = Played(family, seed, script.onset, ())
+    for step in range(1, steps + 1):
+        played = replace(played, alarms=(*played.alarms, *watch.look(step, script.responses(step, panel))))
+        if played.named and not whole:
+            break
+    return played
 
 
 def main() -> None:

@@ -2,13 +2,14 @@
 seconds. It is for tests that need such a process and do not test its start.
 
 `command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
-It passes its streams, its environment and its folder on to the nursery, and ends as the trainer's process does. If it is killed, the
-trainer's process is killed too.
+It passes its streams, its environment and its folder on to the nursery, and ends as the forked process does. If it is killed, the forked
+process is killed a moment later.
 """
 
 import atexit
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -38,8 +39,8 @@ os._exit(code)
 _places: list[Path] = []
 
 
-def command() -> list[str]:
-    """Starts the nursery when it is first needed."""
+def command(module: str = "trainer") -> list[str]:
+    """The command that stands for `python -m module`. The first call starts the nursery."""
     if not _places:
         place = Path(tempfile.mkdtemp(prefix="ts-nursery-"), "socket")
         variables = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -54,7 +55,7 @@ def command() -> list[str]:
         assert nursery.stdout.readline() == b"ready\n"
         atexit.register(_end, nursery, place)
         _places.append(place)
-    return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[0])]
+    return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[0]), module]
 
 
 def _end(nursery: "subprocess.Popen[bytes]", place: Path) -> None:
@@ -103,7 +104,7 @@ def _keep(client: socket.socket) -> NoReturn:
     if child == 0:
         client.close()
         arguments, environment, folder = json.loads(text)
-        _train(arguments, environment, folder, fds)
+        _run(arguments, environment, folder, fds)
     for each in fds:
         os.close(each)
     ended = os.pidfd_open(child)
@@ -116,9 +117,7 @@ def _keep(client: socket.socket) -> NoReturn:
         os._exit(0)
 
 
-def _train(arguments: list[str], environment: dict[str, str], folder: str, fds: list[int]) -> NoReturn:
-    from trainer.__main__ import main as of_the_trainer
-
+def _run(arguments: list[str], environment: dict[str, str], folder: str, fds: list[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for number, each in enumerate(fds):
         os.dup2(each, number)
@@ -126,11 +125,13 @@ def _train(arguments: list[str], environment: dict[str, str], folder: str, fds: 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    sys.argv = list(arguments)
     code = 1
     try:
-        code = of_the_trainer(arguments)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        code = 0
     except SystemExit as asked:
-        code = asked.code if isinstance(asked.code, int) else 1
+        code = int(asked.code or 0)  # the trainer exits with numbers
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from trainer.claims import answers, command, faults
+from tests import nursery
+from trainer.claims import answers, command, faults, runs
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer
 from trainer.judges.reason_lines import read_lines
 from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.downstream import TWO_FAULTS
+from trainer.rewards import access
 from trainer.rubrics import score_rubric
+
+from .test_command import in_this_process  # noqa: F401 - a fixture
 
 PLAN = PLANS["judge_policy"]
 
@@ -88,7 +92,14 @@ def test_each_policy_asks_its_own_judge() -> None:
 
 
 @pytest.mark.slow
-def test_the_claim_trains_judges_and_policies_that_ask_them(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_claim_trains_judges_and_policies_that_ask_them(
+    model: Path,
+    in_this_process: list[runs.ArmJob],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(faults, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
+    monkeypatch.setattr(access, "LOCAL_JUDGE", (*nursery.command(), "judge-local"))
     out = model.parent
     assert command.main(["judge_policy", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
     text = (out / "report.md").read_text()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import nursery
 from tests.patience import SECONDS
 from trainer.config import RecipeConfig
 from trainer.files import digest_of
@@ -175,12 +176,23 @@ def test_the_base_is_in_memory_once_and_the_merged_weights_once_more(
     assert beside.get_input_embeddings().weight is learners[0].get_input_embeddings().weight
 
 
-def started(recipe: str, configs: list[dict[str, Any]], data: Path, model: Path, out: Path, *more: str) -> Any:
+PLAIN = (sys.executable, "-m", "trainer")
+
+
+def started(
+    recipe: str,
+    configs: list[dict[str, Any]],
+    data: Path,
+    model: Path,
+    out: Path,
+    *more: str,
+    trainer: Sequence[str] = PLAIN,
+) -> Any:
     out.mkdir(exist_ok=True)
     files = [out / f"{name}.json" for name in "abc"[: len(configs)]]
     for file, config in zip(files, configs, strict=True):
         file.write_text(json.dumps(config))
-    command = [sys.executable, "-m", "trainer", "shared", "--recipe", recipe, "--config", *map(str, files)]
+    command = [*trainer, "shared", "--recipe", recipe, "--config", *map(str, files)]
     command += ["--data", str(data), "--model", str(model), "--out", str(out / "runs"), *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -229,7 +241,7 @@ def test_a_run_in_one_of_several_processes_is_the_run_by_itself(
 ) -> None:
     configs = KINDS[recipe]()
     dumped = [config.model_dump(mode="json") for config in configs]
-    running = started(recipe, dumped, data[recipe], tiny_dir, tmp_path, "--processes", "2")
+    running = started(recipe, dumped, data[recipe], tiny_dir, tmp_path, "--processes", "2", trainer=nursery.command())
     said, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, said
     for name, config in zip("abc", configs, strict=True):

@@ -4,11 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import nursery
 from trainer import checkpoints
 
 from .sharing import COUNTS
@@ -17,7 +17,7 @@ from .sharing import COUNTS
 @pytest.fixture(scope="module")
 def out(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shared")
-    command = [sys.executable, "-m", "tests.trainer.loops.learner.sharing", str(tiny_dir), str(folder)]
+    command = [*nursery.command("tests.trainer.loops.learner.sharing"), str(tiny_dir), str(folder)]
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=900
     )

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from tests import nursery
 from trainer.inference import models
 
 from .test_alternating import data, moved, tiny_dir, weights  # noqa: F401  fixtures among them
@@ -18,7 +18,7 @@ LEARNER, SAMPLER, MACHINE = "card:0", "card:1", "cpu"
 
 def ran(data: Path, model: Path, out: Path) -> list[dict[str, Any]]:  # noqa: F811
     """Runs with the sampler on a separate GPU, and on that of the learner."""
-    program = [sys.executable, "-m", "tests.trainer.loops.recipes.alternating_on_cards"]
+    program = nursery.command("tests.trainer.loops.recipes.alternating_on_cards")
     given = [*map(str, (data, model, out)), SAMPLER, LEARNER]
     done = subprocess.run([*program, *given], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
     told: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])

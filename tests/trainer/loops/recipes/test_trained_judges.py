@@ -1,12 +1,12 @@
 """A model that recipe `judge` leaves answers as a judge like in its last evaluation: the same question gets the same words."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import nursery
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.running import run
 from trainer.config import resolve
@@ -51,7 +51,7 @@ def test_its_output_says_as_a_judge_what_it_said_when_it_was_evaluated(tiny_dir:
     evaluated = sorted(row.response for step, row in rows if step == last and row.phase == "eval")
 
     spec = judge_spec(config.asked_as("judge") or {}).model_copy(update={"retries": 0})
-    command = [sys.executable, "-m", "trainer", "judge-local"]
+    command = [*nursery.command(), "judge-local"]
     target = LocalTarget(command, str(ROOT), str(tiny_dir), False, adapters=[str(out / "outputs/judge")])
     if not (out / "outputs/judge/adapter_config.json").is_file():
         target = LocalTarget(command, str(ROOT), str(out / "outputs/judge"), False)
