@@ -17,9 +17,12 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
+from webapp.localstack.postgres import DATABASE, Postgres
+
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".pytest_cache"
 TEMPLATE = "test_schema"
+READING = ("--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1")
 PROGRAMS = (
     "TEST_POSTGRES_PROGRAMS"  # the programs of the embedded server; not set if the server is not the embedded one
 )
@@ -53,6 +56,12 @@ def kept() -> Path:
     return KEPT / f"schema-{digest.hexdigest()[:16]}.sql"
 
 
+def read_into(server: Postgres) -> None:
+    """Fills the database of the product on a server that has just been made."""
+    command = [str(server.install / "bin" / "psql"), *READING, f"--host={server.socket_dir}"]
+    subprocess.run([*command, f"--username={server.user}", f"--dbname={DATABASE}", f"--file={kept()}"], check=True)
+
+
 def _server() -> dict[str, str]:
     return {"host": settings.DATABASES["default"]["HOST"], "user": settings.DATABASES["default"]["USER"]}
 
@@ -66,7 +75,7 @@ def _read(server: psycopg.Connection) -> bool:
     if not (path := kept()).exists():
         return False
     server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-    _program("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1", f"--file={path}")
+    _program("psql", *READING, f"--file={path}")
     return True
 
 

@@ -1,29 +1,50 @@
 """A running stack, and a browser to look at it."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests import schema
 from tests.e2e.live import open_page, process, server, wait_for_scripts  # noqa: F401 - fixtures
 from tests.stack import Stack
+from webapp.localstack.postgres import Postgres
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Moves tests that stop the stack behind all others."""
-    items.sort(key=lambda item: item.get_closest_marker("stops_the_stack") is not None)
+    """Moves tests that share the stack behind all others, because it costs time while it runs, and tests that stop it to the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("stops_the_stack") is not None, _shares_the_stack(item)))
+
+
+def _shares_the_stack(item: pytest.Item) -> bool:
+    return "stack" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """All services, with the demo's owner but without the demo's data. Each test brings its own data and model."""
-    running = Stack("--no-demo")
+    """All services, with the demo's owner but without the demo's data. Each test brings its own data and model. If the schema of the
+    migrations is kept (`tests/schema.py`), the database starts with it, and `upgrade` finds nothing to do."""
+    running = Stack("--no-demo", var=_with_schema())
     try:
         running.wait_until_up()
         yield running
     finally:
         running.stop()
+
+
+def _with_schema() -> Path:
+    """The folder of a stack."""
+    var = Path(tempfile.mkdtemp(prefix="ts-stack-"))
+    var.chmod(0o755)  # as root the database runs as another user
+    if schema.kept().exists():
+        server = Postgres(var)
+        server.start()
+        schema.read_into(server)
+        server.stop()
+    return var
 
 
 @pytest.fixture

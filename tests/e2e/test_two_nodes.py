@@ -197,7 +197,9 @@ def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
     monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)  # this test does the work of workers
     monkeypatch.setattr(jobs, "_web_answers", lambda: True)
     folder = tmp_path / "tiny"
-    subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(folder)], check=True)
+    from trainer.inference.models import make_tiny
+
+    make_tiny(folder)
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(folder))
     verifier = VerifierSpec(name="regex", args={"pattern": "[aeiou]"})
     version = make_version(cast.owner, train=6, heldout=2, verifier=verifier, digest=digest_of(6, 2, verifier))

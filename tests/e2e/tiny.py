@@ -1,8 +1,6 @@
 """A random model of two layers, and helpers that tests of the whole product share."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.stack import ROOT, Stack
+from tests.stack import Stack
 
 T = TypeVar("T")
 RUN: dict[str, Any] = {
@@ -31,7 +29,9 @@ def make_model(stack: Stack) -> Path:
     directory = stack.var / "models" / "tiny"
     if (directory / "config.json").is_file():
         return directory
-    subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(directory)], cwd=ROOT, check=True)
+    from trainer.inference.models import make_tiny
+
+    make_tiny(directory)
     return directory
 
 

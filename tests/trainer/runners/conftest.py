@@ -1,10 +1,11 @@
 """Asynchronous loops on the tiny model, with workers inside the test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.trainer.loops.conftest import make_loop, small_config
 from trainer.config import PolicyConfig
@@ -36,3 +37,16 @@ def make_async(
         return make_loop(config, run_dir, lambda job: from_fleet(FakeFleet(config, tiny_dir, **faults), job))
 
     return make
+
+
+@pytest.fixture(scope="package")
+def ray_for_all() -> Iterator[None]:
+    """One Ray cluster for these tests, because a start takes longer than most of them. Workers have one thread each. With more threads
+    here, the reference would be summed in another order."""
+    import ray
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    ray.shutdown()

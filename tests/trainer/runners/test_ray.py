@@ -4,12 +4,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer.loops.session.session import Session
@@ -18,21 +17,9 @@ from trainer.rollouts import RewardSetup
 from .conftest import async_config, from_fleet
 from .test_loop import learned, logs, trained_on
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("ray_for_all")]
 
 RUNNER = {"ahead": 3, "max_staleness": 2}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Workers have one thread each. With more threads, the reference would be summed in another order."""
-    import ray
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-    ray.shutdown()
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_config
 from tests.trainer.running import run
@@ -16,7 +14,7 @@ from trainer.config import PolicyConfig
 from trainer.loops.session import saving
 from trainer.runners.policy import make
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("ray_for_all")]
 
 STEPS = {
     "steps": 2,
@@ -25,17 +23,6 @@ STEPS = {
     "evaluation": {"every": 0},
 }
 OPTIM = {"lr": 1e-6, "minibatch_size": 6, "micro_batch_tokens": 64}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    import ray
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-    ray.shutdown()
 
 
 def test_a_checkpoint_of_one_process_is_continued_by_two_and_theirs_by_one(
