@@ -36,13 +36,17 @@ def list_rollouts(
     sort: rollouts.Sort | None = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    from_step: Step | None = None,
 ) -> dict[str, Any]:
     """Without `step`, filters look at the newest 20,000 rollouts; `oldest_step` then says how far back that was. `text` is searched for in
-    all rollouts of the run that are indexed, and in the newest that are not; `waiting` says how many that leaves out."""
-    found = rollouts.rollouts(run_of(request, run_id), wanted.filters(), sort=sort, cursor=cursor, limit=limit)
+    all rollouts of the run that are indexed, and in the newest that are not; `waiting` says how many that leaves out. `previous` is a cursor
+    too: it leads to the page before this one, in the same order; a search for `text` has none. `from_step` begins the order `newest` at a step."""
+    run = run_of(request, run_id)
+    found = rollouts.rollouts(run, wanted.filters(), sort=sort, cursor=cursor, limit=limit, from_step=from_step)
     return {
         "items": [serializers.rollout(row) for row in found.items],
         "next": found.next,
+        "previous": found.previous,
         "oldest_step": found.oldest_step,
         "waiting": found.waiting,
         "indexed": found.indexed,

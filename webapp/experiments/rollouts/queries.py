@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from django.db import connection
@@ -21,7 +21,7 @@ from . import words
 from .searching import WordSearch
 
 Verdict = Literal["met", "unmet", "missing"]
-Sort = Literal["newest", "place", "reward", "-reward", "part", "-part", "-apart"]
+Sort = Literal["newest", "place", "reward", "-reward", "-advantage", "-spread", "part", "-part", "-apart"]
 Measure = Literal["rank", "value"]
 MET: dict[str, bool | None] = {"met": True, "unmet": False, "missing": None}
 # sort -> the columns of its order; `-` is descending. Every order is unique, as keyset paging needs.
@@ -30,12 +30,16 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "place": ("step", "phase", "group", "index"),
     "reward": ("score", "id"),
     "-reward": ("-score", "-id"),
+    "-advantage": ("-told_advantage", "-id"),
+    "-spread": ("-spread", "-step", "-phase", "group", "index"),
     "part": ("part_value", "id"),
     "-part": ("-part_value", "-id"),
     "-apart": ("-apart", "-id"),
     "found": ("-stored",),
 }
 KINDS: dict[str, Any] = {"phase": str, "id": int, "stored": int}
+BEFORE = "before "
+"""Begins the order in a cursor that leads to what comes before a row."""
 MAX_CRITERIA = 200
 MAX_REASONS = 20
 MAX_STEPS = 2000  # the newest ones; an older step is found by its number
@@ -82,13 +86,15 @@ class RolloutQuery:
 @dataclass(frozen=True)
 class FoundRollouts:
     """A page, the oldest step that was searched if that was not all of them, and how many rollouts a search for words has left out because
-    the index does not have them yet (`WordSearch.left_out`); if it has, `indexed` says how many the index has."""
+    the index does not have them yet (`WordSearch.left_out`); if it has, `indexed` says how many the index has. `previous` leads to what
+    comes before the page in the order; a search for words has none."""
 
     items: list[Rollout]
     next: str | None
     oldest_step: int | None
     waiting: int = 0
     indexed: int = 0
+    previous: str | None = None
 
 
 def rollouts(
@@ -98,16 +104,20 @@ def rollouts(
     sort: Sort | None = None,
     cursor: str | None = None,
     limit: int = 20,
+    from_step: int | None = None,
 ) -> FoundRollouts:
     """One page, by default in the order of the requested step, otherwise the newest step first. Rollouts without a reward, or without the
     part
-    by which the page is sorted, come last.
+    by which the page is sorted, come last. `from_step`: without a cursor, the page begins at this step of the order `newest`.
 
-    Raises Invalid at `cursor` if it belongs to another order, and at `sort` if it needs a part that is not named.
+    Raises Invalid at `cursor` if it belongs to another order, at `sort` if it needs a part that is not named, and at `from_step` if the
+    order is another.
     """
     wanted = wanted or RolloutQuery()
     order = sort or ("place" if wanted.step is not None else "newest")
     _check(wanted, order)
+    if from_step is not None and (order != "newest" or wanted.text):
+        raise Invalid("Only the order newest begins at a step.", {"from_step": "sort by newest, without a text"})
     search = WordSearch(run, words.read(wanted.text), wanted.step, wanted.phase) if wanted.text else None
     if search and wanted.step is None and order in ("newest", "place"):
         return _newest_found(search, wanted, cursor, limit)
@@ -115,22 +125,41 @@ def rollouts(
         (_rows(search, search.newest(MAX_SEARCHED), wanted), None) if search else _searched(run, wanted, order)
     )
     rows = _annotated(rows, wanted, order).filter(_condition(wanted))
-    return _page(rows, order, cursor, limit, oldest, search)
+    if from_step is None or cursor:
+        return _page(rows, order, cursor, limit, oldest, search)
+    page = _page(rows.filter(step__lte=from_step), order, None, limit, oldest, None)
+    later = bool(page.items) and rows.filter(step__gt=from_step).exists()
+    return replace(page, previous=_beside(BEFORE + order, page.items[0]) if later else None)
 
 
 def _page(
     rows: QuerySet[Rollout], order: str, cursor: str | None, limit: int, oldest: int | None, search: WordSearch | None
 ) -> FoundRollouts:
     columns = ORDERS[order]
-    if cursor:
-        rows = rows.filter(_after(columns, decode(cursor, order, columns)))
-    found: list[Rollout] = list(rows.order_by(*columns)[: limit + 1])
+    back, values = _direction(cursor, order, columns) if cursor and not search else (False, None)
+    if cursor and search:
+        values = decode(cursor, order, columns)
+    ordered = tuple(_turned(column) for column in columns) if back else columns
+    if values is not None:
+        rows = rows.filter(_after(ordered, values))
+    found: list[Rollout] = list(rows.order_by(*ordered)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
-    fitting, looked = search.fitting(found, limit) if search else (found, len(found))
+    if search:
+        return _fitting_page(search, found, more, order, limit)
+    if back:
+        found.reverse()
+    earlier, later = (more, True) if back else (values is not None, more)
+    following = _beside(order, found[-1]) if later and found else None
+    return FoundRollouts(
+        found, following, oldest, previous=_beside(BEFORE + order, found[0]) if earlier and found else None
+    )
+
+
+def _fitting_page(search: WordSearch, found: list[Rollout], more: bool, order: str, limit: int) -> FoundRollouts:
+    """The rollouts that have the words, of those that may have them."""
+    fitting, looked = search.fitting(found, limit)
     more = more or looked < len(found)
-    following = [getattr(found[looked - 1], column.removeprefix("-")) for column in columns] if more else []
-    left_out = search.left_out() if search else (0, 0)
-    return FoundRollouts(fitting, encode(order, following) if more else None, oldest, *left_out)
+    return FoundRollouts(fitting, _beside(order, found[looked - 1]) if more else None, None, *search.left_out())
 
 
 def _newest_found(search: WordSearch, wanted: RolloutQuery, cursor: str | None, limit: int) -> FoundRollouts:
@@ -168,6 +197,22 @@ def _rows(search: WordSearch, numbers: list[int], wanted: RolloutQuery) -> Query
     return rows.filter(phase=wanted.phase) if wanted.phase else rows
 
 
+def _turned(column: str) -> str:
+    return column.removeprefix("-") if column.startswith("-") else f"-{column}"
+
+
+def _direction(cursor: str, order: str, columns: tuple[str, ...]) -> tuple[bool, list[Any]]:
+    """Whether the cursor leads backwards, and the values of the row where it stands."""
+    try:
+        return True, decode(cursor, BEFORE + order, columns)
+    except Invalid:
+        return False, decode(cursor, order, columns)
+
+
+def _beside(order: str, row: Rollout) -> str:
+    return encode(order, [getattr(row, column.removeprefix("-")) for column in ORDERS[order.removeprefix(BEFORE)]])
+
+
 def _check(wanted: RolloutQuery, order: str) -> None:
     if order in ("part", "-part") and not (wanted.by or wanted.part):
         raise Invalid("Sorting by a part needs its name.", {"by": "name the part to sort by"})
@@ -201,6 +246,10 @@ def _annotated(rows: QuerySet[Rollout], wanted: RolloutQuery, order: str) -> Que
     """The rollouts with the values by which they are sorted and filtered; a missing value is sorted after all others."""
     missing = Value(float("-inf") if order.startswith("-") else float("inf"))
     rows = rows.annotate(score=Coalesce(F("reward"), missing, output_field=FloatField()))
+    if order == "-advantage":
+        rows = rows.annotate(told_advantage=Coalesce(F("advantage"), missing, output_field=FloatField()))
+    if order == "-spread":
+        rows = rows.annotate(spread=RawSQL(SPREAD, [], output_field=FloatField()))  # noqa: S611 - it has no parameters
     if wanted.part:
         rows = rows.annotate(valued=_part(wanted.part))
     if by := wanted.by or wanted.part:
@@ -232,6 +281,15 @@ RANKS_APART = """(
     WHERE peer.run_id = experiments_rollout.run_id AND peer.step = experiments_rollout.step
         AND peer.phase = experiments_rollout.phase AND peer."group" = experiments_rollout."group"
         AND peer.part_values ->> %s IS NOT NULL AND peer.part_values ->> %s IS NOT NULL
+)"""
+
+
+# between the best and the worst reward of the whole group; a group without rewards comes last
+SPREAD = """(
+    SELECT coalesce(max(peer.reward) - min(peer.reward), -1)
+    FROM experiments_rollout AS peer
+    WHERE peer.run_id = experiments_rollout.run_id AND peer.step = experiments_rollout.step
+        AND peer.phase = experiments_rollout.phase AND peer."group" = experiments_rollout."group"
 )"""
 
 

@@ -135,6 +135,7 @@ class RolloutFilters(Schema):
 class RolloutList(Schema):
     items: list[dict[str, Any]] = Field(description="`trainer.contracts.RolloutRecord` with `id` and `step`")
     next: str | None
+    previous: str | None = Field(None, description="The cursor of the page before this one; null: this is the first")
     oldest_step: int | None = Field(
         None, description="The step where the search stopped; null: the whole run was searched"
     )

@@ -3,7 +3,7 @@
 import { isKind } from "./tint.js";
 
 const by = (id) => document.getElementById(id);
-const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
+const PLAIN_SORTS = new Set(["reward", "-reward", "-advantage", "-spread"]); // that need nothing else to be chosen
 const WRONG = { part: "right", high: "0" }; // for pairs: the model prefers the other answer
 const viewer = by("rollouts").dataset.viewer;
 const DEFAULTS = { phase: "train", key: "", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank", text: "" };
@@ -18,7 +18,10 @@ const pair = () => Boolean(state.first && state.second && state.first !== state.
 
 /** Whether a filter other than step and phase is set. */
 export const filtered = () => Boolean(state.key || state.criterion || state.verdict || state.excluded || state.wrong || state.part || state.text.trim() || pair());
-export const sortedByServer = () => SERVER_SORTS.has(state.sort) || state.sort.includes(":");
+/** Whether the responses to a prompt stand beside each other in the list. */
+export const inGroups = () => ["newest", "place", "-spread"].includes(serverSort().order);
+/** Whether the list goes from step to step, so that it can begin at one. */
+export const byStep = () => state.all && !state.text.trim() && serverSort().order === "newest";
 
 export function readAddress() {
   const query = new URLSearchParams(location.search);
@@ -41,7 +44,7 @@ export function writeAddress() {
   if (state.all) query.set("step", "all");
   else if (state.step !== null) query.set("step", state.step);
   if (state.group !== null) query.set("group", state.group);
-  history.replaceState(null, "", `?${query}`);
+  history.replaceState(history.state, "", `?${query}`);
 }
 
 /** The parameters of the API, without step and cursor. */
@@ -74,7 +77,7 @@ function serverSort() {
   if (order) return { order, by: by_ };
   if (["part", "-part"].includes(state.sort) && state.part) return { order: state.sort };
   if (state.sort === "-apart" && pair()) return { order: state.sort };
-  if (["reward", "-reward"].includes(state.sort)) return { order: state.sort };
+  if (PLAIN_SORTS.has(state.sort)) return { order: state.sort };
   return { order: state.all ? "newest" : "place" };
 }
 

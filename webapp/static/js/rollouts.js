@@ -1,10 +1,12 @@
-// The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps are announced, and the shown
-// rollouts stay. Step, phase, filters, order and tint are in the address.
+// The rollout viewer: one step and phase at a time, or all steps; responses in their groups, verdicts in words. The page holds what is near
+// the view (`pagewindow.js`). New steps are announced, and the shown rollouts stay. Step, phase, filters, order and tint are in the address;
+// where one reads is in the state of the history, so that the way back leads there.
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, number, score } from "./format.js";
 import { register } from "./keys.js";
-import { filtered, listen, offer, parameters, readAddress, sampled, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
+import { PageWindow } from "./pagewindow.js";
+import { byStep, filtered, inGroups, listen, offer, parameters, readAddress, sampled, show, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { passages } from "./rolloutwords.js";
 import { api, onBack, onMessage, runId } from "./run.js";
@@ -19,14 +21,14 @@ import { walkable } from "./tokenwalk.js";
 const PAGE = 100;
 const by = (id) => document.getElementById(id);
 let steps = { train: [], eval: [] }; // steps that have rollouts, ascending
-let rows = [];
-let cursor = null;
 let oldest = null; // where a search over all steps stopped
 let waiting = 0; // rollouts that a search for words left out
 let indexed = 0; // those among which it searched, if it left out some
 let told = null; // the facets
 let tint = null; // the scale, if tokens are tinted
+let range = {}; // the lowest and highest value of the part by which they are tinted
 let request = 0;
+let saving = 0; // the timer
 const unseen = new Set();
 const viewer = by("rollouts").dataset.viewer;
 const phaseNamed = new URLSearchParams(location.search).has("phase");
@@ -51,40 +53,54 @@ function settle() {
   state.step = all.reduce((best, step) => (Math.abs(step - state.step) < Math.abs(best - state.step) ? step : best));
 }
 
-async function load({ more = false } = {}) {
+const keyOf = (row) => (state.all ? `${row.step}-${row.group}` : String(row.group)); // distinguishes the groups on the page
+const sticky = document.querySelector(".rollout-tools");
+const joins = (row) => (inGroups() ? keyOf(row) : null);
+const list = new PageWindow(by("groups"), { sticky, keyOf: joins, fetch: fetchPage, draw, told: changed, moved, failed });
+
+/** The page of the list at `start`: `{cursor}`, `{from}` for a step, or `{}` for its beginning. */
+async function fetchPage({ cursor, from }) {
+  const query = parameters();
+  query.set("limit", PAGE);
+  if (!state.all) query.set("step", state.step);
+  if (cursor) query.set("cursor", cursor);
+  else if (from !== undefined) query.set("from_step", from);
+  const found = await json(`${api}/rollouts?${query}`);
+  oldest = found.oldest_step;
+  waiting = found.waiting;
+  indexed = found.indexed;
+  return found;
+}
+
+/** Reads the list from its beginning; with `reading`, from where somebody read it (`list.where`). */
+async function load(reading = null) {
   const mine = ++request;
-  if (!more) by("groups").setAttribute("aria-busy", "true");
+  let start = reading?.start ?? {};
+  let found = null;
+  by("groups").setAttribute("aria-busy", "true");
   try {
     await facets();
     if (mine !== request) return;
     settle();
     controls();
-    if (state.step === null) {
-      rows = [];
-      cursor = null;
-      waiting = 0;
-    } else {
-      const query = parameters();
-      query.set("limit", PAGE);
-      if (!state.all) query.set("step", state.step);
-      if (more && cursor) query.set("cursor", cursor);
-      const [found] = await Promise.all([json(`${api}/rollouts?${query}`), sampled && notes()]);
-      if (mine !== request) return;
-      rows = more ? [...rows, ...found.items] : found.items;
-      cursor = found.next;
-      oldest = found.oldest_step;
-      waiting = found.waiting;
-      indexed = found.indexed;
+    waiting = 0;
+    if (state.step !== null) {
+      [found] = await Promise.all([fetchPage(start), sampled && notes()]);
+      if (start.cursor && !found.previous) found = await fetchPage((start = {})); // this list does not lead back to what comes before
     }
   } catch (error) {
-    toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+    if (mine === request) toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
   }
+  if (mine !== request) return;
   unseen.delete(`${state.phase} ${state.step}`);
   news();
-  draw();
+  range = {};
+  list.reset(start, found);
+  const key = reading?.key ?? state.group;
+  if (key !== null && !leads()) list.goTo(key, reading?.top);
   writeAddress();
   sendList(parameters(), state.all ? null : state.step);
-  if (rows.length) refreshSent(state.phase, state.all ? null : state.step);
+  if (found?.items.length) refreshSent(state.phase, state.all ? null : state.step);
 }
 
 /** Rollouts are shown also where their notes cannot be had. */
@@ -97,51 +113,54 @@ async function notes() {
 }
 
 function controls() {
-  const all = steps[state.phase];
-  const slider = by("step-slider");
-  slider.max = Math.max(all.length - 1, 0);
-  slider.value = Math.max(all.indexOf(state.step), 0);
-  slider.disabled = all.length < 2 || state.all;
-  by("step-shown").textContent = state.all ? "all" : state.step === null ? "–" : String(state.step);
-  by("step-back").disabled = state.all || all.indexOf(state.step) <= 0;
-  by("step-forward").disabled = state.all || all.indexOf(state.step) === all.length - 1;
+  walkSteps();
   for (const button of document.querySelectorAll("[data-phase]")) button.setAttribute("aria-pressed", String(button.dataset.phase === state.phase));
   show();
   legend();
 }
 
+function walkSteps() {
+  const all = steps[state.phase];
+  const at = all.indexOf(shownStep());
+  const fixed = state.all && !byStep(); // such a list goes from step to step in no order
+  const slider = by("step-slider");
+  slider.max = Math.max(all.length - 1, 0);
+  slider.value = Math.max(at, 0);
+  slider.disabled = all.length < 2 || fixed;
+  by("step-shown").textContent = fixed ? "all" : String(shownStep() ?? "–");
+  by("step-back").disabled = fixed || at <= 0;
+  by("step-forward").disabled = fixed || at === all.length - 1;
+}
+
+/** The step of the page; in a list of all steps, that of the card at the upper edge of the view. */
+function shownStep() {
+  const top = state.all ? Number.parseInt(list.top?.dataset.group, 10) : Number.NaN;
+  return Number.isNaN(top) ? state.step : top;
+}
+
 /** The scale of the tint, and where its values are lacking. */
 function legend() {
   const place = by("tint-legend");
+  const rows = list.rows;
   place.hidden = !state.tint;
   if (!state.tint) return;
-  const { css, legend: bins, notes } = (tint = scale(state.tint, rows));
+  const { css, legend: bins, notes } = (tint = scale(state.tint, rows, range));
   const items = bins.map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${css} b${bin}`), words));
   if (bins.length && rows.some((row) => row.turns?.length)) items.push(make("span", "legend-item", make("span", "tint-swatch by-env"), OTHERS));
   if (notes.length) items.push(make("span", "legend-note", notes.join("; ")));
   place.replaceChildren(...items);
 }
 
-const missingLast = (value, down) => (value === null || value === undefined ? Infinity : down ? -value : value);
-
-/** The key that distinguishes the groups on the page. */
-const keyOf = (row) => (state.all ? `${row.step}-${row.group}` : String(row.group));
-
-/** Groups in the chosen order. The responses of a group are in the same order. */
-function grouped() {
+/** The groups of these rows, in the order of the list. */
+function grouped(rows) {
   const groups = new Map();
   for (const row of rows) {
     if (!groups.has(keyOf(row))) groups.set(keyOf(row), []);
     groups.get(keyOf(row)).push(row);
   }
-  const list = [...groups.values()];
-  const down = state.sort.startsWith("-");
-  const field = state.sort.replace("-", "");
-  if (field === "spread") return list.sort((a, b) => spread(b) - spread(a));
-  if (field === "place" || sortedByServer()) return list;
-  const best = (group) => Math.min(...group.map((row) => missingLast(row[field], down)));
-  for (const group of list) group.sort((a, b) => missingLast(a[field], down) - missingLast(b[field], down));
-  return list.sort((a, b) => best(a) - best(b));
+  const found = [...groups.values()];
+  if (inGroups()) for (const group of found) group.sort((one, other) => one.index - other.index);
+  return found;
 }
 
 function spread(group) {
@@ -154,29 +173,68 @@ const blank = (template) => {
   return [fragment.firstElementChild, (name) => fragment.querySelector(`[data-part="${name}"]`)];
 };
 
-const many = (n, word) => `${n}${cursor ? "+" : ""} ${word}${n === 1 && !cursor ? "" : "s"}`;
-const counted = (groups) => (sampled ? `${many(rows.length, "response")} to ${many(groups, "prompt")}` : many(groups, viewer));
+const many = (n, word, more) => `${n}${more ? "+" : ""} ${word}${n === 1 && !more ? "" : "s"}`;
 
-function draw() {
+function counted({ rows, cards, begins, ends }) {
+  const more = !begins || !ends;
+  return sampled ? `${many(rows, "response", more)} to ${many(cards, "prompt", more)}` : many(cards, viewer, more);
+}
+
+function draw(rows) {
+  legend(); // of the rows that are there now
+  return grouped(rows).map(groupCard);
+}
+
+/** After cards have come or gone. */
+function changed() {
   const place = by("groups");
-  place.removeAttribute("aria-busy");
-  legend();
-  const groups = grouped();
+  const { rows, cards, begins, ends } = list.seen;
+  by("rollouts-before").hidden = begins;
   const scope = state.all && oldest ? `, from step ${oldest} on; name a step to look further back` : "";
-  by("rollout-count").textContent = rows.length || scope ? `${counted(groups.length)}${scope}` : "";
-  by("more-rollouts").hidden = !cursor;
+  place.removeAttribute("aria-busy");
+  by("rollout-count").textContent = rows || scope ? `${counted(list.seen)}${scope}` : "";
   by("no-filters").hidden = !filtered();
   by("rollouts-waiting").hidden = !waiting;
   by("rollouts-waiting").textContent = waiting ? notSearched() : "";
-  if (!groups.length) {
+  by("more-rollouts").hidden = !list.waits;
+  forgetCards();
+  legend();
+  if (!cards) {
+    for (const name of ["role", "aria-label"]) place.removeAttribute(name); // a feed has articles
     const first = sampled ? `${viewer}s yet: the first appear with the first step` : `${viewer}s yet: the first appear with the first evaluation`;
-    const scanned = cursor ? "No response fits the filter so far. “Show more” continues the search." : `No response of ${state.all ? "this run" : "this step"} fits the filter.`;
+    if (!ends && !list.waits) return; // the search continues
+    const scanned = ends ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : "No response fits the filter so far. “Show more” continues the search.";
     const words = filtered() ? scanned : `No ${first}.`;
     return place.replaceChildren(make("p", "empty", words));
   }
-  forgetCards();
-  place.replaceChildren(...groups.map(groupCard));
-  if (state.group !== null && !leads()) place.querySelector(`[data-group="${CSS.escape(state.group)}"]`)?.scrollIntoView({ block: "start" });
+  place.setAttribute("role", "feed");
+  place.setAttribute("aria-label", "Prompts with their responses");
+  sameShades(place);
+}
+
+/** Draws the cards anew after the values of the page have become wider, so that one shade means one value. */
+function sameShades(place) {
+  const before = place.dataset.shades;
+  place.dataset.shades = state.tint.startsWith("part:") ? `${state.tint} ${range.low} ${range.high}` : "";
+  if (before && place.dataset.shades && before !== place.dataset.shades) list.redraw();
+}
+
+/** After the view has moved. */
+function moved() {
+  if (byStep()) walkSteps();
+  clearTimeout(saving);
+  saving = setTimeout(save, 150);
+}
+
+/** Where one reads, for the way back to this page. */
+function save() {
+  const reading = list.where;
+  if (reading) history.replaceState({ ...history.state, reading }, "");
+}
+
+function failed(error) {
+  toast(`More rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  by("more-rollouts").hidden = false;
 }
 
 /** The server counts them to 10,000. */
@@ -282,19 +340,34 @@ function news() {
 
 function change(changes) {
   Object.assign(state, changes);
+  history.replaceState(null, "");
   load();
+}
+
+/** To a step: alone, or in the list of all steps. */
+function goToStep(step) {
+  if (!state.all) return change({ step, group: null });
+  state.group = null;
+  load({ start: { from: step }, key: null });
 }
 
 function walk(by_) {
   const all = steps[state.phase];
-  const next = state.all ? undefined : all[all.indexOf(state.step) + by_];
-  if (next !== undefined) change({ step: next, group: null });
+  const next = state.all && !byStep() ? undefined : all[all.indexOf(shownStep()) + by_];
+  if (next !== undefined) goToStep(next);
 }
 
-function jump(by_) {
-  const cards = [...document.querySelectorAll(".group")];
-  const at = cards.findIndex((card) => card.dataset.group === state.group);
-  const next = cards[Math.min(Math.max(at + by_, 0), cards.length - 1)];
+/** The card before or behind the one that has the focus; if none in view has it, the first in view. */
+function beside(by_) {
+  const cards = list.cards;
+  const inView = (card) => card.getBoundingClientRect().bottom > 0 && card.getBoundingClientRect().top < innerHeight;
+  const chosen = document.activeElement.closest(".group") ?? cards.find((card) => card.dataset.group === state.group);
+  return chosen && inView(chosen) ? cards[cards.indexOf(chosen) + by_] : list.top;
+}
+
+async function jump(by_) {
+  if (!beside(by_)) await list.settled(); // it may be on its way
+  const next = beside(by_);
   if (!next) return;
   state.group = next.dataset.group;
   writeAddress();
@@ -302,8 +375,18 @@ function jump(by_) {
   next.scrollIntoView({ block: "start" });
 }
 
+/** The arrow keys scroll a card that reaches beyond the view, then go to the next one. */
+function pressed(event) {
+  const by_ = { ArrowDown: 1, PageDown: 1, ArrowUp: -1, PageUp: -1 }[event.key];
+  if (!by_ || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || !event.target.matches(".group")) return;
+  const { top, bottom } = event.target.getBoundingClientRect();
+  if (event.key.startsWith("Arrow") && (by_ > 0 ? bottom > innerHeight : top < list.inset())) return;
+  event.preventDefault();
+  jump(by_);
+}
+
 by("step-slider").addEventListener("input", (event) => (by("step-shown").textContent = steps[state.phase][event.target.value] ?? "–"));
-by("step-slider").addEventListener("change", (event) => change({ step: steps[state.phase][event.target.value] ?? null, group: null }));
+by("step-slider").addEventListener("change", (event) => goToStep(steps[state.phase][event.target.value] ?? null));
 by("step-back").addEventListener("click", () => walk(-1));
 by("step-forward").addEventListener("click", () => walk(1));
 for (const button of document.querySelectorAll("[data-phase]")) button.addEventListener("click", () => change({ phase: button.dataset.phase, group: null }));
@@ -311,11 +394,16 @@ listen(change);
 by("sort").addEventListener("change", (event) => change({ sort: event.target.value, group: null }));
 by("tint").addEventListener("change", (event) => {
   state.tint = event.target.value;
+  range = {};
+  by("groups").dataset.shades = "";
+  list.redraw();
   legend();
-  draw();
   writeAddress();
 });
-by("more-rollouts").addEventListener("click", () => load({ more: true }));
+by("rollouts-before").addEventListener("click", () => list.back());
+by("more-rollouts").addEventListener("click", () => list.again());
+by("groups").addEventListener("keydown", pressed);
+by("groups").addEventListener("click", (event) => event.target.closest("a") && save(), { capture: true });
 by("rollout-news").addEventListener("click", () => {
   unseen.clear();
   change({ step: null, all: false, group: null });
@@ -323,15 +411,15 @@ by("rollout-news").addEventListener("click", () => {
 register("j", "Next prompt", () => jump(1));
 register("k", "Previous prompt", () => jump(-1));
 register("t", "The prompt through training", () => {
-  const chosen = [...document.querySelectorAll(".group")].find((card) => card.dataset.group === state.group) ?? document.querySelector(".group");
+  const chosen = list.cards.find((card) => card.dataset.group === state.group) ?? list.top;
   chosen?.querySelector(".through-training")?.click();
 });
 register(".", "Next step", () => walk(1));
 register(",", "Previous step", () => walk(-1));
 
 onMessage("rollouts", ({ step, phase }) => {
-  if (state.step === null && !rows.length) return load(); // nothing is shown yet
-  if (phase === state.phase && step === state.step && !state.all) return load(); // the rest of the step on the page
+  if (state.step === null && !list.seen.rows) return load(); // nothing is shown yet
+  if (phase === state.phase && step === state.step && !state.all) return list.seen.rows ? freshen() : load(); // the rest of the step on the page
   if (!steps[phase]?.includes(step)) {
     steps[phase]?.push(step);
     steps[phase]?.sort((a, b) => a - b);
@@ -340,6 +428,16 @@ onMessage("rollouts", ({ step, phase }) => {
     news();
   }
 });
+/** More of the step on the page, where it is: what one reads stays. */
+async function freshen() {
+  try {
+    await facets();
+    await list.refresh();
+  } catch (error) {
+    toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  }
+}
+
 onBack(async () => {
   if (!steps[state.phase].length) return load(); // the first load is still under way, so nothing on the page is old
   const before = new Set(steps[state.phase]);
@@ -350,4 +448,5 @@ onBack(async () => {
 });
 if (sampled) listNotes(by("groups"));
 readAddress();
-load();
+history.scrollRestoration = "manual"; // a list that is fetched has no height yet
+load(history.state?.reading ?? (byStep() && state.group ? { start: { from: Number.parseInt(state.group, 10) }, key: state.group } : null));

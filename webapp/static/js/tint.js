@@ -63,20 +63,22 @@ const recorded = (row, kind) => Boolean(row.tokens?.length) && valuesOf(row, kin
 /** Whether every token of a response has the same value, that of the response. */
 const whole = (row, kind) => partOf(kind) !== null || (kind === "advantage" && !row.advantages?.length);
 
-/** How `rows` are tinted: `bin(value)`, `words(value)`, `legend` as [bin, words], and `notes` that say what is lacking. */
-export function scale(kind, rows) {
+/** How `rows` are tinted: `bin(value)`, `words(value)`, `legend` as [bin, words], and `notes` that say what is lacking. `range` keeps the lowest
+ *  and highest value of a part, because the scale does not narrow when rows leave the page. */
+export function scale(kind, rows, range = {}) {
   const notes = [];
   const having = rows.filter((row) => recorded(row, kind));
   if (rows.length && having.length < rows.length) notes.push(having.length ? `recorded for ${having.length} of ${rows.length} responses` : "not recorded for any response here");
   if (having.length && having.every((row) => whole(row, kind))) notes.push("one value for the whole response");
-  const own = partOf(kind) === null ? { bin: BINS[kind], words: WORDS[kind], legend: LEGENDS[kind] } : ofPart(partOf(kind), having.map((row) => valueOfPart(row, kind)));
+  const own = partOf(kind) === null ? { bin: BINS[kind], words: WORDS[kind], legend: LEGENDS[kind] } : ofPart(partOf(kind), having.map((row) => valueOfPart(row, kind)), range);
   const lacking = LACKING[kind] ?? "no value";
   return { kind, css: partOf(kind) === null ? kind : "part", ...own, legend: having.length ? own.legend : [], lacking, notes };
 }
 
-/** Equal steps from the lowest to the highest value that the page has. */
-function ofPart(name, values) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+/** Equal steps from the lowest to the highest value that the page has had. */
+function ofPart(name, values, range) {
+  const low = (range.low = Math.min(range.low ?? Infinity, ...values));
+  const high = (range.high = Math.max(range.high ?? -Infinity, ...values));
   const bin = (value) => (high > low ? Math.min(CUTS - 1, Math.floor((CUTS * (value - low)) / (high - low))) : 0);
   const edge = (i) => number(low + (i * (high - low)) / CUTS);
   const legend = high > low ? Array.from({ length: CUTS }, (_, i) => [i, `${edge(i)} to ${edge(i + 1)}`]) : [[0, number(low)]];

@@ -44,8 +44,10 @@ export async function fetchNotes(step, phase, draw) {
   for (const note of items.reverse()) known.set(placeOf(note), [...(known.get(placeOf(note)) ?? []), note]);
 }
 
-/** Before the cards of the page are drawn anew. */
-export const forgetCards = () => cards.clear();
+/** After cards have left the page. */
+export function forgetCards() {
+  for (const [place, { card }] of cards) if (!card.isConnected) cards.delete(place);
+}
 
 /** Whether a response is drawn token by token: it has a note, or somebody is about to write one. */
 export const showsTokens = (row) => Boolean(row.tokens?.length) && (notesOf(row).length > 0 || open?.place === placeOf(row));

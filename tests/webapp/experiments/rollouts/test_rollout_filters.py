@@ -101,6 +101,57 @@ def test_orders_by_parts_page_without_gap_or_repeat(run, sort):
     assert len(set(pages)) == (8 if sort == "-apart" else 10)
 
 
+@pytest.mark.parametrize("sort", ["newest", "place", "reward", "-reward", "-advantage", "-spread", "-part"])
+def test_a_list_leads_back_over_the_same_rows(run, sort):
+    rows = [row(run, i, step=step, group=group, b=i) for step in (1, 2) for group in (0, 1) for i in range(3)]
+    for i, each in enumerate(rows):
+        each.reward, each.advantage = [None, 0.2, 0.5, 0.1][i % 4], [0.3, None, -0.1][i % 3]
+    Rollout.objects.bulk_create(rows)
+    wanted = RolloutQuery(part="b")
+    whole = [each.pk for each in queries.rollouts(run, wanted, sort=sort).items]
+    page = queries.rollouts(run, wanted, sort=sort, limit=5)
+    pages = [page]
+    while page.next:
+        page = queries.rollouts(run, wanted, sort=sort, cursor=page.next, limit=5)
+        pages.append(page)
+    assert [each.pk for page in pages for each in page.items] == whole
+    assert pages[0].previous is None
+    back = list(page.items)
+    while page.previous:
+        page = queries.rollouts(run, wanted, sort=sort, cursor=page.previous, limit=5)
+        assert page.next
+        back = page.items + back
+    assert [each.pk for each in back] == whole
+    assert page.items[0].pk == whole[0]
+
+
+def test_by_advantage_and_by_the_spread_of_the_whole_group(run):
+    rows = [row(run, index, group=group) for group in (0, 1, 2) for index in (0, 1)]
+    for each, reward, advantage in zip(
+        rows, [0.4, 0.5, 0.1, 0.9, None, None], [0.1, 0.3, -0.2, 0.2, None, None], strict=True
+    ):
+        each.reward, each.advantage = reward, advantage
+    Rollout.objects.bulk_create(rows)
+
+    def places(sort):
+        return [(each.group, each.index) for each in queries.rollouts(run, RolloutQuery(step=1), sort=sort).items]
+
+    assert places("-advantage")[:4] == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    assert places("-spread") == [(1, 0), (1, 1), (0, 0), (0, 1), (2, 0), (2, 1)]
+
+
+def test_the_newest_first_begin_at_a_step(run):
+    Rollout.objects.bulk_create([row(run, i, step=step) for step in (1, 2, 4) for i in range(2)])
+    page = queries.rollouts(run, from_step=3, limit=3)
+    assert [each.step for each in page.items] == [2, 2, 1]
+    before = queries.rollouts(run, cursor=page.previous)
+    assert [each.step for each in before.items] == [4, 4]
+    assert before.previous is None
+    assert queries.rollouts(run, from_step=4).previous is None
+    with pytest.raises(Invalid):
+        queries.rollouts(run, from_step=3, sort="reward")
+
+
 def test_a_search_without_a_step_is_bounded_and_says_how_far_it_went(run, monkeypatch):
     Rollout.objects.bulk_create([row(run, i, step=step, a=1.0) for step in (1, 2, 3) for i in range(2)])
     monkeypatch.setattr(queries, "MAX_SEARCHED", 4)
