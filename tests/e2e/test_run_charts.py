@@ -175,6 +175,18 @@ def test_a_chart_of_expressions_is_made_grows_is_changed_and_comes_back_after_it
     expect(dialog.get_by_role("option", name="reward/mean")).to_be_visible()
     look(page, "chart-dialog")
     page.keyboard.press("Escape")
+    field.fill("reward/mean - + 2 * policy/kl")
+    problem = dialog.locator(".chart-line .error")
+    expect(problem).to_have_text("At character 15: Write a number, a metric or “(” instead of “+”.")  # while one writes
+    expect(field).to_be_focused()
+    field.fill("reward/mean - policy/kll -")
+    dialog.get_by_label("Title").focus()
+    expect(problem).to_contain_text("At character 27: Write a number, a metric or “(” at the end.")
+    field.fill("reward/mean - policy/kll")
+    dialog.get_by_label("Title").focus()
+    expect(problem).to_be_hidden()
+    expect(dialog.locator(".chart-line")).to_contain_text("This run does not have policy/kll.")
+    look(page, "chart-dialog-unknown")
     field.fill("reward/mean -")
     page.keyboard.press("Enter")
     expect(dialog.locator(".chart-line .error")).to_have_text(

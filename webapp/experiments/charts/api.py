@@ -69,6 +69,18 @@ def pin_chart(request: HttpRequest, run_id: RunId, payload: s.PinIn) -> dict[str
     return {"charts": services.pin(membership, run, payload.chart, payload.pinned)}
 
 
+@router.get("/runs/{run_id}/computed/check", response=s.ReadExpressions, summary="Whether expressions can be read")
+def check_expressions(
+    request: HttpRequest,
+    run_id: RunId,
+    expression: Annotated[list[s.Expression], Query(min_length=1, max_length=8)],
+) -> dict[str, Any]:
+    """Nothing is computed. 422 has the place of the error in `place`."""
+    run_of(request, run_id)
+    found = services.parsed(expression)
+    return {"items": [{"expression": each.text, "keys": each.keys} for each in found], "next": None}
+
+
 @router.get("/runs/{run_id}/computed", response=s.ComputedOut, summary="Curves of expressions over metrics")
 def computed(
     request: HttpRequest,

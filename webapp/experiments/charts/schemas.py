@@ -63,6 +63,16 @@ class ComputedLineOut(Schema):
     times: list[float]
 
 
+class ReadExpression(Schema):
+    expression: str
+    keys: list[str] = Field(description="The metrics that it names, in the run or not")
+
+
+class ReadExpressions(Schema):
+    items: list[ReadExpression]
+    next: str | None
+
+
 class ComputedOut(Schema):
     lines: list[ComputedLineOut]
     last_seq: int

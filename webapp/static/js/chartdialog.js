@@ -6,6 +6,7 @@ import { make } from "./format.js";
 import { queryBox } from "./querybox.js";
 
 const MOST = 8; // lines of a chart
+const PAUSE = 600; // ms after the last key
 
 export class ChartDialog {
   /** `keys()`: those that can be named; `titled(key)`: what each is; `saved(spec, isNew)`. */
@@ -42,6 +43,10 @@ export class ChartDialog {
     const input = Object.assign(make("input", "input mono"), { id, value: text, maxLength: 500, autocomplete: "off", spellcheck: false, placeholder: "reward/mean - 0.1 * policy/kl" });
     const list = Object.assign(make("ul", "query-options"), { id: `${id}-keys`, hidden: true });
     const problem = Object.assign(make("p", "error"), { id: `${id}-problem`, hidden: true });
+    problem.setAttribute("role", "status");
+    const hint = Object.assign(make("p", "tiny muted"), { hidden: true });
+    hint.dataset.hint = "";
+    hint.setAttribute("role", "status");
     const attributes = { role: "combobox", "aria-label": "Expression", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": list.id };
     for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
     list.setAttribute("role", "listbox");
@@ -49,13 +54,18 @@ export class ChartDialog {
     const remove = make("button", "btn ghost small icon-only", icon("x"));
     remove.type = "button";
     remove.setAttribute("aria-label", "Remove this expression");
-    const row = make("div", "chart-line", make("div", "query-box", input, list), remove, problem);
+    const row = make("div", "chart-line", make("div", "query-box", input, list), remove, problem, hint);
     remove.addEventListener("click", () => {
       row.remove();
       this.limit();
       this.inputs().at(-1).focus();
     });
-    input.addEventListener("input", () => this.say(row, ""));
+    input.addEventListener("input", () => {
+      this.say(row, "");
+      clearTimeout(row.pause);
+      row.pause = setTimeout(() => this.check(row, true), PAUSE);
+    });
+    input.addEventListener("change", () => this.check(row, false));
     this.lines.append(row);
     row.closeList = queryBox(input, list, async (typed, cursor) => suggestions(this.keys(), this.titled, typed, cursor));
     this.limit();
@@ -75,6 +85,27 @@ export class ChartDialog {
     problem.hidden = !text;
     const told = { "aria-invalid": "true", "aria-describedby": problem.id };
     for (const [name, value] of Object.entries(told)) text ? input.setAttribute(name, value) : input.removeAttribute(name);
+  }
+
+  /** What is wrong with the expression, while it is written. What lacks at its end may still come, so that waits until the field is left. */
+  async check(row, writing) {
+    clearTimeout(row.pause);
+    const text = row.querySelector("input").value;
+    if (!text.trim() || !this.dialog.open) return;
+    const told = await json(`${this.api}/computed/check?${new URLSearchParams({ expression: text })}`).catch((error) => error);
+    if (text !== row.querySelector("input").value || !row.isConnected) return; // an answer to an earlier text
+    const place = told.body?.place;
+    if (place && !(writing && place.end >= text.trimEnd().length)) this.say(row, `At character ${place.start + 1}: ${told.fields[0].message}`);
+    const known = new Set(this.keys());
+    const unknown = writing ? [] : (told.items?.[0].keys ?? []).filter((key) => !known.has(key));
+    this.hint(row, unknown.length ? `This run does not have ${unknown.join(", ")}.` : "");
+  }
+
+  /** A chart is for all runs of a recipe, so that a metric that this run lacks is no error. */
+  hint(row, text) {
+    const hint = row.querySelector("[data-hint]");
+    hint.textContent = text;
+    hint.hidden = !text;
   }
 
   async save() {

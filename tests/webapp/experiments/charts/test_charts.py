@@ -119,6 +119,20 @@ def test_a_step_that_lacks_a_metric_has_no_point_and_a_division_by_0_is_a_gap(ap
     assert (second["steps"], second["missing"]) == ([], ["c"])
 
 
+def test_expressions_are_checked_without_being_computed(api, run, cast):
+    path = f"/runs/{run.pk}/computed/check"
+    found = api.get(f"{path}?expression=a / b&expression=none")
+    assert found.json()["items"] == [
+        {"expression": "a / b", "keys": ["a", "b"]},
+        {"expression": "none", "keys": ["none"]},
+    ]
+    refused = api.get(f"{path}?expression=a&expression=a -")
+    assert refused.status_code == 422
+    assert refused.json()["place"] == {"number": 1, "start": 3, "end": 4}
+    assert ApiClient(cast.annotator).get(f"{path}?expression=a").status_code == 403
+    assert ApiClient(cast.outsider).get(f"{path}?expression=a").status_code == 404
+
+
 def test_a_long_curve_is_computed_exactly_before_it_is_thinned(run, trainer):
     """The lowest and highest points of two thinned curves are at different steps, so their difference would have no points."""
     events = [
