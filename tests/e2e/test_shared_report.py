@@ -65,6 +65,13 @@ def test_a_stranger_reads_a_report_that_asks_its_link_alone(strange, link):
     strange.set_viewport_size(PHONE)
     assert refusals(strange) == []
     photograph(strange, "shared-report-phone")
+    table = strange.get_by_role("region", name="Table of runs")
+    name = table.locator("tbody td").first
+    left = name.bounding_box()["x"]
+    table.evaluate("node => { node.firstElementChild.style.minWidth = '40rem'; node.scrollLeft = 200; }")
+    assert table.evaluate("node => node.scrollLeft") > 0
+    assert name.bounding_box()["x"] == left, "whose numbers these are stays in view"
+    assert strange.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     paths = {urlsplit(request.url).path for request in asked}
     assert all(path.startswith(("/static/", link)) for path in paths), paths
     assert not any(link in each.all_headers().get("referer", "") for each in asked), "the address is a key"
