@@ -85,6 +85,10 @@ def version(cast):
 
 @pytest.fixture
 def model(cast):
+    return make_model(cast)
+
+
+def make_model(cast) -> RegisteredModel:
     return RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
@@ -93,7 +97,10 @@ def model(cast):
 @pytest.fixture
 def launch(cast, version, model):
     """Launches a run as the researcher; keywords replace the defaults."""
+    return launching(cast, version)
 
+
+def launching(cast, version):
     def _launch(membership=None, **kwargs) -> Run:
         choice = checks.DatasetChoice(id=version.dataset_id)
         defaults = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}

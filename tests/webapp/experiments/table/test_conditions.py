@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from tests.webapp.experiments.table.kept import *  # noqa: F403 - fixtures
 from webapp.experiments.models import Run
 from webapp.experiments.table import queries, services
 from webapp.experiments.table.language import QueryProblem
@@ -18,8 +19,7 @@ def names(cast):
     return lambda query: sorted(queries.found(cast.researcher, query).values_list("name", flat=True))
 
 
-@pytest.fixture
-def three(make, cast):
+def begin(make, cast):
     runs = [
         make("alpha", lr=1e-5, scores=[0.2, 0.6, 0.5]),
         make("beta", state="failed", lr=1e-4, scores=[0.3]),
@@ -31,6 +31,11 @@ def three(make, cast):
     services.star(cast.owner, runs[0], True)
     services.group(cast.researcher, [runs[1].pk], "night shift")
     return runs
+
+
+@pytest.fixture
+def three(mine):
+    return mine["runs"]
 
 
 @pytest.mark.parametrize(

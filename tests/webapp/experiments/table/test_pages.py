@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.webapp.experiments.table.kept import *  # noqa: F403 - fixtures
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.table import columns, keyset, queries, services
@@ -12,11 +13,15 @@ from webapp.experiments.table.queries import Layout
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def seven(make):
+def begin(make, cast):
     """Seven runs. Some have no score, and two have the same."""
     scores = [[0.5], [], [0.2, 0.9], [0.5], [], [0.1], [0.7]]
     return [make(f"r{place}", scores=each, lr=10.0 ** -(place % 3 + 3)) for place, each in enumerate(scores)]
+
+
+@pytest.fixture
+def seven(mine):
+    return mine["runs"]
 
 
 def walked(membership, sort: str, limit: int = 2, query: str = "") -> list[str]:
