@@ -46,6 +46,7 @@ PAGES = (
     "/runs/{run}/rollouts",
     "/runs/{run}/rollouts/dataset",
     "/runs/{run}/rollouts/annotate?step=30&group=0",
+    "/runs/{run}/rollouts/{episode}/episode",
     "/runs/{run}/prompt?key=demo-000",
     "/runs/{run}/log",
     "/runs/{run}/config",
@@ -171,7 +172,9 @@ def addresses(server, cast, process) -> list[str]:
     known["measured"] = measured(cast)
     known["sweep"] = swept(cast, run)
     give_rubrics(cast.owner, run)
-    told_of_flattery(process(run))
+    trainer = process(run)
+    told_of_flattery(trainer)
+    known["episode"] = in_turns(trainer, run)
     return [page.format(**known) for page in PAGES]
 
 
@@ -221,6 +224,28 @@ def told_of_flattery(trainer) -> None:
     about = {"part": "rubric", "criterion": "Is polite", "places": [{"group": 0, "index": 0}]}
     rows = [graded(0, response="What a brilliant question! Red.")]
     trainer.post(trainer.event("rollouts", 7, rollouts=rows), trainer.event("alarm", 7, **alarm, **about))
+
+
+def in_turns(trainer, run) -> int:
+    """A response in several turns: a call, what came of it, and an answer."""
+    call = {"tool": "search", "call": "c0"}
+    turns = [
+        {"author": "policy", "kind": "call", "text": '{"q": "shelf"}', "tokens": 6, **call},
+        {
+            "author": "env",
+            "kind": "result",
+            "text": "It is **empty**.",
+            "tokens": 5,
+            "seconds": 0.25,
+            "failed": True,
+            **call,
+        },
+        {"author": "policy", "text": "There is `nothing`.", "tokens": 4, "reward": 0.5},
+    ]
+    trainer.post(
+        trainer.event("rollouts", 8, rollouts=[graded(0, response="Nothing.", turns=turns, finish_reason="env")])
+    )
+    return run.rollouts.get(step=8).pk
 
 
 def swept(cast, run) -> int:
