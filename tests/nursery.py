@@ -53,17 +53,15 @@ def command(module: str = "trainer") -> list[str]:
         )
         assert nursery.stdin is not None and nursery.stdout is not None
         assert nursery.stdout.readline() == b"ready\n"
-        atexit.register(_end, nursery, place)
+        atexit.register(_end, nursery)
         _places.append(place)
     return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[0]), module]
 
 
-def _end(nursery: "subprocess.Popen[bytes]", place: Path) -> None:
+def _end(nursery: "subprocess.Popen[bytes]") -> None:
     assert nursery.stdin is not None
     nursery.stdin.close()
     nursery.wait()
-    place.unlink(missing_ok=True)
-    place.parent.rmdir()
 
 
 def main(place: str) -> None:
@@ -84,6 +82,8 @@ def main(place: str) -> None:
             _keep(client)
         client.close()
     _bury()
+    Path(place).unlink()  # here, for a worker of xdist may end without its last calls
+    Path(place).parent.rmdir()
 
 
 def _bury() -> None:
@@ -126,6 +126,7 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str, fds: li
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = list(arguments)
+    sys.modules.pop(f"{arguments[0]}.__main__", None)  # loaded before, and now to be run
     code = 1
     try:
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
