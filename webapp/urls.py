@@ -47,6 +47,7 @@ urlpatterns = [
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
     path("", include("webapp.lineage.urls")),
+    path("", include("webapp.costs.urls")),
     path("", include("webapp.notices.urls")),
     path("", include("webapp.reports.urls")),
     path("", include("webapp.backups.urls")),

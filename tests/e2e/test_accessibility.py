@@ -59,6 +59,7 @@ PAGES = (
     "/reports/{report}/versions",
     "/reports/{report}/share",
     "/lineage/run/{run}",
+    "/costs?by=run",
     "/lineage/example/{example}",
     "/runs/{run}/chain",
     "/runs/{run}/chain/0/policy",

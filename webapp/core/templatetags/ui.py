@@ -48,6 +48,7 @@ NAVIGATION = (
         "also": "/leaderboards",
     },
     {"path": "/reports", "label": "Reports", "icon": "file-text", "role": "reviewer"},
+    {"path": "/costs", "label": "Costs", "icon": "calculator", "role": "reviewer"},
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
     {"path": "/try", "label": "Try it", "icon": "columns-3", "role": "researcher"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},

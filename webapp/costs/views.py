@@ -1,0 +1,86 @@
+"""The page of costs, and the same table as CSV."""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_GET
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core import spreadsheets
+
+from . import queries
+
+HEADS = {
+    "hours": "Hours",
+    "gpu_hours": "With a GPU",
+    "judge_tokens": "Judge tokens",
+    "money": "Money",
+    "minutes": "People's minutes",
+}
+EVERY = 10_000  # lines of a file
+CHOICES = {"month": "Month", "project": "Project", "run": "Run", "person": "Person"}
+
+
+@require_GET
+@member(Role.REVIEWER)
+def costs(request: HttpRequest) -> HttpResponse:
+    asked = _asked(request)
+    found = _table(request, asked)
+    largest = max((line.amounts[asked["sort"]].value or 0 for line in found.lines), default=0)
+    context = {
+        **asked,
+        "table": found,
+        "month": asked["month"] and f"{asked['month']:%Y-%m}",
+        "heads": HEADS.items(),
+        "choices": CHOICES.items(),
+        "lines": [(line, _cells(line), line.amounts[asked["sort"]].value or 0) for line in found.lines],
+        "total": _cells(found.total),
+        "largest": largest,
+        "bar": HEADS[asked["sort"]],
+        "file": urlencode({"by": asked["by"], "month": request.GET.get("month", ""), "sort": asked["sort"]}),
+    }
+    return render(request, "costs/costs.html", context)
+
+
+@require_GET
+@member(Role.REVIEWER)
+def costs_csv(request: HttpRequest) -> HttpResponse:
+    asked = _asked(request)
+    found = _table(request, asked, EVERY)
+    head = [CHOICES[asked["by"]], "kind", "id", *queries.MEASURES, *(f"{name}_unknown" for name in queries.MEASURES)]
+    response = HttpResponse(spreadsheets.lines([head, *_rows(found)]), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="costs.csv"'
+    return response
+
+
+def _rows(found: queries.Table) -> Iterator[list[Any]]:
+    for line in found.lines:
+        amounts = [line.amounts[name] for name in queries.MEASURES]
+        yield [line.name, line.kind, line.id, *(each.value for each in amounts), *(each.unknown for each in amounts)]
+
+
+def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST) -> queries.Table:
+    return queries.table(require(request), asked["by"], asked["month"], asked["sort"], timezone.now(), most)
+
+
+def _asked(request: HttpRequest) -> dict[str, Any]:
+    """The choices of the address; what cannot be read is left out."""
+    by, sort = request.GET.get("by", ""), request.GET.get("sort", "")
+    month: date | None = None
+    try:
+        month = datetime.strptime(request.GET.get("month", ""), "%Y-%m").replace(tzinfo=UTC).date()
+    except ValueError:
+        month = None
+    if month is not None and not 2000 <= month.year <= 2200:
+        month = None
+    return {"by": by if by in CHOICES else "month", "sort": sort if sort in HEADS else "hours", "month": month}
+
+
+def _cells(line: queries.Line) -> list[tuple[str, queries.Amount]]:
+    return [(name, line.amounts[name]) for name in HEADS]
