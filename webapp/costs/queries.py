@@ -73,7 +73,7 @@ UNKNOWN = """count(*) FILTER (WHERE kind IN ('run', 'job') AND hours IS NULL AND
 
 
 @dataclass(frozen=True)
-class Amount:
+class MeasuredCost:
     """`value` is None if nothing was measured; `unknown` pieces of work are in no sum."""
 
     value: float | None
@@ -81,22 +81,22 @@ class Amount:
 
 
 @dataclass
-class Line:
+class CostLine:
     kind: str
     id: int
-    amounts: dict[str, Amount]
+    amounts: dict[str, MeasuredCost]
     name: str = ""
     url: str = ""
 
 
 @dataclass(frozen=True)
-class Table:
-    lines: Sequence[Line]
-    total: Line
+class CostTable:
+    lines: Sequence[CostLine]
+    total: CostLine
     more: bool
 
 
-def table(membership: Membership, by: str, month: date | None, sort: str, now: Any, most: int = MOST) -> Table:
+def table(membership: Membership, by: str, month: date | None, sort: str, now: Any, most: int = MOST) -> CostTable:
     """What was used in a month, or in all of them, by month, project, run or person: the largest `sort` first."""
     kind, key = KEYS[by]
     within = "WHERE at >= %(begin)s AND at < %(end)s" if month else ""
@@ -118,7 +118,7 @@ def table(membership: Membership, by: str, month: date | None, sort: str, now: A
         found = [_line(row) for row in cursor.fetchall()]
     total, lines = found[0], found[1:]
     _name(lines[:most])
-    return Table(lines[:most], total, len(lines) > most)
+    return CostTable(lines[:most], total, len(lines) > most)
 
 
 def bounds(month: date) -> dict[str, str]:
@@ -126,16 +126,16 @@ def bounds(month: date) -> dict[str, str]:
     return {"begin": f"{month}T00:00:00+00:00", "end": f"{following}T00:00:00+00:00"}
 
 
-def _line(row: tuple[Any, ...]) -> Line:
+def _line(row: tuple[Any, ...]) -> CostLine:
     values, unknown = row[2:7], row[7:12]
     amounts = {
-        name: Amount(None if value is None else float(value), missing)
+        name: MeasuredCost(None if value is None else float(value), missing)
         for name, value, missing in zip(MEASURES, values, unknown, strict=True)
     }
-    return Line(row[0] or "", row[1] or 0, amounts)
+    return CostLine(row[0] or "", row[1] or 0, amounts)
 
 
-def _name(lines: Sequence[Line]) -> None:
+def _name(lines: Sequence[CostLine]) -> None:
     """Names and addresses: one query for each kind of row that there is."""
     models: dict[str, tuple[Any, str]] = {
         "run": (Run.objects.only("name", "number"), "/runs/{}"),

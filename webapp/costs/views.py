@@ -59,13 +59,13 @@ def costs_csv(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _rows(found: queries.Table) -> Iterator[list[Any]]:
+def _rows(found: queries.CostTable) -> Iterator[list[Any]]:
     for line in found.lines:
         amounts = [line.amounts[name] for name in queries.MEASURES]
         yield [line.name, line.kind, line.id, *(each.value for each in amounts), *(each.unknown for each in amounts)]
 
 
-def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST) -> queries.Table:
+def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST) -> queries.CostTable:
     return queries.table(require(request), asked["by"], asked["month"], asked["sort"], timezone.now(), most)
 
 
@@ -82,5 +82,5 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     return {"by": by if by in CHOICES else "month", "sort": sort if sort in HEADS else "hours", "month": month}
 
 
-def _cells(line: queries.Line) -> list[tuple[str, queries.Amount]]:
+def _cells(line: queries.CostLine) -> list[tuple[str, queries.MeasuredCost]]:
     return [(name, line.amounts[name]) for name in HEADS]

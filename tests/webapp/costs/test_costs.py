@@ -64,7 +64,7 @@ def test_what_was_not_measured_is_missing_and_counted(cast, launch):  # noqa: F8
     assert [kept[name].value for name in "abcde"] == [0.0, 1.0, None, None, None]
     assert (kept[""].value, kept[""].unknown) == (1.0, 3)
     assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (4.0, 1)
-    assert found.total.amounts["money"] == queries.Amount(None, 0)
+    assert found.total.amounts["money"] == queries.MeasuredCost(None, 0)
     text = shown(browser(cast.reviewer).get("/costs?by=run"))
     assert "3 unknown" in text and "Together" in text
 
@@ -90,7 +90,7 @@ def test_a_job_that_was_tried_again_has_no_hours(cast):
             params={"resources": {"gpus": 1}}, started_at=at(3, 9), ended_at=at(3, 9, 2),
         )  # fmt: skip
     total = table(cast.reviewer).total.amounts
-    assert (total["hours"], total["gpu_hours"]) == (queries.Amount(2.0, 1), queries.Amount(2.0, 1))
+    assert (total["hours"], total["gpu_hours"]) == (queries.MeasuredCost(2.0, 1), queries.MeasuredCost(2.0, 1))
 
 
 @pytest.fixture
