@@ -137,6 +137,7 @@ async function later() {
   const start = turns.at(-1).number + 1;
   if (start >= total) return;
   const found = await fetched(start);
+  if (turns.at(-1).number + 1 !== start) return; // pressed twice, or gone elsewhere meanwhile
   turns = [...turns, ...found.items].slice(-MOST);
   kept(start - 1, draw);
 }
@@ -145,6 +146,7 @@ async function earlier() {
   const start = Math.max(turns[0].number - PAGE, 0);
   const edge = turns[0].number;
   const found = await fetched(start);
+  if (turns[0].number !== edge) return;
   turns = [...found.items.filter(({ number }) => number < edge), ...turns].slice(0, MOST);
   kept(edge, draw);
 }
