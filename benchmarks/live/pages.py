@@ -37,7 +37,12 @@ new MutationObserver(() => {
   }));
 }).observe(now, { childList: true, characterData: true, subtree: true });
 """
-DRAWN = "document.querySelectorAll('.chart canvas').length > 0"
+# a page of so many metrics draws a chart when it comes into view
+DRAWN = """() => {
+  const chart = document.querySelector("[id^='chart-'][id$='group0-metric0']");
+  chart?.scrollIntoView();
+  return Boolean(chart?.querySelector("canvas"));
+}"""
 
 
 @contextmanager
