@@ -32,11 +32,14 @@ def tables(applied: list[list[str]]) -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    from webapp.core.migration_states import copied_fields
+
     wanted = {(app, name) for app, name in applied}
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     followed = {parent.key for key in wanted for parent in graph.node_map[key].parents if parent.key[0] == key[0]}
-    executor.migrate([key for key in graph.nodes if key in wanted and key not in followed])
+    with copied_fields():
+        executor.migrate([key for key in graph.nodes if key in wanted and key not in followed])
 
 
 def upgrade(_: None) -> None:
