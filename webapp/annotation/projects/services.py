@@ -18,7 +18,7 @@ from webapp.webhooks.services import announce, announce_all
 from ..agreement.refresh import forget
 from ..models import Guidelines, Project, Task
 from ..tasks.seats import lock
-from ..work.completion import tell_if_complete
+from ..work import completion
 from . import validation
 
 State = Project.State
@@ -107,8 +107,8 @@ def _reseat(project: Project, overlap: int) -> None:
     complete.update(completed_at=timezone.now())
     announce_all(project.workspace_id, "task.completed", newly)
     tasks.filter(done__lt=F("overlap")).exclude(completed_at=None).update(completed_at=None)
-    if newly:
-        tell_if_complete(project)
+    if newly and completion.none_waits(project):
+        completion.tell(project)
 
 
 @transaction.atomic

@@ -17,8 +17,7 @@ from webapp.webhooks.services import announce
 from ..agreement.refresh import changed
 from ..tasks import seats
 from ..tasks.seats import PersonPlace
-from . import serving
-from .completion import tell_if_complete
+from . import completion, serving
 
 State = Assignment.State
 MAX_SECONDS = 7 * 24 * 3600.0
@@ -173,8 +172,9 @@ def _write(place: PersonPlace, seat: Assignment, sent: Sent, content: dict[str, 
         _hold_against(answer, place, seat)
     if heard:
         _tell(place, seat, answer, completed)
-    if completed and nearly:
-        tell_if_complete(place.project)
+    # looked at after every answer: if gold tasks were left out, their replies would come sooner and show what they are
+    if nearly and completion.none_waits(place.project) and completed:
+        completion.tell(place.project)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
     return answer
 
