@@ -253,3 +253,42 @@ def test_what_was_published_stays_inside_its_card(open_page, cast):
         page.goto(f"/projects/{made.pk}/answers")
         expect(page.get_by_text("kept").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+
+
+def test_keys_that_come_from_the_field_of_a_closed_dialog_mean_what_they_mean_on_the_page(open_page, cast):
+    """Until the browser draws the next picture, a closed dialog's field keeps the focus. An earlier version took these keys for the dialog's,
+    so nothing was saved.
+    """
+    page, made, _ = open_agreed(open_page, cast)
+    page.keyboard.press("c")
+    page.keyboard.type("Look again.")
+    opened = page.evaluate("""() => {
+      const field = document.querySelector("#words textarea");
+      const press = (key, ctrlKey) => field.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey, bubbles: true, cancelable: true }));
+      field.closest("dialog").close();
+      press("c", false);  // opens it again
+      const again = field.closest("dialog").open;
+      field.closest("dialog").close();
+      press("Enter", true);
+      return again;
+    }""")
+    assert opened
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert Resolution.objects.count() == 1 and not Comment.objects.exists()
+
+
+def test_a_late_report_of_closing_does_not_end_the_next_comment(open_page, cast):
+    """The browser may report that a dialog was closed when it is open again. An earlier version dropped the second comment then."""
+    page, _, _ = open_agreed(open_page, cast)
+    page.evaluate("""() => {
+      const dialog = document.querySelector("#words");
+      const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+      press("c");
+      dialog.close();
+      press("c");  // before the report, which is a task of its own
+    }""")
+    page.wait_for_function("document.querySelector('#words').open")
+    page.evaluate("() => new Promise((done) => setTimeout(done))")  # the report has come
+    page.keyboard.type("Look again.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-remarks]")).to_contain_text("Look again.")

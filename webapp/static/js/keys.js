@@ -19,9 +19,9 @@ export function register(keys, label, action, group = "This page") {
   return () => shortcuts.delete(keys);
 }
 
-/** Whether keys belong to a field in which the person is typing. */
+/** Whether keys belong to a field in which the person is typing. A field of a dialog that was just closed may still have the focus. */
 export function typing(target) {
-  return Boolean(target?.closest?.('input:not([type="checkbox"],[type="radio"],[type="range"]),textarea,select,[contenteditable="true"]'));
+  return !target?.closest?.("dialog:not([open])") && Boolean(target?.closest?.('input:not([type="checkbox"],[type="radio"],[type="range"]),textarea,select,[contenteditable="true"]'));
 }
 
 /** Draws the page's own keys first, then those of every page. */

@@ -114,6 +114,7 @@ if (dialog) {
     delay = setTimeout(() => search(input.value.trim()), 80);
   });
   dialog.addEventListener("keydown", (event) => {
+    if (!dialog.open) return; // the field may have the focus for a moment after it was closed
     if (event.key === "ArrowDown") choose(chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen - 1);
     else if (event.key === "Enter") run(chosen, event.metaKey || event.ctrlKey);

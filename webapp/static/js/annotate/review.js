@@ -3,6 +3,7 @@ import { json } from "../http.js";
 import { icon } from "../icons.js";
 import { register } from "../keys.js";
 import { toast } from "../toast.js";
+import { ask } from "./dialogs.js";
 import { el } from "./dom.js";
 import { ReviewDraft } from "./reviewdraft.js";
 import { drawSheet, drawTask, words } from "./reviewsheet.js";
@@ -273,33 +274,17 @@ function withdraw() {
 
 const dialog = document.getElementById("words");
 
-function ask(title, label, button) {
+/** What the person wrote, or null. */
+async function written(title, label, button) {
   dialog.querySelector("[data-title]").textContent = title;
   dialog.querySelector("[data-label]").textContent = label;
   dialog.querySelector("[data-send]").textContent = button;
-  const text = dialog.querySelector("textarea");
-  text.value = "";
-  dialog.returnValue = "";
-  dialog.showModal();
-  text.focus();
-  return new Promise((done) => {
-    // at once, because the next key may come before the browser says that the dialog is closed
-    dialog.querySelector("form").onsubmit = () => done(text.value.trim() || null);
-    dialog.onclose = () => done(null);
-  });
+  return (await ask(dialog))?.text.trim() || null;
 }
-
-dialog.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    event.stopPropagation();
-    dialog.querySelector("form").requestSubmit();
-  }
-});
 
 async function remark(kind) {
   const flagged = kind === "guidelines";
-  const text = await ask(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment");
+  const text = await written(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment");
   if (!text) return;
   const told = (made) => {
     data.comments.unshift({ ...made, settled: false });
@@ -311,7 +296,7 @@ async function remark(kind) {
 async function sendBack(place) {
   const person = data.people[place];
   if (!person) return;
-  const text = await ask(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back");
+  const text = await written(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back");
   if (!text) return;
   const sent = () => {
     toast(`Sent back to ${person.label}. The task returns here with their new answer.`, { tone: "good" });
