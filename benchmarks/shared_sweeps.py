@@ -6,7 +6,7 @@ a run equals that of the run alone.
 
 Decisions: configurations can be compared when all have their first value after step 0. One after the other, that is when the last one has
 it; in turns it is soon. The number of configurations divided by that time is decisions an hour, as the published claim of chunk-based
-sweeps (16 to 24 times) counts them. Finally, with `--halving`, the weaker half is stopped whenever all have a value, at the first, second
+sweeps (16 to 24 times) counts them. In short runs the start of a process is most of that time: see `--steps` and `--values`. Finally, with `--halving`, the weaker half is stopped whenever all have a value, at the first, second
 and fourth: one of eight is left at the end.
 """
 
@@ -80,7 +80,8 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", choices=list(BASE), default=list(BASE))
     parser.add_argument("--model", type=Path, help="default: the tiny model")
     parser.add_argument("--smollm2", action="store_true", help="SmolLM2-135M-Instruct, from its package")
-    parser.add_argument("--steps", type=int, default=16, help="of each run; a value after each eighth of them")
+    parser.add_argument("--steps", type=int, default=16, help="of each run")
+    parser.add_argument("--values", type=int, default=8, help="of each run; chunk-based sweeps call this the chunks")
     parser.add_argument(
         "--singles",
         type=int,
@@ -107,7 +108,8 @@ def main() -> None:
 
 
 def measured(recipe: str, model: Path, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    steps, files = options.steps, configs(recipe, options.steps, folder)
+    steps, every = options.steps, max(1, options.steps // options.values)
+    files = configs(recipe, steps, every, folder)
     given = ["--recipe", recipe, "--data", str(DATA), "--model", str(model)]
     shared = ["shared", *given, "--config", *map(str, files)]
     shared += ["--processes", options.processes] if options.processes else []
@@ -119,7 +121,9 @@ def measured(recipe: str, model: Path, options: argparse.Namespace, folder: Path
         out = folder / f"together-{turn}"
         rounds.append(timed([*shared, "--out", str(out)], recipe, [out / file.stem for file in files]))
     one, together, line = mean(alone), mean(rounds), in_line(alone, len(files))
-    print(f"\n{recipe}, {steps} steps, {model.name}, load {os.getloadavg()[0]:.1f}\none run: {one}")
+    print(
+        f"\n{recipe}, {steps} steps, a value after each {every}, {model.name}, load {os.getloadavg()[0]:.1f}\none run: {one}"
+    )
     more = "" if len(alone) == len(files) else f" ({len(alone)} measured, the others taken to be as long)"
     print(f"{len(files)} one after the other: {line}, {line.clock_s / one.clock_s:.2f} times one{more}")
     times, busy = together.clock_s / one.clock_s, together.processor_s / one.processor_s
@@ -151,7 +155,7 @@ def measured(recipe: str, model: Path, options: argparse.Namespace, folder: Path
     if options.halving:
         out = folder / "halved"
         folders = [out / file.stem for file in files]
-        stopper = Halving(recipe, steps, folders)
+        stopper = Halving(recipe, every, folders)
         halved = timed([*shared, "--out", str(out)], recipe, folders, stopper.look)
         print(f"halved: {halved}, {halved.clock_s / one.clock_s:.2f} times one; {stopper.told}")
         found[f"{name}, halved"] = {
@@ -163,13 +167,13 @@ def measured(recipe: str, model: Path, options: argparse.Namespace, folder: Path
     return found
 
 
-def configs(recipe: str, steps: int, folder: Path) -> list[Path]:
-    """The files of the eight configurations."""
+def configs(recipe: str, steps: int, every: int, folder: Path) -> list[Path]:
+    """The files of the eight configurations, with a value after `every` steps."""
     folder.mkdir(parents=True)
     files = []
     for rate in RATES:
         for rank in RANKS:
-            evaluation = BASE[recipe]["evaluation"] | {"every": max(1, steps // 8)}
+            evaluation = BASE[recipe]["evaluation"] | {"every": every}
             own = {
                 "optim": {"lr": rate},
                 "model": {"lora": {"rank": rank, "alpha": 2 * rank}},
@@ -255,9 +259,8 @@ def same(alone: Sequence[Took], together: Took) -> str:
 class Halving:
     """Stops the weaker half of the runs when all that go on have the first, second and fourth value."""
 
-    def __init__(self, recipe: str, steps: int, folders: Sequence[Path]) -> None:
+    def __init__(self, recipe: str, every: int, folders: Sequence[Path]) -> None:
         self._key, self._higher = DECIDES[recipe]
-        every = max(1, steps // 8)
         self._rungs = [every, 2 * every, 4 * every]
         self._alive = list(folders)
         self.told = ""
