@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -65,6 +66,39 @@ def test_a_thousand_metrics_are_drawn_as_they_come_into_view(open_page, as_resea
     assert page.evaluate("document.documentElement.scrollHeight") == height
     look(page, "metrics-end")
     assert not faults(page)
+
+
+def test_curves_in_view_are_asked_for_before_all_others(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    asked: list[list[str]] = []
+
+    def note(request) -> None:
+        if "/curves" in request.url:
+            asked.append(parse_qs(urlsplit(request.url).query).get("key", []))
+
+    page.on("request", note)
+    page.goto(f"/runs/{run.id}")
+    expect(chart(page, "reward/mean").locator("canvas")).to_be_visible()
+    assert "reward/mean" in asked[0]
+    assert all(0 < len(keys) <= 40 for keys in asked)  # none asks for everything
+    with page.expect_request(lambda request: "/curves" in request.url and quote(KEYS[-1], "") in request.url):
+        chart(page, KEYS[-1]).scroll_into_view_if_needed()
+
+
+def test_the_page_of_a_run_names_every_module_that_it_loads(open_page, as_researcher, run):
+    """So that the browser fetches them at once, and not one after another."""
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    expect(chart(page, "reward/mean").locator("canvas")).to_be_visible()
+    found = page.evaluate(
+        """() => {
+            const named = [...document.querySelectorAll("link[rel=modulepreload], script[src]")].map((each) => each.href || each.src);
+            const loaded = performance.getEntriesByType("resource").map((each) => each.name).filter((name) => name.endsWith(".js"));
+            return { loaded: loaded.length, late: loaded.filter((name) => !named.includes(name)), unused: named.filter((name) => !loaded.includes(name)) };
+        }"""
+    )
+    assert found["loaded"] > 40
+    assert (found["late"], found["unused"]) == ([], [])
 
 
 def test_keys_that_differ_in_one_sign_have_charts_of_their_own(open_page, as_researcher, run):

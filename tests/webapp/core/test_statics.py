@@ -27,10 +27,6 @@ def browser(script):
     return client
 
 
-def content(response) -> bytes:
-    return b"".join(response.streaming_content)
-
-
 @pytest.mark.parametrize("new", ["export const longer = 'than it was before';\n", "short\n", None])
 def test_a_file_that_changes_or_goes_under_a_running_server_stays_as_it_was(new, script, browser):
     if new is None:
@@ -38,7 +34,7 @@ def test_a_file_that_changes_or_goes_under_a_running_server_stays_as_it_was(new,
     else:
         script.write_text(new)
     response = browser.get("/static/js/some.js")
-    assert (response.status_code, content(response)) == (200, OLD.encode())
+    assert (response.status_code, response.content) == (200, OLD.encode())
     assert response["Content-Length"] == str(len(OLD))
 
 
@@ -56,11 +52,11 @@ def test_what_browsers_keep_is_said_as_before(browser):
 
 def test_parts_heads_and_other_methods(browser):
     part = browser.get("/static/js/some.js", headers={"Range": "bytes=7-11"})
-    assert (part.status_code, content(part), part["Content-Range"]) == (206, b"const", f"bytes 7-11/{len(OLD)}")
+    assert (part.status_code, part.content, part["Content-Range"]) == (206, b"const", f"bytes 7-11/{len(OLD)}")
     beyond = browser.get("/static/js/some.js", headers={"Range": "bytes=900-"})
     assert beyond.status_code == 416
     odd = browser.get("/static/js/some.js", headers={"Range": "lines=1-2"})
-    assert (odd.status_code, content(odd)) == (200, OLD.encode())
+    assert (odd.status_code, odd.content) == (200, OLD.encode())
     head = browser.head("/static/js/some.js")
     assert (head.status_code, head["Content-Length"]) == (200, str(len(OLD)))
     assert browser.post("/static/js/some.js").status_code == 405

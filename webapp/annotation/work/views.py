@@ -1,8 +1,5 @@
 """The annotator's workbench: one page per project, on which tasks change without another page load."""
 
-import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -19,21 +16,6 @@ from ..models import Project
 from ..tasks import seats
 from .queries import latest_guidelines, own_keys
 
-SCRIPTS = Path(__file__).parents[2] / "static" / "js"
-IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
-
-
-@cache
-def modules(kind: str) -> tuple[str, ...]:
-    """Every module that the page needs, so that the browser fetches them at once and not one after another."""
-    found, ahead = set(), [SCRIPTS / "annotate" / "frame.js", SCRIPTS / "annotate" / "kinds" / f"{kind}.js"]
-    while ahead:
-        path = ahead.pop().resolve()
-        if path not in found and path.exists():
-            found.add(path)
-            ahead += [path.parent / name for name in IMPORT.findall(path.read_text())]
-    return tuple(sorted(path.relative_to(SCRIPTS.parent).as_posix() for path in found))
-
 
 @member(Role.ANNOTATOR)
 @never_cache
@@ -44,8 +26,8 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
     project = access.project_work(membership, project_id)
     context = {
         "project": project,
+        "widget": f"js/annotate/kinds/{project.kind}.js",
         "guidelines": latest_guidelines(project),
-        "modules": modules(project.kind),
         "may_read": membership.may(access.READER),
         "setup": _setup(project, membership.user_id, own_keys(project, membership.user_id)),
     }

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import counted as words
 from webapp.core.priorities import Priority
+from webapp.core.scripts import modules
 from webapp.version import VERSION
 
 register = template.Library()
@@ -78,6 +79,13 @@ TONES = {
     "bad": {"icon": "octagon-alert"},
     "info": {"icon": "info"},
 }
+
+
+@register.simple_tag
+def preload(*scripts: str) -> SafeString:
+    """Links to the modules of these scripts, which the browser then fetches at once."""
+    links = ((static(each),) for each in modules(*scripts))
+    return format_html_join("\n", '<link rel="modulepreload" href="{}">', links)
 
 
 @register.simple_tag

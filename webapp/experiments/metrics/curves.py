@@ -23,6 +23,12 @@ def metric_keys(run_id: int) -> tuple[list[str], list[str]]:
     return [each.key for each in found], [each.key for each in found if each.has_histogram]
 
 
+def curve_keys(run_id: int) -> list[str]:
+    """The keys that have values, sorted; not those that have only histograms."""
+    found = stored_points.newest([run_id])[run_id]
+    return [each.key for each in found if each.value is not None or not each.has_histogram]
+
+
 def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> str:
     """JSON: `{"curves": {key: {"steps", "values", "times"}}, "more", "keys", "histograms", "last_seq"}`.
 

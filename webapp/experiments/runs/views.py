@@ -21,6 +21,7 @@ from ..charts import queries as charts
 from ..lifecycle import moments, spending
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
+from ..metrics import curves
 from ..models import ACTIVE, ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
 from ..people import graded, reason_matches
 from ..recipes import choices
@@ -58,6 +59,7 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
         found["phases"] = recipe_metrics.phases(run)
         found["charts"] = charts.shown(membership, run) | {
             "axes": axes.axes(run),
+            "keys": curves.curve_keys(run.id),
             "may_write": membership.may(Role.RESEARCHER),
         }
     if tab == "chain":

@@ -10,6 +10,8 @@ import uPlot from "../vendor/uplot.js";
 
 const DASH = [5, 4];
 const MANY = 100; // on a board with more charts, even the first picture waits until somebody looks
+const NEAR = 200; // pixels: a chart that is as far outside the view counts as in it
+const FRAME = 30; // milliseconds of drawing after which the browser shows what there is
 const MOST_KEYS = 12; // lines in a legend, a tip and the words
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
 const COUNTS = [...STEPS, ...[2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10, 2e10, 5e10, 1e11, 1e12]];
@@ -18,6 +20,7 @@ const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14
 
 /** Colours in the form of the canvas. They are read again when the theme changes. */
 const colours = new Map();
+const family = getComputedStyle(document.body).fontFamily;
 const probe = make("span", "visually-hidden");
 document.body.append(probe);
 
@@ -62,8 +65,8 @@ export class Board {
         if (entry.isIntersecting) this.touch(entry.target.chart);
       }
       this.onseen?.();
-    }, { rootMargin: "200px" });
-    this.sized = new ResizeObserver((entries) => entries.forEach((entry) => entry.target.chart.fit()));
+    }, { rootMargin: `${NEAR}px` });
+    this.sized = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => target.chart.fit(contentRect)));
     const repaint = () => {
       colours.clear();
       for (const chart of this.charts) chart.plot?.redraw(false);
@@ -77,6 +80,14 @@ export class Board {
     this.seen.observe(chart.element);
     this.sized.observe(chart.body);
     return chart;
+  }
+
+  /** Which charts are in view, without waiting for the browser to say so. */
+  look() {
+    for (const chart of this.charts) {
+      const { top, bottom, width } = chart.element.getBoundingClientRect();
+      chart.visible = width > 0 && bottom >= -NEAR && top <= innerHeight + NEAR;
+    }
   }
 
   /** Where a step lies; null while that is not known. */
@@ -96,14 +107,22 @@ export class Board {
 
   touch(chart) {
     this.dirty.add(chart);
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      for (const each of this.dirty) {
-        if (!each.visible && (each.plot || this.charts.size > MANY)) continue; // if there are few charts, the first picture is always drawn
-        this.dirty.delete(each);
-        each.draw();
+    this.frame ||= requestAnimationFrame(() => this.paint());
+  }
+
+  /** Draws what has changed, and leaves to the next frame what would keep this one waiting. */
+  paint() {
+    this.frame = 0;
+    const late = performance.now() + FRAME;
+    for (const each of this.dirty) {
+      if (!each.visible && (each.plot || this.charts.size > MANY)) continue; // if there are few charts, the first picture is always drawn
+      if (performance.now() > late) {
+        this.frame = requestAnimationFrame(() => this.paint());
+        return;
       }
-    });
+      this.dirty.delete(each);
+      each.draw();
+    }
   }
 
   set(changes) {
@@ -123,6 +142,7 @@ export class Chart {
   constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, tools = [], actions = [] }) {
     Object.assign(this, { board, title, unit, help, percent, dots, lines, below, actions, file: file ?? title });
     this.visible = false;
+    this.size = null; // until it is known
     this.plot = null;
     this.told = 0;
     this.element = make("article", "chart card");
@@ -173,9 +193,10 @@ export class Chart {
     return [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()], ["Picture as SVG", () => this.svg()]];
   }
 
-  fit() {
-    const { clientWidth: width, clientHeight: height } = this.body;
-    if (this.plot && width && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
+  /** Takes the size of its body, which the browser tells. To read it while charts are built makes the browser lay out the page for each. */
+  fit({ width, height } = { width: this.body.clientWidth, height: this.body.clientHeight }) {
+    this.size = { width: Math.round(width) || 300, height: Math.round(height) || 180 };
+    if (this.plot && width && (this.size.width !== this.plot.width || this.size.height !== this.plot.height)) this.plot.setSize(this.size);
   }
 
   draw() {
@@ -252,9 +273,9 @@ export class Chart {
     const hidden = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
     const raw = (l) => ({ stroke: () => faint(l.colour, 0.3), width: 1, spanGaps: !l.gaps, points: { show: false } });
     const first = 1 + n + (smoothed ? n : 0);
+    if (!this.size) this.fit();
     const options = {
-      width: this.body.clientWidth || 300,
-      height: this.body.clientHeight || 180,
+      ...this.size,
       legend: { show: false },
       padding: [8, 16, 0, 0],
       scales: { x: { time: false }, y: { distr: this.board.log ? 3 : 1, range: (u, low, high) => this.range ?? whole(low, high, this.board.log) } },
@@ -274,8 +295,7 @@ export class Chart {
   }
 
   axis(vertical) {
-    const font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    const look = { font, stroke: () => colour("--text-3"), ticks: { show: false }, grid: { stroke: () => colour("--line-soft"), width: 1 } };
+    const look = { font: `11px ${family}`, stroke: () => colour("--text-3"), ticks: { show: false }, grid: { stroke: () => colour("--line-soft"), width: 1 } };
     if (vertical && this.board.log) return { ...look, size: 48, gap: 4, values: (u, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, this.percent))) };
     if (vertical) return { ...look, size: 48, gap: 4, space: 32, values: (u, ticks) => labels(ticks, this.percent) };
     const words = (seconds) => (seconds >= 5400 ? `${+(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${+(seconds / 60).toFixed(1)} m` : `${Math.round(seconds)} s`);

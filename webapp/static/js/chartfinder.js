@@ -5,9 +5,12 @@ export function finder(place) {
   const field = document.getElementById("chart-find");
   const told = document.getElementById("chart-found");
 
+  let sifted = false; // whether a card may be hidden
+
   function show() {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const cards = [...place.querySelectorAll(".chart")];
+    const cards = words.length || sifted ? [...place.querySelectorAll(".chart")] : [];
+    sifted = words.length > 0;
     for (const card of cards) card.hidden = !words.every((word) => card.dataset.words.includes(word));
     for (const section of place.children) section.hidden = !section.querySelector(".chart:not([hidden])");
     place.classList.toggle("is-found", words.length > 0);

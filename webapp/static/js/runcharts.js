@@ -12,7 +12,7 @@ import { Health } from "./health.js";
 import { Pins } from "./chartpins.js";
 import { CustomCharts } from "./customcharts.js";
 import { Histograms } from "./histogram.js";
-import { Later, POINTS } from "./latercurves.js";
+import { Later } from "./latercurves.js";
 import { Store, align } from "./series.js";
 import { Trace, pointsOf } from "./trace.js";
 import { api, declared, isOver, onBack, onMessage, run, runId } from "./run.js";
@@ -38,7 +38,8 @@ const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> the charts that draw it
 const sections = new Map();
 const histograms = new Map(); // title -> Histograms
-const looked = (key) => marks.includes(key) || health.reads(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
+const overview = (key) => marks.includes(key) || health.reads(key) || metricOf(declared, key)?.held_out; // what stands over the charts is made of these
+const looked = (key) => overview(key) || [...(byKey.get(key) ?? [])].some((chart) => chart.visible);
 const later = new Later(api, store, looked, empty);
 const find = finder(place);
 const timed = declared.metrics.some(({ key }) => key === "perf/rollout_s"); // by the recipe, not by another program
@@ -142,7 +143,7 @@ function named({ element, title }, keys) {
 /** Marks the charts of keys without a curve, which have only histograms, or values that cannot be drawn. */
 function empty(keys) {
   for (const chart of new Set(keys.flatMap((key) => [...(byKey.get(key) ?? [])])))
-    if (chart.keys?.every((key) => !store.get(key)?.length)) chart.blank.textContent = "No value that can be drawn.";
+    if (chart.keys?.every((key) => !store.get(key)?.length && !later.keys.has(key))) chart.blank.textContent = "No value that can be drawn.";
 }
 
 /** Two metrics against each other, step by step. */
@@ -234,15 +235,14 @@ async function loadMarks() {
 }
 
 async function load() {
+  board.look();
   try {
-    const found = await json(`${api}/curves?max_points=${POINTS}`);
-    later.expect(found.more);
-    store.load(found.curves);
-    await Promise.all([later.ask().then(() => health.load()), ...[...histograms.values()].map((each) => each.load())]);
+    await later.seen();
+    place.removeAttribute("aria-busy");
+    await Promise.all([health.load(), later.ask(), ...[...histograms.values()].map((each) => each.load())]);
   } catch (error) {
     toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
   }
-  place.removeAttribute("aria-busy");
 }
 
 document.getElementById("csv-all").addEventListener("click", async () => {
@@ -253,7 +253,8 @@ document.getElementById("csv-all").addEventListener("click", async () => {
   download(`run-${runId}.csv`, csv([["step", ...keys], ...rows]), "text/csv");
 });
 
-layout();
+if (made.keys.length) later.expect(made.keys);
+else layout();
 custom.show();
 find();
 phases.list();
@@ -268,7 +269,7 @@ onMessage("metrics", (message) => {
   for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
 onMessage("run", () => phases.list());
-onBack(load);
+onBack(() => later.again().then(load));
 onBack(() => custom.again());
 onBack(loadMarks);
 setInterval(() => !isOver() && !document.hidden && loadMarks(), MARKS_AGAIN);

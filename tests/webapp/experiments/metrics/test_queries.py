@@ -61,6 +61,15 @@ def test_a_missing_value_is_not_drawn(run):
     assert (found["keys"], found["histograms"], list(found["curves"])) == (["a", "h"], ["h"], ["a"])
 
 
+def test_a_page_waits_for_the_curves_of_keys_with_values(run):
+    histogram = {"edges": [0, 1], "counts": [1]}
+    MetricPoint.objects.create(run=run, key="h", step=1, value=None, histogram=histogram, time=timezone.now())
+    MetricPoint.objects.create(run=run, key="n", step=1, value=None, not_finite="NaN", time=timezone.now())
+    MetricPoint.objects.create(run=run, key="v", step=1, value=1.0, histogram=histogram, time=timezone.now())
+    points(run, "a", [(1, 1.0)])
+    assert metrics.curve_keys(run.id) == ["a", "n", "v"]
+
+
 def test_other_runs_stay_out(run, launch):
     points(launch(), "a", [(1, 1.0)])
     assert curves_of(run) == {"curves": {}, "more": [], "keys": [], "histograms": [], "last_seq": 0}
