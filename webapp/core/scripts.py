@@ -10,7 +10,7 @@ IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
 
 @cache
 def modules(*scripts: str) -> tuple[str, ...]:
-    """These scripts and every module that they import, so that the browser fetches them at once and not one after another."""
+    """The scripts and every module that they import, so that the browser fetches them at once and not one after another."""
     found: set[Path] = set()
     ahead = [STATIC / script for script in scripts]
     while ahead:
