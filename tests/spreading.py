@@ -9,12 +9,17 @@ from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
-APART = {"tests/webapp/test_api_fuzz.py", "tests/webapp/test_api_roles.py"}  # hundreds of tests that share no fixture
+APART = {
+    "tests/e2e/test_accessibility.py",
+    "tests/webapp/test_api_fuzz.py",
+    "tests/webapp/test_api_roles.py",
+}  # many tests, or long ones, that share no fixture
 TOGETHER = {f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "prose", "shape")} | {
     "tests/webapp/security/test_supply.py"
 }  # they read the same files: see `tests.architecture.sources`
 LONGEST = (
     "tests/e2e/test_accessibility.py",
+    "tests/e2e/test_rollout_window.py",
     "tests/e2e/test_pairs_to_policy.py",
     "tests/e2e/test_best_of_n.py",
     "tests/trainer/memory/test_measured.py",
@@ -35,10 +40,10 @@ LONGEST = (
 
 
 class Queue(OrderedDict[str, dict[str, bool]]):
-    """xdist's queue of files. It takes the next file from the front."""
+    """xdist's queue of files, and of tests of the files in `APART`. It takes the next one from the front."""
 
     def popitem(self, last: bool = True) -> tuple[str, dict[str, bool]]:
-        longest = next((file for file in LONGEST if file in self), None)
+        longest = next((each for file in LONGEST for each in self if each.partition("::")[0] == file), None)
         return (longest, self.pop(longest)) if longest and not last else super().popitem(last)
 
 

@@ -17,6 +17,13 @@ def test_the_longest_files_are_taken_first_and_the_others_in_their_order():
     assert all(tests == {f"{file}::test": False} for file, tests in taken) and not queue
 
 
+def test_so_are_the_tests_of_a_long_file_that_is_spread():
+    apart = [f"{LONGEST[0]}::test_{name}" for name in "ab"]
+    queue = Queue((unit, {}) for unit in ("many", apart[0], LONGEST[1], apart[1]))
+    assert LONGEST[0] in APART
+    assert [queue.popitem(last=False)[0] for _ in range(4)] == [*apart, LONGEST[1], "many"]
+
+
 def test_the_files_are_there():
     assert all((ROOT / file).exists() for file in APART.union(LONGEST, TOGETHER))
 

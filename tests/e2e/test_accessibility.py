@@ -144,6 +144,8 @@ PAGES = (
     "/settings/audit",
     "/workspaces",
 )
+AT_ONCE = 15
+"""The pages of one test. Each test makes the workspace anew, and parallel workers share the tests."""
 LOOK = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
   .filter((found) => ["serious", "critical"].includes(found.impact))
   .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.target.join(" ")}: ${node.failureSummary}`))"""
@@ -157,8 +159,8 @@ WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/token
 
 
 @pytest.fixture
-def addresses(server, cast, process) -> list[str]:
-    """`PAGES` of a workspace in which one run is active, with an alarm and pass rates."""
+def known(server, cast, process) -> dict[str, object]:
+    """The ids in `PAGES`, of a workspace in which one run is active, with an alarm and pass rates."""
     version = make_version(cast.owner)
     model = RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
@@ -176,7 +178,7 @@ def addresses(server, cast, process) -> list[str]:
     trainer = process(run)
     told_of_flattery(trainer)
     known["episode"] = in_turns(trainer, run)
-    return [page.format(**known) for page in PAGES]
+    return known
 
 
 def looked_through(cast, version) -> dict[str, int]:
@@ -329,14 +331,22 @@ def test_the_themes_differ_in_nothing_but_colours():
     assert all(re.fullmatch(r"\s*color-scheme: (?:light|dark);\s*", block) for block in blocks)
 
 
-def test_no_page_has_a_serious_violation_in_either_theme(open_page, as_owner, addresses):
+def without_faults(page, addresses: list[str]) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not there: run `make setup`")
-    page = open_page(as_owner)
     found = [each for address in addresses for each in in_both_themes(page, address)]
-    page.context.clear_cookies()
-    found += in_both_themes(page, "/sign-in")
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("first", range(0, len(PAGES), AT_ONCE), ids=lambda first: PAGES[first])
+def test_no_page_has_a_serious_violation_in_either_theme(open_page, as_owner, known, first):
+    without_faults(open_page(as_owner), [address.format(**known) for address in PAGES[first : first + AT_ONCE]])
+
+
+def test_nor_has_the_one_of_people_who_are_not_signed_in(open_page, as_owner):
+    page = open_page(as_owner)
+    page.context.clear_cookies()
+    without_faults(page, ["/sign-in"])
 
 
 def test_buttons_that_look_alike_are_named_by_their_words_first(open_page, as_owner, cast):
