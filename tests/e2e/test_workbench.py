@@ -283,6 +283,22 @@ def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
     until(lambda: Participant.objects.get().keys == {"flag": "x"})
 
 
+def test_a_late_report_of_closing_does_not_end_the_wait_for_a_key(bench):
+    """The browser may report that the sheet was closed when it is open again. An earlier version then ignored the key."""
+    bench.page.evaluate("""() => {
+      const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      press("?");
+      document.getElementById("work-keys").close();
+      press("?");  // before the report, which is a task of its own
+      document.querySelector("#work-keys [aria-label^='Flag for the reviewers']").click();
+    }""")
+    bench.page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    )  # the report has come
+    bench.press("x")
+    expect(bench.page.get_by_role("button", name="Flag for the reviewers: X")).to_be_visible()
+
+
 def test_a_key_that_is_taken_is_said_in_sight_and_the_place_is_kept(bench):
     bench.page.set_viewport_size({"width": 1280, "height": 500})  # the sheet is longer than the window
     bench.press("?")
@@ -392,9 +408,8 @@ def test_the_next_task_is_there_when_it_is_asked_for(bench):
         bench.press("Control+Enter")
     bench.on_task(4)
     bench.delivered()
-    took = bench.page.evaluate("performance.getEntriesByName('work:next').map((entry) => entry.duration)")
-    print(f"from key press to the next task: {', '.join(f'{ms:.0f} ms' for ms in took)}")
-    assert len(took) == 4 and max(took) < 5000  # the page would wait forever; the benchmark measures the time
+    # each is measured after the task is drawn; the benchmark reads these times
+    bench.page.wait_for_function("performance.getEntriesByName('work:next').length === 4")
 
 
 def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotator, cast):

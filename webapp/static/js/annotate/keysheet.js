@@ -11,10 +11,11 @@ export class KeySheet {
     this.list = dialog.querySelector("[data-list]");
     this.problem = dialog.querySelector("[data-problem]");
     dialog.querySelector("[data-reset]").addEventListener("click", () => this.save({}));
-    dialog.addEventListener("close", () => this.stop());
+    dialog.addEventListener("close", () => dialog.open || this.stop()); // the browser reports it late: it may be open again
   }
 
   open() {
+    this.stop();
     this.problem.textContent = "";
     this.draw();
     this.dialog.showModal();
