@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from django.db import connections
+from django.db import connection, connections
 
 from webapp.core.problems import Conflict
 
@@ -27,3 +27,12 @@ def outcome(call: Callable):
         return conflict
     finally:
         connections.close_all()
+
+
+def somebody_waits() -> bool:
+    """Whether somebody waits for a lock of this connection. Other tests of this server wait for locks too, so those do not count."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
+        )
+        return cursor.fetchone()[0]

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
-from tests.at_once import outcome
+from tests.at_once import outcome, somebody_waits
 from tests.cast import make_cast
 from trainer.contracts import Example as Record
 from webapp.annotation.models import Project
@@ -44,15 +44,9 @@ def meanwhile(ours: Callable, theirs: Callable):
             ours()
             future = pool.submit(outcome, theirs)
             end = monotonic() + 60
-            while monotonic() < end and not future.done() and not _somebody_waits():
+            while monotonic() < end and not future.done() and not somebody_waits():
                 sleep(0.01)
         return future.exception(60) or future.result(60)
-
-
-def _somebody_waits() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0] > 0
 
 
 def uses(lab, version) -> dict[str, Callable]:

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Q
 from django.utils import timezone
 
-from tests.at_once import at_once, outcome
+from tests.at_once import at_once, outcome, somebody_waits
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from tests.webapp.webhooks.told import listen, told
@@ -42,12 +42,6 @@ def behind(call: Callable):
         while monotonic() < end and not future.done() and not somebody_waits():
             sleep(0.01)
         yield future
-
-
-def somebody_waits() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0] > 0
 
 
 def claiming(person, project, hold=1):
