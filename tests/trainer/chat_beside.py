@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.chatserver import ChatServer
+from tests.patience import SECONDS
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def chat_server(**options: Any) -> Iterator[ChatServer]:
     thread.start()
 
     def carry_out(work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(10)
+        asyncio.run_coroutine_threadsafe(work, loop).result(SECONDS)
 
     carry_out(server.__aenter__())
     try:
@@ -26,4 +27,4 @@ def chat_server(**options: Any) -> Iterator[ChatServer]:
     finally:
         carry_out(server.__aexit__())
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(5)
+        thread.join(SECONDS)

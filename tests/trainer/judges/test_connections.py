@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.patience import SECONDS
 from trainer.judges.connections import BadAddress, ConnectionRefused, Connections, TooLong, Unanswered
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -47,7 +48,7 @@ async def test_requests_one_after_the_other_share_a_connection():
     async with speaking() as server:
         connections = to(server)
         for data in (b"one", "zwö".encode()):
-            assert (await connections.post(data, 5)).body == b"hi"
+            assert (await connections.post(data, SECONDS)).body == b"hi"
         [(first, one), (_, two)] = server.asked[0]
     assert (one, two) == (b"one", "zwö".encode()) and len(server.asked) == 1
     assert first.startswith(b"POST /v1 HTTP/1.1\r\nHost: 127.0.0.1:") and b"\r\nAuthorization: Bearer k\r\n" in first
@@ -56,7 +57,7 @@ async def test_requests_one_after_the_other_share_a_connection():
 async def test_requests_at_once_have_a_connection_each():
     async with speaking() as server:
         connections = to(server)
-        await asyncio.gather(*(connections.post(b"x", 5) for _ in range(5)))
+        await asyncio.gather(*(connections.post(b"x", SECONDS) for _ in range(5)))
     assert len(server.asked) == 5
 
 
@@ -72,7 +73,7 @@ async def test_requests_at_once_have_a_connection_each():
 )
 async def test_answers_are_read_however_they_are_framed(answer):
     async with speaking(answer, closing=True) as server:
-        answer = await to(server).post(b"x", 5)
+        answer = await to(server).post(b"x", SECONDS)
     assert (answer.status, answer.body) == (200, b"hi")
 
 
@@ -90,48 +91,49 @@ async def test_answers_are_read_however_they_are_framed(answer):
 async def test_half_an_answer_is_none(answer, words):
     async with speaking(answer, closing=True) as server:
         with pytest.raises(Unanswered, match=words):
-            await to(server).post(b"x", 5)
+            await to(server).post(b"x", SECONDS)
 
 
 async def test_an_endless_answer_is_broken_off():
     async with speaking(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000) as server:
         with pytest.raises(TooLong, match="1,000 bytes"):
-            await to(server).post(b"x", 5)
+            await to(server).post(b"x", SECONDS)
 
 
 async def test_a_connection_the_server_closes_is_not_used_again():
     async with speaking(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi") as server:
         connections = to(server)
-        await connections.post(b"x", 5)
-        await connections.post(b"y", 5)
+        await connections.post(b"x", SECONDS)
+        await connections.post(b"y", SECONDS)
     assert len(server.asked) == 2
 
 
 async def test_the_answer_to_a_request_that_was_given_up_is_nobodys():
-    async with speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla") as server:
+    async with speaking(OK, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla") as server:
         connections = to(server)
+        await connections.post(b"w", SECONDS)  # the next one finds its connection, because making one may take longer
         with pytest.raises(TimeoutError):
             await connections.post(b"x", 0.05)
-        asking = asyncio.create_task(connections.post(b"y", 5))
+        asking = asyncio.create_task(connections.post(b"y", SECONDS))
         while len(server.asked) < 2:
             await asyncio.sleep(0.005)
         assert (await asking).body == b"hi"
-        asking = asyncio.create_task(connections.post(b"z", 5))
+        asking = asyncio.create_task(connections.post(b"z", SECONDS))
         await asyncio.sleep(0)
         asking.cancel()
-        assert (await connections.post(b"z", 5)).body == b"hi"
+        assert (await connections.post(b"z", SECONDS)).body == b"hi"
 
 
 async def test_what_nobody_asked_for_is_no_answer():
     async with speaking(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") as server:
         connections = to(server)
-        assert [(await connections.post(b"x", 5)).body for _ in range(3)] == [b"hi"] * 3
+        assert [(await connections.post(b"x", SECONDS)).body for _ in range(3)] == [b"hi"] * 3
 
 
 async def test_a_refused_address_is_never_connected_to():
     async with speaking() as server:
         with pytest.raises(ConnectionRefused, match="closed: 127.0.0.1"):
-            await to(server, refuse=lambda address: f"closed: {address}").post(b"x", 5)
+            await to(server, refuse=lambda address: f"closed: {address}").post(b"x", SECONDS)
     assert server.asked == []
 
 
@@ -144,14 +146,14 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_believed(tmp_path):
     served.load_cert_chain(names[1], names[0])
     async with speaking(tls=served) as server:
         with pytest.raises(Unanswered, match="certificate verify failed"):
-            await to(server).post(b"x", 5)
+            await to(server).post(b"x", SECONDS)
         trusting = to(server)
         trusting._tls.load_verify_locations(names[1])
-        assert (await trusting.post(b"x", 5)).body == b"hi"
+        assert (await trusting.post(b"x", SECONDS)).body == b"hi"
         trusting._host = "localhost"  # the certificate is for another name
         trusting.close()
         with pytest.raises(Unanswered, match="certificate"):
-            await trusting.post(b"x", 5)
+            await trusting.post(b"x", SECONDS)
 
 
 @pytest.mark.parametrize("url", ["", "ftp://host/v1", "http:///v1", "http://host:99999/", "http://[::1/", "host/v1"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
 from trainer.contracts import EventBatch, LogData
 from trainer.monitors import HttpSink, RunMonitor, Spool
 from trainer.monitors import sink as sink_module
@@ -101,8 +102,8 @@ def say(spool: Spool, sink: HttpSink, *texts: str) -> None:
     sink.notify()
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + SECONDS
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()
@@ -117,7 +118,7 @@ def test_events_arrive_in_order_and_are_acknowledged(
 ) -> None:
     spool, sink = start()
     say(spool, sink, "a", "b", "c")
-    assert sink.close(5.0)
+    assert sink.close(SECONDS)
     assert messages(server) == ["a", "b", "c"]
     assert spool.path.with_name("acked").read_text() == "3"
 
@@ -195,11 +196,11 @@ def test_a_restart_sends_only_what_is_not_acknowledged(
 ) -> None:
     spool, sink = start()
     say(spool, sink, "a", "b")
-    assert sink.close(5.0)
+    assert sink.close(SECONDS)
     server.posts.clear()
     spool, sink = start()
     say(spool, sink, "c")
-    assert sink.close(5.0)
+    assert sink.close(SECONDS)
     assert [event.seq for _, batch in server.posts for event in batch.events] == [3]
 
 
@@ -223,6 +224,6 @@ def test_each_post_says_where_the_events_of_this_attempt_begin(server: Server, t
     sink = HttpSink(spool, server.url, "secret", attempt=2)
     sink.start()
     say(spool, sink, "mine")
-    assert sink.close(5.0)
+    assert sink.close(SECONDS)
     assert messages(server) == ["unheard", "mine"]
     assert {batch.begins for _, batch in server.posts} == {2}

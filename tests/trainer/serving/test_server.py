@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import SECONDS
 from trainer.contracts import Message, ModelSource
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
@@ -35,7 +36,7 @@ def server(tiny_dir: Path, path: Path) -> Iterator[Server]:
     thread.start()
     yield made
     made.end()
-    thread.join(30)
+    thread.join(SECONDS)
     assert not thread.is_alive() and not path.exists()
 
 
@@ -91,7 +92,7 @@ def test_several_are_answered_in_turns(server, path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(SECONDS)
     assert order.index(1) < 200 and sum(a != b for a, b in zip(order, order[1:], strict=False)) > 20
 
 
@@ -99,7 +100,7 @@ def test_who_hangs_up_is_not_answered_to_the_end(server, path):
     connection = send(path, messages=[{"role": "user", "content": "x"}], max_new_tokens=1500)
     connection.recv(100)
     connection.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while not server.idle and time.monotonic() < deadline:
         time.sleep(0.05)
     assert server.idle
@@ -136,7 +137,7 @@ def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
     made, go = Server(path, idle_s=60), threading.Event()
 
     def slow() -> ServedModel:
-        go.wait(30)
+        go.wait(SECONDS)
         return load(ModelSource(path=str(tiny_dir)))
 
     thread = threading.Thread(target=made.serve, args=(slow,))
@@ -146,14 +147,14 @@ def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
     go.set()
     assert [event["event"] for event in told] == ["start", "token", "done"]
     made.end()
-    thread.join(30)
+    thread.join(SECONDS)
 
 
 def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
     made, go, failed = Server(path, idle_s=60), threading.Event(), []
 
     def broken() -> ServedModel:
-        go.wait(30)
+        go.wait(SECONDS)
         return load(ModelSource(path=str(tmp_path / "nothing")))
 
     def serve() -> None:
@@ -169,7 +170,7 @@ def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
     go.set()
     (error,) = told
     assert error["code"] == "failed" and "no config.json" in error["message"]
-    thread.join(30)
+    thread.join(SECONDS)
     assert failed and not path.exists()
 
 
@@ -185,7 +186,7 @@ def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path, m
         pass
     assert [event["event"] for event in lines(send(path, op="yield"))] == ["busy"]
     busy.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while not server.idle and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [event["event"] for event in lines(send(path, op="yield"))] == ["leaving"]
@@ -200,12 +201,12 @@ def test_it_ends_when_nobody_asks(path, tiny_dir):
 def test_the_process_ends_with_who_started_it(tiny_dir, path):
     command = [sys.executable, "-m", "trainer", "model-server", "--model", str(tiny_dir), "--socket", str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SECONDS
         while not path.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert ask(path, max_new_tokens=2)[-1]["event"] == "done"
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(tiny_dir, monkeypatch):
@@ -260,4 +261,4 @@ def test_a_reward_model_scores_and_writes_nothing(tiny_dir: Path, tmp_path: Path
         assert refused["event"] == "error" and "cannot write" in refused["message"]
     finally:
         server.end()
-        thread.join(30)
+        thread.join(SECONDS)

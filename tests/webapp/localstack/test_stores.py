@@ -72,7 +72,7 @@ def test_postgres_keeps_its_data_through_a_crash_and_a_stale_pid_file(home):
     # after a reboot, another process may have this number: here it is that of the test
     pid_file.write_text(pid_file.read_text().replace(pid_file.read_text().split()[0], str(os.getpid()), 1))
     again = Postgres(home)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while True:
         try:
             again.start()
@@ -174,7 +174,7 @@ def test_redis_keeps_what_was_queued(home):
     def start() -> Child:
         server.prepare()
         child = Child(server.command(), home / "redis.log")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + SECONDS
         while not server.ready():
             assert time.monotonic() < deadline, child.output()
             time.sleep(0.02)

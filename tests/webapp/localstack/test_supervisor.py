@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.patience import SECONDS
 from webapp.localstack.processes import LOG_LIMIT, Child, Command, bound_log
 from webapp.localstack.supervisor import FIRST_BACKOFF_S, HEALTHY_AFTER_S, State, SupervisedService, Supervisor
 
@@ -26,8 +27,8 @@ def sleeper() -> Command:
     return script("import time; time.sleep(300)")
 
 
-def until(supervisor: Supervisor, done, timeout_s: float = 15) -> None:
-    deadline = time.monotonic() + timeout_s
+def until(supervisor: Supervisor, done) -> None:
+    deadline = time.monotonic() + SECONDS
     while not done():
         assert time.monotonic() < deadline, {s.name: (s.state.value, s.reason) for s in supervisor.services}
         supervisor.tick()
@@ -224,7 +225,7 @@ def supervised(tmp_path):
         [sys.executable, "-c", SUPERVISED, str(tmp_path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     pids = tmp_path / "pids"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while not (pids.exists() and len(pids.read_text().split()) == 2):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -236,8 +237,8 @@ def supervised(tmp_path):
     process.wait()
 
 
-def gone(pid: int, timeout_s: float = 15) -> bool:
-    deadline = time.monotonic() + timeout_s
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
@@ -251,7 +252,7 @@ def gone(pid: int, timeout_s: float = 15) -> bool:
 def test_sigterm_ends_grandchildren_that_hide_in_their_own_session(supervised):
     process, child, grandchild = supervised
     process.terminate()
-    assert process.wait(30) == 0
+    assert process.wait(SECONDS) == 0
     assert gone(child) and gone(grandchild)
 
 

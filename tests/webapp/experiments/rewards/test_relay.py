@@ -106,17 +106,20 @@ def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(cast, l
     service.gate.clear()
     found = relay.target(run, "ours")
 
-    async def group() -> tuple[int, bytes]:
-        pieces = [piece async for piece in relay.answer(found, tuple(ASKED))]
-        return len(pieces), pieces[-1]
+    heard: list[list[bytes]] = [[] for _ in range(5)]
 
-    async def five() -> list[tuple[int, bytes]]:
-        asyncio.get_running_loop().call_later(0.5, service.gate.set)
-        return await asyncio.gather(*(group() for _ in range(5)))
+    async def ask(pieces: list[bytes]) -> None:
+        async for piece in relay.answer(found, tuple(ASKED)):
+            pieces.append(piece)
+            if service.inside == 2 and min(map(len, heard)) > 2:
+                service.gate.set()
 
-    answers = asyncio.run(five())
-    assert all(json.loads(last) == {"values": VALUES} for _, last in answers) and service.most_inside == 2
-    assert min(pieces for pieces, _ in answers) > 2, "blanks while it waits"
+    async def ask_all() -> None:
+        await asyncio.gather(*map(ask, heard))
+
+    asyncio.run(ask_all())
+    assert all(json.loads(last) == {"values": VALUES} for *_, last in heard) and service.most_inside == 2
+    assert all(set(blanks) == {b" "} for *blanks, _ in heard), "while it waits"
     assert not EndpointLease.objects.exists()
 
 

@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.db import connection
 
+from tests.patience import SECONDS
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
@@ -84,7 +85,7 @@ def test_another_draw_is_called_and_stored_beside_the_first(version, chat_server
 )
 def test_each_kind_of_bad_answer_is_a_counted_state_with_its_reason(version, chat_server, fault, state, words, raw):
     chat_server.fault = fault
-    version.endpoint.timeout_s = 0.3
+    version.endpoint.timeout_s = 0.3 if fault == "slow" else SECONDS
     counts = judge_calls(version, inputs(1, criteria=1))
     assert getattr(counts, state) == counts.total == 1
     verdict = Verdict.objects.get()
