@@ -33,15 +33,18 @@ def look(page, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
-def shades_of(chart) -> list[str]:
-    """The colours of steps 2 to 5 at a height where there is no curve. The band from step 4 on is darker than the part before it."""
-    return chart.evaluate(
-        """(node) => {
-          const { plot } = node.chart;
+def phase_is_drawn(page, chart: str) -> None:
+    """Waits until the band from step 4 on is darker than the part before it, at a height where there is no curve. The chart draws the steps as
+    they come, so it may not reach step 5 yet when the list of phases has the second one.
+    """
+    page.wait_for_function(
+        """(id) => {
+          const { plot } = document.getElementById(id).chart;
           const y = plot.bbox.top + plot.bbox.height - 3;
           const at = (step) => [...plot.ctx.getImageData(Math.round(plot.valToPos(step, "x", true)), y, 1, 1).data].join();
-          return [at(2.1), at(3.1), at(4.4), at(5.4)];
-        }"""
+          return plot.scales.x.max >= 6 && at(2.1) === at(3.1) && at(3.1) !== at(4.4) && at(4.4) === at(5.4);
+        }""",
+        arg=chart,
     )
 
 
@@ -57,10 +60,8 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
         trainer.post(*begins, *step_events(trainer, step))
     expect(rows.nth(1)).to_contain_text("temperature 1.2 from step 4")
     expect(rows.nth(2)).to_contain_text("hot not yet: once")
-    chart = page.locator("#chart-reward-mean")
-    chart.locator("canvas").wait_for()
-    shades = shades_of(chart)
-    assert shades[0] == shades[1] != shades[2] == shades[3]
+    page.locator("#chart-reward-mean canvas").wait_for()
+    phase_is_drawn(page, "chart-reward-mean")
     expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart
     assert faults(page) == []
     look(page, "phases")
@@ -129,10 +130,8 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
             "learning rate × 0.5 not yet: once the held-out",
         ]
     )
-    chart = page.locator("#chart-train-loss")
-    chart.locator("canvas").wait_for()
-    shades = shades_of(chart)
-    assert shades[0] == shades[1] != shades[2] == shades[3]
+    page.locator("#chart-train-loss canvas").wait_for()
+    phase_is_drawn(page, "chart-train-loss")
     expect(page.locator("#chart-train-pool")).to_be_visible()
     in_both(page, "phases-dpo")
 

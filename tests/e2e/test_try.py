@@ -1,6 +1,8 @@
 """Models side by side in a real browser, with the real weights of a tiny model."""
 
+import asyncio
 import shutil
+from contextlib import aclosing
 
 import pytest
 
@@ -15,6 +17,7 @@ from webapp.annotation.models import Task
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
+from webapp.inference.serving import process
 from webapp.judging.judges.services import create_judge
 from webapp.playground import asking
 from webapp.playground.models import TriedScore
@@ -97,15 +100,27 @@ def test_answers_to_the_prompts_of_a_dataset_are_scored_by_their_rubrics_and_sen
         page.keyboard.press("n")
 
 
-def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab, weights, open_page):  # noqa: F811
+@pytest.fixture
+def slowly(monkeypatch):
+    """Answers come a word at a time: a model of two layers has written its answer before anybody can stop it."""
+    answers = process.answers
+
+    async def paused(*asked):
+        async with aclosing(answers(*asked)) as events:
+            async for event in events:
+                yield event
+                await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(process, "answers", paused)
+
+
+def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab, weights, slowly, open_page):  # noqa: F811
     shutil.rmtree(weights / "tuned")
     page = open_page(browser(lab.researcher))
     page.goto("/try?max_new_tokens=1500")
     page.get_by_role("textbox", name="Prompt").fill("Hello")
     page.keyboard.press("Control+Enter")
     failed, good = page.locator(".try-answer").all()  # the newest model is at the top
-    good.get_by_label("Stop this answer").wait_for(timeout=120_000)
-    # immediately, because a model of two layers writes its answer quickly
     good.get_by_label("Stop this answer").click()
     good.get_by_text("Stopped").wait_for()
     failed.get_by_role("alert").wait_for(timeout=120_000)
