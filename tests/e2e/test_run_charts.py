@@ -233,6 +233,20 @@ def test_a_chart_of_expressions_is_made_grows_is_changed_and_comes_back_after_it
     look(page, "custom-chart-phone")
 
 
+def test_a_double_click_makes_one_chart(open_page, as_researcher, trainer):
+    page, sent = open_page(as_researcher), []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.goto(f"/runs/{trainer.run_id}")
+    page.get_by_role("button", name="New chart").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Once")
+    dialog.get_by_role("combobox", name="Expression").fill("reward/mean * 2")
+    dialog.get_by_role("button", name="Save").dblclick()
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("heading", name="Once")).to_have_count(1)
+    assert [url.rsplit("/", 1)[1] for url in sent] == ["charts"]
+
+
 def test_who_may_not_train_sees_custom_charts_and_pins_for_oneself(open_page, as_researcher, cast, trainer):
     api = f"/api/v1/runs/{trainer.run_id}"
     for name in ("one", "two"):

@@ -109,6 +109,8 @@ export class ChartDialog {
   }
 
   async save() {
+    if (this.saving) return; // it was pressed twice and is already being sent
+    this.saving = true;
     const rows = [...this.lines.children].filter((row, i, all) => row.querySelector("input").value.trim() || all.length === 1);
     const body = { title: this.title.value, expressions: rows.map((row) => row.querySelector("input").value) };
     const isNew = !this.spec;
@@ -118,6 +120,8 @@ export class ChartDialog {
       this.saved(spec, isNew);
     } catch (error) {
       this.explain(error, rows);
+    } finally {
+      this.saving = false;
     }
   }
 
