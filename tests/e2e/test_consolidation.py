@@ -1,9 +1,12 @@
 """A reviewer consolidates a project without a mouse."""
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.cast import browser
+from tests.patience import SECONDS
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Comment, Resolution
@@ -195,9 +198,8 @@ def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
       document.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true }));
     }""")
     expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
-    for _ in range(50):
-        if held:
-            break
+    deadline = time.monotonic() + SECONDS
+    while not held and time.monotonic() < deadline:
         page.wait_for_timeout(100)
     held[0].continue_()
     page.wait_for_url(f"**/projects/{made.pk}/review")
