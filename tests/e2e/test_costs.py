@@ -30,3 +30,8 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(open_page, as_r
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
     page.get_by_role("link", name="lasted 3 hours").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("lasted 3 hours")
+    page.get_by_role("link", name="costs", exact=True).click()
+    expect(page.get_by_text("Show all work")).to_be_visible()
+    assert in_both_themes(page, page.url.removeprefix(page.url.split("/costs")[0])) == [], "of one run"
+    looked_at(page)
+    expect(page.locator("tbody tr")).to_have_count(1)

@@ -96,10 +96,22 @@ class CostTable:
     more: bool
 
 
-def table(membership: Membership, by: str, month: date | None, sort: str, now: Any, most: int = MOST) -> CostTable:
-    """What was used in a month, or in all of them, by month, project, run or person: the largest `sort` first."""
+def table(
+    membership: Membership,
+    by: str,
+    month: date | None,
+    sort: str,
+    now: Any,
+    most: int = MOST,
+    *,
+    run: int | None = None,
+) -> CostTable:
+    """What was used in a month, or in all of them, by month, project, run or person: the largest `sort` first. `run` narrows it to one run."""
     kind, key = KEYS[by]
-    within = "WHERE at >= %(begin)s AND at < %(end)s" if month else ""
+    narrowed = ["at >= %(begin)s AND at < %(end)s"] * (month is not None) + ["kind = 'run' AND work = %(run)s"] * (
+        run is not None
+    )
+    within = f"WHERE {' AND '.join(narrowed)}" if narrowed else ""
     order = "1 DESC" if by == "month" else f"{3 + MEASURES.index(sort)} DESC NULLS LAST, 1, 2"
     sql = f"""
         WITH used AS ({" UNION ALL ".join(SOURCES)})
@@ -112,6 +124,7 @@ def table(membership: Membership, by: str, month: date | None, sort: str, now: A
         "named": may_name(membership),
         "me": membership.user_id,
         "most": most + 2,
+        "run": run,
     }
     with connection.cursor() as cursor:
         cursor.execute(sql, asked | (bounds(month) if month else {}))

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core import spreadsheets
+from webapp.experiments.access import run_read
+from webapp.experiments.models import Run
 
 from . import queries
 
@@ -24,6 +26,7 @@ HEADS = {
     "minutes": "People's minutes",
 }
 EVERY = 10_000  # lines of a file
+LONGEST_ID = 19  # digits
 CHOICES = {"month": "Month", "project": "Project", "run": "Run", "person": "Person"}
 
 
@@ -43,7 +46,10 @@ def costs(request: HttpRequest) -> HttpResponse:
         "total": _cells(found.total),
         "largest": largest,
         "bar": HEADS[asked["sort"]],
-        "file": urlencode({"by": asked["by"], "month": request.GET.get("month", ""), "sort": asked["sort"]}),
+        "file": urlencode(
+            {name: request.GET[name] for name in ("month", "run") if name in request.GET}
+            | {"by": asked["by"], "sort": asked["sort"]}
+        ),
     }
     return render(request, "costs/costs.html", context)
 
@@ -66,7 +72,8 @@ def _rows(found: queries.CostTable) -> Iterator[list[Any]]:
 
 
 def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST) -> queries.CostTable:
-    return queries.table(require(request), asked["by"], asked["month"], asked["sort"], timezone.now(), most)
+    run = None if asked["run"] is None else asked["run"].pk
+    return queries.table(require(request), asked["by"], asked["month"], asked["sort"], timezone.now(), most, run=run)
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
@@ -79,7 +86,18 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
         month = None
     if month is not None and not 2000 <= month.year <= 2200:
         month = None
-    return {"by": by if by in CHOICES else "month", "sort": sort if sort in HEADS else "hours", "month": month}
+    return {
+        "by": by if by in CHOICES else "month",
+        "sort": sort if sort in HEADS else "hours",
+        "month": month,
+        "run": _run(request),
+    }
+
+
+def _run(request: HttpRequest) -> Run | None:
+    """The run to which the address narrows the table. Raises Http404 if the person sees no such run."""
+    asked = request.GET.get("run", "")
+    return run_read(require(request), int(asked)) if asked.isdecimal() and len(asked) < LONGEST_ID else None
 
 
 def _cells(line: queries.CostLine) -> list[tuple[str, queries.MeasuredCost]]:

@@ -130,6 +130,21 @@ def test_the_file_has_the_same_numbers_and_an_empty_cell_for_what_is_missing(cas
     ]
 
 
+def test_a_run_leads_to_its_own_costs_and_back(cast, launch):  # noqa: F811
+    first, second = launch(), launch()
+    for row, name in ((first, "first of all"), (second, "the second")):
+        set_run(row, name=name, under_way=timedelta(hours=row.number), ended_at=at(3, 9))
+    client = browser(cast.reviewer)
+    address = f"/costs?by=run&amp;run={first.pk}"
+    assert address in client.get(f"/runs/{first.pk}").content.decode()
+    page = client.get(address.replace("&amp;", "&")).content.decode()
+    assert f'href="/runs/{first.pk}"' in page and "the second" not in page
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/costs.csv?by=month&run={first.pk}").content.decode())))
+    assert [(row["Month"], row["hours"]) for row in rows] == [("2026-03", "1.0")]
+    assert browser(cast.outsider).get(f"/costs?run={first.pk}").status_code == 404
+    assert "the second" in client.get("/costs?by=run&run=x").content.decode()
+
+
 def test_more_runs_ask_no_more_queries(cast, launch):  # noqa: F811
     client, counts = browser(cast.reviewer), []
     for _ in range(2):
