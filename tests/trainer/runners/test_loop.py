@@ -369,7 +369,7 @@ def test_a_run_writes_down_what_its_workers_and_its_learner_spent(make_async: Ma
     assert len(first["lengths"]) == len(second["lengths"]) == 8
     assert tokens >= sum(first["lengths"] + second["lengths"]), "each turn gives every response in it a token"
     assert sum(row["loads"][0] for row in (first, second)) >= 1
-    assert first["scoring_s"] + second["scoring_s"]  # the groups of both steps may be scored before the first is trained on
+    assert first["scoring_s"] + second["scoring_s"], "all groups may be scored before the first step"
     ways = first["transit_s"] + second["transit_s"]
     assert len(ways) >= 16 and min(ways) >= 0
     assert "update_s" not in first and min(second[part] for part in ("wait_s", "update_s", "rest_s")) >= 0
