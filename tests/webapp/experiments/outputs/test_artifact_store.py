@@ -22,6 +22,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from tests.patience import SECONDS
 from tests.webapp.backups.bucket_server import BucketServer
 from trainer.config import PolicyConfig
 from trainer.contracts import ModelSource, RunAssignment
@@ -382,7 +383,9 @@ class TestModels:
         assert len(beats) == 1 + 5, "one for each block, as each takes so long"
 
         def slowly(*told):
-            time.sleep(0.3)
+            ends = time.monotonic() + SECONDS
+            while len(beats) < 3 and time.monotonic() < ends:
+                time.sleep(0.01)
             return put(*told)
 
         beats.clear()
