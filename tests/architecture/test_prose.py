@@ -57,9 +57,9 @@ TEXT_PATTERNS = {
 MOST_TEXTS = {
     "whoever, whatever: say who or what": 3,
     "anew: say again": 2,
-    "`for` for a reason: say `because`": 1,
-    "`of which` before its sentence: name the thing": 4,
-    "is no: say `is not a`": 3,
+    "`for` for a reason: say `because`": 0,
+    "`of which` before its sentence: name the thing": 1,
+    "is no: say `is not a`": 1,
 }
 
 

@@ -100,6 +100,17 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     assert page.evaluate("shown.length") == 2
 
 
+def test_on_a_phone_the_name_of_the_bell_has_the_number_that_it_shows(open_page, cast, run, fail):
+    fail(run)
+    page = open_page(browser(cast.researcher))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/datasets")
+    bell = page.locator("a.btn.bell")
+    expect(bell).to_have_accessible_name("Notices 2")
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(NAMED) == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_datasets_judges_and_models_are_watched_from_their_pages(

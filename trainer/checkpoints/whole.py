@@ -164,7 +164,7 @@ def load_step(place: CheckpointPlace, step: int, owners: Collection[str] = ()) -
     for file in _files(record):
         path = place.file(step, file.name)
         if not path.is_file() or digest_of(path) != file.digest:
-            raise CheckpointInvalid(f"{place.named(step)}/{file.name}: missing or not what was written")
+            raise CheckpointInvalid(f"{place.named(step)}/{file.name}: the file is missing or was changed")
         found.setdefault(file.owner, []).append((path, file.rows))
     if missing := [owner for owner in owners if owner not in found]:
         raise CheckpointInvalid(f"{place.named(step)}: there is no file of {' and '.join(missing)}")

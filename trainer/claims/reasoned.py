@@ -45,8 +45,8 @@ def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list
     held_out = [row for row in short if row.split == "heldout" and _judged(row)]
     if len(train) < SHOWN + TRAINED or len(held_out) < HELD_OUT:
         raise ValueError(
-            f"{len(train):,} short training pairs with {_REASONS} reasons or more and {len(held_out):,} held-out ones, and it takes "
-            f"{SHOWN + TRAINED} and {HELD_OUT}; {SOURCE}"
+            f"the file has {len(train):,} short training pairs with {_REASONS} reasons or more and {len(held_out):,} such held-out pairs; "
+            f"the claim needs {SHOWN + TRAINED} and {HELD_OUT}; {SOURCE}"
         )
     picked = chooser.sample(train, SHOWN + TRAINED)
     return [demonstration(row, chooser) for row in picked[:SHOWN]], picked[SHOWN:] + chooser.sample(held_out, HELD_OUT)

@@ -200,7 +200,7 @@ class OnPolicyConfig(RecipeConfig):
                 "responses that earlier steps sampled (runner.spread) belong to the phase before; remove the phases",
             )
         if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
-            yield FieldProblem("phases", f"{why}; take the phases away")
+            yield FieldProblem("phases", f"{why}; remove the phases")
         yield from phases.problems(self.phases, self.steps, self.evaluation)
         for place, phase in enumerate(self.phases):
             for problem in self._reward_problems(phase) if isinstance(phase, RewardedPhase) else ():
@@ -344,7 +344,7 @@ class OnPolicyConfig(RecipeConfig):
         if sampler.kind != "local":
             knobs.append(f"sampler.kv_cache_gb (now {sampler.kv_cache_gb:g})")
         if self.runner.kind == "async":
-            knobs.append(f"runner.workers (now {self.runner.workers}), each of which holds a copy of the model")
+            knobs.append(f"runner.workers (now {self.runner.workers}), because each worker holds a copy of the model")
         return f"lower {' or '.join(knobs)}"
 
     @classmethod

@@ -70,4 +70,4 @@ class LentSampler(LocalSampler):
 
 
 def _nobody() -> None:
-    raise RuntimeError("nobody has said which weights this sampler is to have")
+    raise RuntimeError("this sampler was given no weights")

@@ -106,7 +106,7 @@ _IMPORTANCE: Mapping[int, Importance] = {
 def _read_mams(text: str, items: list[WrittenItem], problems: list[str], notes: list[str]) -> None:
     found = _json(text, problems)
     if not isinstance(found, list):
-        problems.extend([] if problems else ["the output is no JSON array of items"])
+        problems.extend([] if problems else ["the output is not a JSON array of items"])
         return
     for number, item in enumerate(found, 1):
         wrong = list(_mams_problems(item))
@@ -136,7 +136,7 @@ def _mams_problems(item: Any) -> Iterator[str]:
         return
     for name in ("title", "description"):
         if not isinstance(item[name], str) or not item[name].strip():
-            yield f"its {name} is no text"
+            yield f"its {name} is not a text"
     if isinstance(item["description"], str) and item["description"].strip() and not _without_class(item["description"]):
         yield "its description names a class and says nothing"
     weight = item["weight"]
@@ -175,7 +175,7 @@ def _read_rubric_arm(text: str, items: list[WrittenItem], problems: list[str], n
     for place, line in enumerate(filter(str.strip, text.splitlines()), 1):
         listed = _LISTED.fullmatch(line.strip())
         if listed is None:
-            problems.append(f"line {place} is no item of a numbered list: {line.strip()[:60]}")
+            problems.append(f"line {place} is not an item of a numbered list: {line.strip()[:60]}")
             continue
         if int(listed[1]) != len(items) + 1:
             problems.append(f"line {place} has number {listed[1]} where {len(items) + 1} comes next")
@@ -240,7 +240,7 @@ def _read_touchstone(text: str, items: list[WrittenItem], problems: list[str], n
     found = _json(text, problems)
     listed = found.get("items") if isinstance(found, dict) and found.keys() == {"items"} else None
     if not isinstance(listed, list):
-        problems.extend([] if problems else ['the output is no JSON object {"items": [...]}'])
+        problems.extend([] if problems else ['the output is not a JSON object {"items": [...]}'])
         return
     for number, raw in enumerate(listed, 1):
         try:
@@ -275,7 +275,7 @@ def _json(text: str, problems: list[str]) -> Any:
         return dict(pairs)
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=refuse)

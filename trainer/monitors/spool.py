@@ -71,7 +71,7 @@ class Spool:
         self._queue(
             StateData(
                 state="paused",
-                reason=f"Step {step} waits. No space left on the disk of {self._path.parent}. Free some space; the run then goes on by itself",
+                reason=f"Step {step} waits. No space left on the disk of {self._path.parent}. Free some space; the run then continues by itself",
             ),
             step,
         )

@@ -87,7 +87,7 @@ class HttpService:
         if answer.status in (408, 429) or answer.status >= 500:
             raise _AskAgain(f"answered {answer.status}", retry_after(answer.headers.get("retry-after")))
         if answer.status in (401, 403, 404) or 300 <= answer.status < 400:
-            raise Away(f"answered {answer.status}: is its address right, and its secret?")
+            raise Away(f"answered {answer.status}: check its address and its secret")
         if answer.status != 200:
             raise Unscored(f"answered {answer.status}")
         return _values(answer.body)

@@ -159,7 +159,7 @@ def _read_json(text: str, criteria: int) -> ReadJudgement:
     except (ValueError, RecursionError) as error:
         return ReadJudgement(None, (f"the output is not JSON: {error}",))
     if not isinstance(raw, dict):
-        return ReadJudgement(None, ("the output is no JSON object",))
+        return ReadJudgement(None, ("the output is not a JSON object",))
     names = [name for name, _ in pairs]
     said = raw.get("verdict")
     verdict: Choice | None = said if names.count("verdict") == 1 and said in ("A", "B") else None

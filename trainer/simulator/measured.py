@@ -119,7 +119,7 @@ def decoding_costs(spent: WorkerTimes) -> dict[str, float]:
     """
     names, turns = ["step_s", "response_s", "start_s"], list(spent.turns.items())
     if not turns:
-        raise NotSimulated("no worker has told how long it sampled")
+        raise NotSimulated("no worker has reported how long it sampled")
     weights = np.sqrt([count for _, (count, _) in turns])
     kinds = np.array([kind for kind, _ in turns], float) * weights[:, None]
     seconds = np.array([took / count for _, (count, took) in turns]) * weights

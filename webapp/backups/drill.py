@@ -166,7 +166,7 @@ def stop(drill: BackupDrill) -> None:
 
 def end_lost(quiet: timedelta = QUIET) -> int:
     """Ends drills that a dead process left under way; returns how many. Such a drill has shown nothing about the backup."""
-    return DRILL.end_lost(quiet, open=None, finished_at=timezone.now(), problem="Its process ended without a word.")
+    return DRILL.end_lost(quiet, open=None, finished_at=timezone.now(), problem="Its process ended without a message.")
 
 
 def look() -> None:

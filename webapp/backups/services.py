@@ -113,7 +113,7 @@ def stop(backup: Backup) -> None:
 
 def end_lost(quiet: timedelta = QUIET) -> int:
     """Ends backups that a dead process left under way; returns how many. A living process holds its lock."""
-    words = "Its process ended without a word. Earlier backups are as they were; what was copied is used again."
+    words = "Its process ended without a message. Earlier backups are as they were; what was copied is used again."
     end = {"state": Backup.State.FAILED, "open": None, "finished_at": timezone.now(), "problem": words}
     return BACKUP.end_lost(quiet, **end)
 

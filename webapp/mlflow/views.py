@@ -244,4 +244,4 @@ def search_models(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 @door(None, Right.READ)
 def nothing(request: HttpRequest, membership: Membership, rest: str = "") -> HttpResponse:
-    raise Refused(f"Touchstone does not speak {rest or 'this'} of MLflow's protocol.", "ENDPOINT_NOT_FOUND", 404)
+    raise Refused(f"Touchstone does not support {rest or 'this'} of MLflow's protocol.", "ENDPOINT_NOT_FOUND", 404)

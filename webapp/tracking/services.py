@@ -216,7 +216,9 @@ def mark_lost(since: datetime) -> int:
             LoggedRun.objects.filter(run=run).update(lost_at=now)
             run.state, run.state_at, run.ended_at = State.FAILED, now, run.heartbeat_at or run.state_at
             hours = counted(settings.LOGGED_SILENCE_HOURS, "hours")
-            run.state_reason = f"Lost: its program said nothing for {hours}. The run goes on when it speaks again."
+            run.state_reason = (
+                f"Lost: its program said nothing for {hours}. The run continues when its program sends something again."
+            )
             run.save(update_fields=["state", "state_at", "state_reason", "ended_at"])
             table_facts.keep_took(run.experiment.workspace_id, run)
             tell(run, None, run.state_reason)

@@ -63,7 +63,8 @@ def test_pairs_that_nobody_decided_or_gave_no_reasons_for_are_not_used(few: list
     silent = few[1].model_copy(update={"preferences": few[1].preferences[:1]})
     long = few[2].model_copy(update={"responses": (few[2].responses[0], Response(id="arg9", text="y" * 500))})
     with pytest.raises(
-        ValueError, match="5 short training pairs with 2 reasons or more and 3 held-out ones, and it takes 7 and 2"
+        ValueError,
+        match="5 short training pairs with 2 reasons or more and 3 such held-out pairs; the claim needs 7 and 2",
     ):
         reasoned.divided([tied, silent, long, *few[3:]])
 

@@ -53,7 +53,7 @@ def test_what_is_cut_or_is_no_rubric_is_missing(form):
 def test_items_that_can_be_read_are_used_and_the_rest_is_told():
     spec = generator("rubric_arm")
     reading = read(spec, {}, "Sure!\n" + ANSWERED["rubric_arm"])
-    assert len(reading.parsed["items"]) == 2 and reading.problem.startswith("line 1 is no item")
+    assert len(reading.parsed["items"]) == 2 and reading.problem.startswith("line 1 is not an item")
     only = generator("mams", max_items=1, min_items=1)
     assert read(only, {}, ANSWERED["mams"]).problem == "2 items; asked for 1 to 1"
 
@@ -65,7 +65,7 @@ def test_faults_alone_are_no_rubric():
 
 def test_whoever_answers_in_text_is_not_asked_for_json_again():
     request = expand(generator("rubric_arm"), "v", INPUT)[0].request
-    assert "JSON" not in again(request, "no", "line 1 is no item").messages[-1]["content"]
+    assert "JSON" not in again(request, "no", "line 1 is not an item").messages[-1]["content"]
     ours = expand(generator("touchstone"), "v", INPUT)[0].request
     assert "JSON object only" in again(ours, "no", "it is empty").messages[-1]["content"]
 

@@ -36,7 +36,7 @@ def test_mams_items_carry_weight_and_importance() -> None:
         ("[]", "there is no criterion"),
         ("Here is the rubric: []", "the output is not JSON"),
         (f"```json\n{mams(item())}\n```", "the output is not JSON"),
-        ('{"title": "x"}', "the output is no JSON array"),
+        ('{"title": "x"}', "the output is not a JSON array"),
         ("[" * 100_000, "the output is not JSON"),
         (mams("x"), "item 1: expected exactly title, description, weight; found no object"),
         (
@@ -55,8 +55,8 @@ def test_mams_items_carry_weight_and_importance() -> None:
             '[{"title": "x", "title": "z", "description": "y", "weight": 1}]',
             "the output is not JSON: a key stands twice",
         ),
-        (mams(item(description=" ")), "item 1: its description is no text"),
-        (mams(item(title=1)), "item 1: its title is no text"),
+        (mams(item(description=" ")), "item 1: its description is not a text"),
+        (mams(item(title=1)), "item 1: its title is not a text"),
         (mams(item(description="Key criterion: ")), "item 1: its description names a class and says nothing"),
         (mams(item(3, "Error Criterion: omits it")), "item 1: class error with weight 3"),
         (mams(item(-1)), "item 1: class key with weight -1"),
@@ -94,7 +94,7 @@ def test_rubric_arm_lists_hard_rules_and_principles() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Sure! Here it is:\n1. The response is short. [Principle]", "line 1 is no item"),
+        ("Sure! Here it is:\n1. The response is short. [Principle]", "line 1 is not an item"),
         ("1. The response is short.", "item 1 does not end with"),
         ("1. It is short. [Principle]", "item 1 does not begin with"),
         ("2. The response is short. [Principle]", "line 1 has number 2 where 1 comes next"),
@@ -160,8 +160,8 @@ def test_our_own_form() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[]", "the output is no JSON object"),
-        ('{"items": [], "x": 1}', "the output is no JSON object"),
+        ("[]", "the output is not a JSON object"),
+        ('{"items": [], "x": 1}', "the output is not a JSON object"),
         ('{"items": []}', "there is no criterion"),
         (ours(points=11), "item 1: points"),
         (ours(points="5"), "item 1: points"),

@@ -199,7 +199,7 @@ def test_a_service_gets_a_group_signed_and_answers_with_numbers() -> None:
         (200, b'["good"]', "http: it answered 'good', which is not a number"),
         (200, b'[{"score": 1}]', "http: it answered an object without a value"),
         (422, b"{}", "http: answered 422"),
-        (401, b"{}", "http: answered 401: is its address right, and its secret?"),
+        (401, b"{}", "http: answered 401: check its address and its secret"),
         (500, b"{}", "http: answered 500"),
     ],
 )

@@ -99,7 +99,7 @@ def test_one_at_a_time_and_a_dead_one_makes_room(lab, folder, backed_up):
     Backup.objects.filter(pk=waiting.pk).update(state=Backup.State.RUNNING)  # and then its process died
     assert backed_up().state == Backup.State.FINISHED
     waiting.refresh_from_db()
-    assert waiting.state == Backup.State.FAILED and "without a word" in waiting.problem
+    assert waiting.state == Backup.State.FAILED and "without a message" in waiting.problem
 
 
 def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):

@@ -220,7 +220,7 @@ class TestDrill:
         BackupDrill.objects.update(started_at=NOW)
         assert drill.start(folder, Origin.PAGE).pk != lost.pk
         lost.refresh_from_db()
-        assert (lost.passed, lost.open) == (None, None) and "without a word" in lost.problem
+        assert (lost.passed, lost.open) == (None, None) and "without a message" in lost.problem
 
     def test_old_backups_stay_while_one_is_tried(self, cast, folder, backed_up, monkeypatch):
         backed_up()

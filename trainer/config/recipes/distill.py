@@ -109,11 +109,7 @@ class DistillConfig(OnPolicyConfig):
         for place, teacher in enumerate(self.teachers):
             if teacher.stage in seen:
                 other = f"teacher {seen[teacher.stage] + 1}"
-                why = (
-                    f"{other} speaks for the stage {teacher.stage!r}"
-                    if teacher.stage
-                    else f"{other} speaks for the rest"
-                )
+                why = f"the stage {teacher.stage!r} has {other}" if teacher.stage else f"the other prompts have {other}"
                 yield FieldProblem(f"teachers.{place}.stage", f"{why} already")
             seen.setdefault(teacher.stage, place)
         if self.runner.kind == "offline":

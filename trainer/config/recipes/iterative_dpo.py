@@ -123,7 +123,7 @@ class IterativeDpoConfig(RecipeConfig):
             if phase.begins == "plateau" and not phase.by_evaluation and self.comparing:
                 yield FieldProblem(
                     f"phases.{place}.metric",
-                    "a judge that compares gives no reward that could level off; choose 'eval/score'",
+                    "a judge that compares gives no reward that could reach a plateau; choose 'eval/score'",
                 )
         if self.data.replicas > 1 and (mixed := next(phases.mixing(self.phases), "")):
             yield FieldProblem(

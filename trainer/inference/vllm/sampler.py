@@ -127,7 +127,7 @@ class VllmSampler:
 
         self._wake("weights", "kv_cache")
         if self._forgotten:
-            raise EngineLost("vLLM forgot its weights when it went to sleep, and none were pushed since")
+            raise EngineLost("vLLM dropped its weights when it was put to sleep, and no weights were pushed since")
         found = self._engine.generate(requests, self._stop_ids, progress, ended if finished else None)
         return [self._result(request, one) for request, one in zip(requests, found, strict=True)]
 

@@ -79,7 +79,7 @@ class SamplerWeights:
         if self.version != step and self.version not in self._older:
             raise ValueError(
                 f"the checkpoint of step {step} lacks the weights of step {self.version}, which sample with "
-                f"runner.push_every {self._config.runner.push_every}; go on from a checkpoint whose step is a multiple of it"
+                f"runner.push_every {self._config.runner.push_every}; continue from a checkpoint whose step is a multiple of it"
             )
 
     def _give(self, newest: bool) -> None:

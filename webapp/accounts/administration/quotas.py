@@ -70,7 +70,7 @@ def change(administrator: User, workspace: Workspace | None, limits: Limits) -> 
         name: "must be 0 or more" for name, value in values.items() if value is not None and not 0 <= value <= MOST
     }
     if wrong:
-        raise Invalid("These limits cannot be.", wrong)
+        raise Invalid("These limits cannot be set.", wrong)
     row, _ = Quota.objects.update_or_create(workspace=workspace, defaults=values)
     mine = Workspace.objects.filter(pk__in=Membership.objects.filter(user=administrator).values("workspace_id"))
     for told in [workspace] if workspace else mine:

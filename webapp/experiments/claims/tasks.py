@@ -144,7 +144,7 @@ def _folder(job: WeightsJob, outcome: dict[str, Any]) -> Path:
         try:
             files = _FILES.validate_python(outcome.get("files"))
         except ValidationError as error:
-            raise Invalid("The files of the model were not sent whole. Retry sends them again.") from error
+            raise Invalid("The files of the model were not sent completely. Retry sends them again.") from error
         artifact_store.fetch(_place(job, MODEL), files, folder)
     if not folder.is_dir():
         raise Invalid(

@@ -245,6 +245,6 @@ def _delete_output(membership: Membership, model: RegisteredModel) -> None:
         registry.delete(membership, model)
     except Conflict as problem:
         reason = (
-            f"{model.name}, which this run has trained, is in use: another run, model, endpoint or alias rests on it."
+            f"{model.name}, which this run has trained, is in use: another run, model, endpoint or alias depends on it."
         )
         raise Conflict(reason, code="in_use") from problem

@@ -374,7 +374,7 @@ def test_a_disk_that_fills_during_export_pauses_the_run_which_ends_when_there_is
     assert outcome(small_config(**UNEVALUATED), examples_file, tiny_dir, out, monitor=monitor)[0] == "finished"
     (_, reason), *_ = [told for told in states(out) if told[0] == "paused"]
     assert (
-        reason.startswith("Step 2 waits. No space left on the disk of") and "the run then goes on by itself" in reason
+        reason.startswith("Step 2 waits. No space left on the disk of") and "the run then continues by itself" in reason
     )
     assert [state for state, _ in states(out)] == ["running", "paused", "running", "finished"]
     assert sorted(path.name for path in (out / "outputs").iterdir()) == ["policy"]

@@ -292,7 +292,7 @@ def test_a_checkpoint_without_the_weights_that_sample_is_refused(make_loop: Call
     loop = offline(make_loop)
     state = loop.stage.state()
     with pytest.raises(
-        ValueError, match=r"lacks the weights of step 0, .* go on from a checkpoint whose step is a multiple"
+        ValueError, match=r"lacks the weights of step 0, .* continue from a checkpoint whose step is a multiple"
     ):
         loop.stage.collector.restore(2, state)
 

@@ -51,7 +51,7 @@ class Command(BaseCommand):
             raise CommandError(backup.problem or f"The backup is {backup.state}.")
         self.stdout.write(
             f"{backup.name}: {backup.rows:,} rows and {backup.files:,} files, {backup.size or 0:,} bytes, "
-            f"of which {backup.added or 0:,} are new in {folder}; {backup.seconds or 0:.1f} s."
+            f"{backup.added or 0:,} of them new in {folder}; {backup.seconds or 0:.1f} s."
         )
         if options["keep_daily"]:
             try:
