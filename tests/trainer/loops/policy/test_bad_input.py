@@ -188,7 +188,7 @@ def own(responses):
     return {"fine": lengths, "text": "very good", "nan": [float("nan")] * len(responses)}[mood]
 """
 UNEVALUATED = {**BRIEF, "evaluation": {"every": 0, "max_examples": 0}}
-BY_FUNCTION = {"kind": "python", "entry": "own", "seconds": 0.5}
+BY_FUNCTION = {"kind": "python", "entry": "own", "seconds": SECONDS}
 
 
 @pytest.fixture
@@ -218,7 +218,8 @@ def mood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_function_that_gives_no_number_ends_the_run_which_goes_on_once_it_is_mended(
     answer: str, why: str, mood: Path, tiny_dir: Path, examples_file: Path, tmp_path: Path, out: Path
 ) -> None:
-    config = small_config(**UNEVALUATED, rewards=[BY_FUNCTION])
+    within = {"seconds": 0.5} if answer == "late" else {}
+    config = small_config(**UNEVALUATED, rewards=[BY_FUNCTION | within])
     mood.write_text(answer)
     state, reason = outcome(config, examples_file, tiny_dir, out)
     assert state == "failed" and reason == (
