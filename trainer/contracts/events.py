@@ -4,7 +4,7 @@ A run numbers its events 1, 2, 3, ... across restarts. The server stores an even
 is sent several times, and acknowledges the highest number below which nothing is missing.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
@@ -257,6 +257,42 @@ class AlarmData(Record):
     role: str = Field("", max_length=40)
 
 
+class StepSpan(NamedTuple):
+    """A part of a step. `work` and `name` are places in the list of names, `inside` is the place of the span around it; -1: the step
+    itself. `start` and `took` are microseconds, from the begin of the step. `pieces`: of how many neighbours it was made.
+    """
+
+    work: int
+    name: int
+    inside: int
+    start: int
+    took: int
+    pieces: int = 1
+
+
+class SpansData(Record):
+    """What a step was spent on: `spans` by kinds of work that follow one another, with their phases and reports of progress inside;
+    `beside`, what ran at the same time, such as calls of judges and workers. A span lies in the one around it.
+    """
+
+    kind: Literal["spans"] = "spans"
+    took: int = Field(ge=0, lt=2**53)
+    names: tuple[Annotated[str, StringConstraints(max_length=200)], ...] = Field(max_length=400)
+    spans: tuple[StepSpan, ...] = Field(max_length=400)
+    beside: tuple[StepSpan, ...] = Field((), max_length=400)
+
+    @model_validator(mode="after")
+    def _spans_lie_in_one_another(self) -> Self:
+        for spans in (self.spans, self.beside):
+            for place, span in enumerate(spans):
+                if not -1 <= span.inside < place or not all(0 <= each < len(self.names) for each in span[:2]):
+                    raise ValueError(f"span {place} names something that is not there")
+                start, took = (0, self.took) if span.inside < 0 else spans[span.inside][3:5]
+                if span.took < 0 or span.pieces < 1 or span.start < start or span.start + span.took > start + took:
+                    raise ValueError(f"span {place} does not lie in the one around it")
+        return self
+
+
 EventData = Annotated[
     MetricsData
     | RolloutsData
@@ -266,7 +302,8 @@ EventData = Annotated[
     | DevicesData
     | StateData
     | ArtifactData
-    | AlarmData,
+    | AlarmData
+    | SpansData,
     Field(discriminator="kind"),
 ]
 

@@ -14,6 +14,7 @@ from trainer.contracts import (
     ProgressData,
     RolloutRecord,
     RolloutsData,
+    SpansData,
     StateData,
 )
 from trainer.contracts.events import TERMINAL_STATES, EventData
@@ -102,6 +103,9 @@ class RunMonitor:
 
     def alarm(self, step: int, alarm: AlarmData) -> None:
         self._emit(alarm, step)
+
+    def spans(self, step: int, spans: SpansData) -> None:
+        self._emit(spans, step)
 
     def devices(self, learner: str, sampler: str) -> None:
         self._emit(DevicesData(learner=learner, sampler=sampler), 0)

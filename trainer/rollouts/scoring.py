@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import nullcontext
@@ -24,6 +25,8 @@ from .trajectory import Reward
 
 POLL_S = 0.05
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
+MOST_RAN = 5000
+"""Times of measured parts that wait for the watch. If there are more, the oldest are forgotten."""
 
 
 class RewardWatch(Protocol):
@@ -41,6 +44,10 @@ class RewardWatch(Protocol):
         """Called when the service has answered."""
         ...
 
+    def ran(self, name: str, start: float, end: float) -> None:
+        """Called at the end for each part of the reward and each group: when it was measured, by `time.monotonic`."""
+        ...
+
 
 class Unwatched:
     """A watch that ignores everything."""
@@ -52,6 +59,9 @@ class Unwatched:
         pass
 
     def resumed(self) -> None:
+        pass
+
+    def ran(self, name: str, start: float, end: float) -> None:
         pass
 
 
@@ -82,6 +92,7 @@ class RewardScorer:
         self._news: SimpleQueue[str] = SimpleQueue()
         self._again = FIRST_WAIT_S
         """Seconds until a service that did not answer is asked again."""
+        self._ran: deque[tuple[str, float, float]] = deque(maxlen=MOST_RAN)
         self._count_spent({}, None)
 
     @property
@@ -104,7 +115,10 @@ class RewardScorer:
 
     def finish(self, begun: Sequence[Begun], watch: RewardWatch | None = None) -> list[Reward]:
         """The rewards of all begun items, in order. Raises what `watch` raises, and then gives all of them up."""
-        self._wait([each.scoring for each in begun], watch or Unwatched())
+        watch = watch or Unwatched()
+        self._wait([each.scoring for each in begun], watch)
+        while self._ran:
+            watch.ran(*self._ran.popleft())
         return [
             _reward(self.parts, item, composed)
             for each in begun
@@ -152,7 +166,9 @@ class RewardScorer:
         async with asyncio.TaskGroup() as tasks:
             each = [
                 tasks.create_task(
-                    scoring.score(self.parts, group, self._services, self._pause, self.journal, self._expression)
+                    scoring.score(
+                        self.parts, group, self._services, self._pause, self.journal, self._expression, self._note
+                    )
                 )
                 for group in groups.values()
             ]
@@ -162,6 +178,9 @@ class RewardScorer:
             for item, composed in zip(group, task.result(), strict=True)
         }
         return [by_place[item.place] for item in items]
+
+    def _note(self, name: str, start: float, end: float) -> None:
+        self._ran.append((name, start, end))
 
     async def _pause(self, reason: str) -> None:
         self._news.put(reason)

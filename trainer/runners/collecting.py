@@ -16,6 +16,7 @@ from trainer.loops.policy.reports import size_metrics
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import State, Tell
+from trainer.loops.session.timeline import Beside
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
 from trainer.scheduling import GroupSource
@@ -49,7 +50,8 @@ class AsyncCollector:
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
         source = GroupSource(planner.domain_of, planner.size_of)
-        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal)
+        self._beside = Beside()
+        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal, self._beside.ran)
         self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """The trained parameters of the versions with which a response may still have to be sampled."""
@@ -75,6 +77,7 @@ class AsyncCollector:
 
     def collect(self, step: int, tell: Tell) -> Collected:
         note = tell.watch("sampling", "rollout")
+        tell.beside(self._beside.taken)
         asked = time.monotonic()
         waited = _Waited(tell)
 

@@ -43,6 +43,7 @@ from .work import ScoreJob
 
 _POLL_S = 0.02
 Log = Callable[[str, Literal["info", "warning"]], None]
+Ran = Callable[[str, str, float, float], None]
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,11 @@ class Conductor:
         log: Log,
         source: GroupSource | None = None,
         journal: Journal | None = None,
+        ran: Ran = lambda work, name, start, end: None,
     ) -> None:
-        """`source` gives the groups, with their domains and sizes."""
+        """`source` gives the groups, with their domains and sizes. `ran` is told in the thread what workers did, and when."""
         self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
-        self._log, self._journal = log, journal
+        self._log, self._journal, self._ran = log, journal, ran
         self._rules = rules_of(config)
         self._scheduler = Scheduler(self._rules, source or GroupSource())
         self._digests: dict[int, str] = {}
@@ -129,6 +131,8 @@ class Conductor:
         """The worker that samples each response."""
         self._sent_at: dict[AttemptKey, float] = {}
         """When each response that is being sampled was handed out."""
+        self._heard_at: dict[str, float] = {}
+        """When each worker that samples began to, or last reported responses."""
         self._unscored: dict[int, list[AttemptKey]] = {}
         """The responses of each group that have all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
@@ -253,6 +257,8 @@ class Conductor:
                         del self._sampling[ended.key]
                         self._tally.transit_s.append(time.monotonic() - self._sent_at.pop(ended.key) - ended.held_s)
                         self._sampled(report.worker, ended)
+                if report.ended:
+                    self._note(report.worker)
             case ScoreWaits():
                 self.waits = report.reason
                 self._write_down(report)
@@ -261,6 +267,13 @@ class Conductor:
                 self._write_down(report)
                 if self._scores.pop(report.job.number, None):
                     self._scored(report)
+
+    def _note(self, worker: str) -> None:
+        """The worker has sampled until now; it goes on if it has more to sample."""
+        now = time.monotonic()
+        self._ran("rollout", worker, self._heard_at.pop(worker, now), now)
+        if worker in self._sampling.values():
+            self._heard_at[worker] = now
 
     def _write_down(self, report: ScoreDone | ScoreWaits) -> None:
         """Write the answers down before they are used, so that a run killed right after does not ask again."""
@@ -292,7 +305,9 @@ class Conductor:
     def _scored(self, report: ScoreDone) -> None:
         whole_at = self._whole_at.get(report.job.keys[0].sample.group)
         if whole_at is not None:
-            self._tally.scoring_s.append(time.monotonic() - whole_at)
+            now = time.monotonic()
+            self._tally.scoring_s.append(now - whole_at)
+            self._ran("reward", "rewards of a group", whole_at, now)
         for key, reward in zip(report.job.keys, report.rewards, strict=True):
             if self._scheduler.awaits(*key):
                 self._tell(Finished(key.sample, key.attempt, self._responses.scored(key, reward)))
@@ -328,6 +343,7 @@ class Conductor:
         self._fleet.score(job)
 
     def _dispatch(self, worker: str, keys: list[AttemptKey], version: int) -> None:
+        self._heard_at.setdefault(worker, time.monotonic())
         self._sampling.update(dict.fromkeys(keys, worker))
         self._sent_at.update(dict.fromkeys(keys, time.monotonic()))
         self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
@@ -373,6 +389,7 @@ class Conductor:
 
     def _lose(self, worker: str) -> None:
         self._workers.discard(worker)
+        self._heard_at.pop(worker, None)
         for key in [key for key, owner in self._sampling.items() if owner == worker]:
             del self._sampling[key], self._sent_at[key]
             self._responses.lose(key)

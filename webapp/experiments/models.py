@@ -14,7 +14,7 @@ from webapp.inference.models import RegisteredModel
 from .after.models import ChainStep
 from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
-from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point
+from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point, StepSpans
 from .notes.models import TokenNote
 from .rollouts.models import BlockWords, EpisodeTurn, Rollout, WordBlock
 from .sharing.models import SharedRun, ShareLink
@@ -22,7 +22,7 @@ from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
 __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
-__all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point"]
+__all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
 __all__ += ["WordBlock", "BlockWords"]

@@ -67,6 +67,19 @@ def test_neither_the_order_of_the_work_nor_crashes_change_what_is_learned(make_a
     assert ages == [0.0, 1.0, 2.0, 2.0, 2.0]
 
 
+def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(make_async: Make, tmp_path: Path) -> None:
+    make_async(async_config(AHEAD | {"workers": 2})).run()
+    told = [event.data for event in events_of(tmp_path / "async") if event.data.kind == "spans"]
+    assert len(told) == STEPS["steps"]
+    names = set()
+    for data in told:
+        works = [span for span in data.spans if span.inside < 0]
+        assert sum(span.took for span in works) == data.took > 0
+        names |= {data.names[span.name] for span in data.beside}
+    assert {"rewards of a group", "weights to the sampler"} < names
+    assert [name for name in names if name.startswith("rollout-")]
+
+
 @pytest.mark.parametrize(
     "runner",
     [AHEAD, AHEAD | {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}, AHEAD | {"clear_on_push": True}],

@@ -13,6 +13,9 @@ class ScoringWatch:
     def check(self) -> None:
         self._note(0, self._total)
 
+    def ran(self, name: str, start: float, end: float) -> None:
+        self._tell.ran("reward", name, start, end)
+
     def paused(self, reason: str) -> None:
         self._tell.paused(reason)
 

@@ -63,6 +63,7 @@ class RoleTell:
         self._tell, self._role, self.step = tell, role, tell.step
         self.artifact, self.alarm, self.check = tell.artifact, tell.alarm, tell.check
         self.paused, self.resumed = tell.paused, tell.resumed
+        self.ran, self.beside = tell.ran, tell.beside
 
     def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
         self._tell.metrics(self._own(values), self._own(histograms) if histograms else None)

@@ -100,7 +100,9 @@ class PolicyStage:
         self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
         self._flat.look(number, rewarded, tell)
         self._learn_pass_rates(collected, tell)
+        pushed = time.monotonic()
         self.collector.updated(number)
+        tell.ran("learner", "weights to the sampler", pushed, time.monotonic())
         self.phases.passed(number, collected.trajectories, tell)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:

@@ -16,6 +16,7 @@ from .model_outputs import write_model_output
 from .saving import FOLDER, Saver
 from .spans import Spans, Work
 from .stage import ModelOutput, Progress, Stage, StageJob, State
+from .timeline import Source
 
 _OWNERS = ("policy", "optimizer")
 """The owners whose tensors every checkpoint holds, for all recipes."""
@@ -42,6 +43,12 @@ class StepTell:
     def alarm(self, alarm: AlarmData) -> None:
         self._monitor.alarm(self.step, alarm)
 
+    def ran(self, work: Work, name: str, start: float, end: float) -> None:
+        self.spans.ran(work, name, start, end)
+
+    def beside(self, source: Source) -> None:
+        self.spans.beside(source)
+
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._monitor.log(message, self.step, level)
 
@@ -56,7 +63,7 @@ class StepTell:
 
     def progress(self, phase: str, work: Work) -> Progress:
         def progress(done: int, total: int) -> None:
-            self.spans.reported(work)
+            self.spans.reported(work, phase, done)
             self._monitor.progress(self.step, phase, done, total, self._session.eta_s())
 
         return progress
@@ -140,12 +147,15 @@ class Session:
         self.step = number
         self._clock.step_took(time.monotonic() - started)
         tell.metrics({"perf/step_s": time.monotonic() - started})
-        if self._evaluate_if_due():
+        if self._evaluate_if_due(tell.spans):
             tell.spans.over("evaluation")
         self._saver.look()
         if number % self._config.checkpoint.every == 0 or number == self._config.steps:
             self.save(wait=number == self._config.steps)
             tell.spans.over("saving")
+        self.job.monitor.spans(
+            number, tell.spans.told()
+        )  # before the metrics, by which a page knows that the step is over
         tell.metrics(tell.spans.metrics() | self._machine.metrics())
         turns.step_over()
 
@@ -188,7 +198,7 @@ class Session:
         if checkpoint.step > self._config.steps:
             raise ValueError(f"the checkpoint is after step {checkpoint.step}, the config ends at {self._config.steps}")
 
-    def _evaluate_if_due(self) -> bool:
+    def _evaluate_if_due(self, step_spans: Spans | None = None) -> bool:
         every, step = self._config.evaluation.every, self.step
         due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
         due = due and step > self._evaluated_step and self.stage.evaluates
@@ -197,6 +207,8 @@ class Session:
             tell = StepTell(self, step)
             values = self.stage.evaluate(step, tell)
             self._clock.evaluation_took(time.monotonic() - started)
+            if step_spans:
+                step_spans.evaluated(tell.spans)
             tell.metrics(values)
             self._summarise(values)
             self._evaluated_step = step

@@ -1,7 +1,12 @@
 """What the time of a step was spent on."""
 
 import time
+from collections.abc import Iterable
 from typing import Literal
+
+from trainer.contracts import SpansData
+
+from .timeline import HELD, Beside, Piece, Source, bounded, told
 
 Work = Literal["rollout", "reward", "learner", "evaluation"]
 """Sampling; waiting for rewards; everything that measures or updates weights; measuring on held-out data."""
@@ -15,22 +20,48 @@ class Spans:
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._last, self._work = time.monotonic(), ""
+        self._pieces: list[Piece] = []
+        self._beside = Beside()
+        self._sources: list[Source] = [self._beside.taken]
+        self.ran = self._beside.ran
 
-    def reported(self, work: Work) -> None:
-        """Progress of `work` was reported now."""
-        self._spent(work)
+    def reported(self, work: Work, phase: str = "", done: int = -1) -> None:
+        """Progress of `work` was reported now: of this phase, of which so much is done."""
+        self._spent(work, time.monotonic(), phase, done)
         self._work = work
 
     def over(self, name: str) -> None:
         """Something has ended: a step, an evaluation, a checkpoint. If it reported nothing, all its time was spent on `name`."""
-        self._spent(self._work or name)
+        self._spent(self._work or name, time.monotonic())
         self._work = ""
+
+    def beside(self, source: Source) -> None:
+        """Asks `source` at the end of the step for what ran at the same time."""
+        self._sources.append(source)
+
+    def evaluated(self, during: "Spans") -> None:
+        """Takes over what an evaluation of this step has noted."""
+        for piece in during._pieces:
+            self._spent("evaluation", piece.end, piece.name, piece.done)
+        self._sources += during._sources
 
     def metrics(self) -> dict[str, float]:
         """Seconds by `perf/<work>_s`. Work that took no time is left out."""
         return {f"perf/{work}_s": seconds for work, seconds in self._seconds.items()}
 
-    def _spent(self, name: str) -> None:
-        now = time.monotonic()
+    def told(self) -> SpansData:
+        """The parts of the step so far, for its page."""
+        beside: Iterable[Piece] = [piece for source in self._sources for piece in source()]
+        return told(self._pieces, beside)
+
+    def _spent(self, name: str, now: float, phase: str = "", done: int = -1) -> None:
         self._seconds[name] = self._seconds.get(name, 0.0) + now - self._last
+        piece = Piece(name, phase, self._last, now, done)
+        last = self._pieces[-1] if self._pieces else None
+        if last and (last.work, last.name, last.done) == (name, phase, done):  # it only waits
+            self._pieces[-1] = last._replace(end=now)
+        else:
+            self._pieces.append(piece)
+        if len(self._pieces) > 2 * HELD:
+            self._pieces = bounded(self._pieces, HELD)
         self._last = now

@@ -16,6 +16,7 @@ from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
 
 from .spans import Work
+from .timeline import Source
 
 Progress = Callable[[int, int], None]
 
@@ -55,6 +56,14 @@ class Tell(Protocol):
     def artifact(self, artifact: ArtifactData) -> None: ...
 
     def alarm(self, alarm: AlarmData) -> None: ...
+
+    def ran(self, work: Work, name: str, start: float, end: float) -> None:
+        """Say that this ran beside the step's own work. The times are those of `time.monotonic`. May be called in any thread."""
+        ...
+
+    def beside(self, source: Source) -> None:
+        """Ask `source` at the end of the step for what ran beside it in other threads and processes."""
+        ...
 
     def log(self, message: str, level: Literal["info", "warning"] = "info") -> None: ...
 

@@ -23,6 +23,7 @@ from trainer.contracts import (
     ProgressData,
     RolloutsData,
     RunEvent,
+    SpansData,
     StateData,
     TurnsData,
 )
@@ -35,7 +36,7 @@ from ..lifecycle import services as lifecycle
 from ..lifecycle import tokens
 from ..lifecycle.states import ENDS, State, move
 from ..live import broadcasts
-from ..metrics import facts, writing
+from ..metrics import facts, spans, writing
 from ..models import OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
@@ -56,6 +57,7 @@ class GatheredEvents:
     """The new events of one batch, sorted by the table into which they go."""
 
     steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
+    spans: dict[int, SpansData] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     turns: list[bulk.TurnsRow] = field(default_factory=list)
     lines: list[bulk.ToldLine] = field(default_factory=list)
@@ -116,6 +118,8 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
         fields["words_due"] = True
     told = sorted(gathered.steps.values(), key=lambda each: each.step)
     measured = writing.steps(run.id, told)
+    if gathered.spans:
+        spans.store(run.id, gathered.spans)
     bulk.upsert_turns(run.id, gathered.turns)
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     graded.draw(run, gathered.rollouts.values())
@@ -146,6 +150,8 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
     data = event.data
     if isinstance(data, MetricsData):
         _gather_metrics(run, event, data, gathered, fields)
+    elif isinstance(data, SpansData):
+        gathered.spans[event.step] = data
     elif isinstance(data, RolloutsData):
         for record in data.rollouts:
             place = (event.step, record.phase, record.group, record.index)

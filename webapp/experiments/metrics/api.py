@@ -7,7 +7,8 @@ from ninja import Query
 
 from ..parameters import EachKey, JoinedKeys, Key, RunId, Step, keys_of, router, run_of
 from . import curves as thinned
-from .schemas import CurvesOut, MetricHistogramsOut, MetricsOut
+from . import spans
+from .schemas import CurvesOut, MetricHistogramsOut, MetricsOut, StepSpansOut
 
 
 @router.get("/runs/{run_id}/metrics", response=MetricsOut, summary="Every point of one metric")
@@ -37,3 +38,9 @@ def curves(
 @router.get("/runs/{run_id}/histograms", response=MetricHistogramsOut, summary="One metric's histograms over the steps")
 def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
     return thinned.histograms(run_of(request, run_id), key)
+
+
+@router.get("/runs/{run_id}/spans", response=StepSpansOut, summary="What one step was spent on")
+def step_spans(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
+    """Of the newest 1,000 steps. Without `step`, those of the newest of them."""
+    return spans.of_step(run_of(request, run_id).id, step)

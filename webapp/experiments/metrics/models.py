@@ -49,6 +49,22 @@ class MetricStretch(models.Model):
         return f"{self.key}@{self.first_step}-{self.last_step}"
 
 
+class StepSpans(models.Model):
+    """What a step was spent on (`trainer.contracts.SpansData`). A run keeps those of its newest steps. A resumed run repeats steps; the
+    repeat replaces the row."""
+
+    run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="step_spans", db_index=False)
+    step = models.PositiveIntegerField()
+    took = models.BigIntegerField()  # microseconds
+    told = models.JSONField()  # {"names": [...], "spans": [[...]], "beside": [[...]]}
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "step"], name="one_row_of_spans_per_step")]
+
+    def __str__(self) -> str:
+        return f"spans of step {self.step} of run {self.run_id}"
+
+
 class Point(models.Model):
     """Every stored point, packed or not: a view. It reads all points of the metrics that it is asked for."""
 

@@ -47,6 +47,26 @@ class HistogramStepOut(MetricHistogramOut):
     step: int
 
 
+class StepSpanOut(Schema):
+    work: str = Field(description="rollout, reward, learner, evaluation, saving or other")
+    name: str = Field(
+        description="The phase, the part of the reward or the worker; empty for a kind of work as a whole"
+    )
+    inside: int | None = Field(description="The place of the span around it in the list; null: the step itself")
+    start: float = Field(description="Seconds after the begin of the step")
+    seconds: float
+    pieces: int = Field(description="Of so many neighbours it was made, because a step has a bounded number of spans")
+
+
+class StepSpansOut(Schema):
+    step: int | None = Field(description="Null if the run has recorded nothing of the step")
+    seconds: float | None
+    spans: list[StepSpanOut] = Field(description="Kinds of work that follow one another, with what is inside of each")
+    beside: list[StepSpanOut] = Field(description="What ran at the same time: parts of the reward, workers")
+    first: int | None = Field(description="The first step of which the run has spans")
+    last: int | None
+
+
 class MetricHistogramsOut(Schema):
     key: str
     steps: list[HistogramStepOut]

@@ -1,17 +1,11 @@
-// Above the charts: what each of the last steps spent its time on, and the newest numbers of speed, memory and processors.
+// Above the charts: what each of the last steps spent its time on, and the newest numbers of speed, memory and processors. A step that is
+// chosen from the strip is shown as a line of time (flame.js).
+import { Flame, WORK } from "./flame.js";
 import { make, makeSvg, number } from "./format.js";
 import { json } from "./http.js";
 import { POINTS } from "./latercurves.js";
 
 const SHOWN = 120; // steps
-const WORK = [
-  ["perf/rollout_s", "Sampling"],
-  ["perf/reward_s", "Rewards"],
-  ["perf/learner_s", "Training"],
-  ["perf/evaluation_s", "Evaluation"],
-  ["perf/saving_s", "Checkpoint"],
-  ["perf/other_s", "Other"],
-];
 const FACTS = [
   ["perf/step_s", "Time per step", (value) => `${number(value)} s`],
   ["perf/rollout_tokens_per_s", "Sampled", (value) => `${number(value)} tokens/s`],
@@ -39,6 +33,8 @@ export class Health {
     Object.assign(this, { place, api, store, steps: new Map(), due: false });
     this.facts = make("dl", "health-facts");
     this.strip = makeSvg("svg", { class: "health-strip", preserveAspectRatio: "none", role: "img" });
+    this.choice = this.chooser();
+    this.flame = new Flame(make("section", "flame"), api, (step) => this.chosen(step));
     this.legend = make("ul", "health-legend small");
     this.blank = make("p", "small muted", "After the first step: what the time is spent on, and what the run uses of its machine.");
     this.place.replaceChildren(this.blank, this.facts);
@@ -88,6 +84,41 @@ export class Health {
     if (this.steps.size > 2 * SHOWN) for (const old of [...this.steps.keys()].sort((a, b) => a - b).slice(0, SHOWN)) this.steps.delete(old);
   }
 
+  /** The field by which the keyboard chooses a step; the pointer clicks on a column. */
+  chooser() {
+    const slider = Object.assign(make("input"), { type: "range", step: 1 });
+    slider.setAttribute("aria-label", "Step whose time is shown");
+    slider.addEventListener("input", () => this.flame.show(this.columns[slider.value].step));
+    slider.addEventListener("keydown", (event) => event.key === "Enter" && this.flame.show(this.columns[slider.value].step));
+    this.strip.addEventListener("click", (event) => {
+      const { left, width } = this.strip.getBoundingClientRect();
+      const at = Math.floor(((event.clientX - left) / width) * this.columns.length);
+      this.flame.show(this.columns[Math.max(0, Math.min(this.columns.length - 1, at))].step);
+    });
+    this.slider = slider;
+    return make("label", "health-choice small muted", "Look at one step: choose its column, or move this", slider);
+  }
+
+  chosen(step) {
+    this.follows = step !== null && step === this.columns.at(-1).step;
+    this.limit();
+    this.mark();
+  }
+
+  /** The slider goes over the columns. If the newest step is shown, the next one follows it. */
+  limit() {
+    const last = this.columns.length - 1;
+    if (this.follows && this.columns[last].step !== this.flame.step) return this.flame.show(this.columns[last].step);
+    const at = this.columns.findIndex(({ step }) => step === this.flame.step);
+    this.slider.max = last;
+    this.slider.value = at < 0 ? last : at;
+    this.slider.setAttribute("aria-valuetext", `Step ${number(this.columns[this.slider.value].step)}`);
+  }
+
+  mark() {
+    [...this.strip.children].forEach((column, i) => column.classList.toggle("is-chosen", this.columns[i].step === this.flame.step));
+  }
+
   draw() {
     const facts = FACTS.map(([key, name, words]) => [name, this.store.get(key)?.values.at(-1), words]).filter(([, value]) => Number.isFinite(value));
     this.facts.replaceChildren(...facts.map(([name, value, words]) => make("div", "", make("dt", "", name), make("dd", "num", words(value)))));
@@ -99,9 +130,12 @@ export class Health {
   }
 
   paint(columns) {
-    if (!this.strip.isConnected) this.place.append(this.strip, this.legend); // an empty picture has no name
+    if (!this.strip.isConnected) this.place.append(this.strip, this.choice, this.legend, this.flame.place); // an empty picture has no name
+    this.columns = columns;
+    this.limit();
     this.strip.setAttribute("viewBox", `0 0 ${columns.length} 1`);
     this.strip.replaceChildren(...columns.map((column, x) => bar(column, x)));
+    this.mark();
     const whole = columns.reduce((sum, each) => sum + each.whole, 0);
     const parts = WORK.map(([, name], i) => [name, i, columns.reduce((sum, each) => sum + each.seconds[i], 0) / whole]).filter(([, , share]) => share > 0);
     this.legend.replaceChildren(
