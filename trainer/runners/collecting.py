@@ -16,7 +16,7 @@ from trainer.loops.policy.reports import size_metrics
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import State, Tell
-from trainer.loops.session.timeline import Beside
+from trainer.loops.session.timeline import BesideLog
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
 from trainer.scheduling import GroupSource
@@ -50,7 +50,7 @@ class AsyncCollector:
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
         source = GroupSource(planner.domain_of, planner.size_of)
-        self._beside = Beside()
+        self._beside = BesideLog()
         self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, source, journal, self._beside.ran)
         self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}

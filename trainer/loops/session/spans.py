@@ -6,7 +6,7 @@ from typing import Literal
 
 from trainer.contracts import SpansData
 
-from .timeline import HELD, Beside, Piece, Source, bounded, told
+from .timeline import HELD, BesideLog, Source, TimePiece, bounded, told
 
 Work = Literal["rollout", "reward", "learner", "evaluation"]
 """Sampling; waiting for rewards; everything that measures or updates weights; measuring on held-out data."""
@@ -20,13 +20,13 @@ class Spans:
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._last, self._work = time.monotonic(), ""
-        self._pieces: list[Piece] = []
-        self._beside = Beside()
+        self._pieces: list[TimePiece] = []
+        self._beside = BesideLog()
         self._sources: list[Source] = [self._beside.taken]
         self.ran = self._beside.ran
 
     def reported(self, work: Work, phase: str = "", done: int = -1) -> None:
-        """Progress of `work` was reported now: of this phase, of which so much is done."""
+        """Progress of `work` was reported now. `phase` is what it does, `done` how much of this is done."""
         self._spent(work, time.monotonic(), phase, done)
         self._work = work
 
@@ -51,12 +51,12 @@ class Spans:
 
     def told(self) -> SpansData:
         """The parts of the step so far, for its page."""
-        beside: Iterable[Piece] = [piece for source in self._sources for piece in source()]
+        beside: Iterable[TimePiece] = [piece for source in self._sources for piece in source()]
         return told(self._pieces, beside)
 
     def _spent(self, name: str, now: float, phase: str = "", done: int = -1) -> None:
         self._seconds[name] = self._seconds.get(name, 0.0) + now - self._last
-        piece = Piece(name, phase, self._last, now, done)
+        piece = TimePiece(name, phase, self._last, now, done)
         last = self._pieces[-1] if self._pieces else None
         if last and (last.work, last.name, last.done) == (name, phase, done):  # it only waits
             self._pieces[-1] = last._replace(end=now)

@@ -14,7 +14,7 @@ HELD = 1000
 """The number of pieces that are held while a step lasts. If there are more, neighbours become one."""
 
 
-class Piece(NamedTuple):
+class TimePiece(NamedTuple):
     """A stretch of time by the process's monotonic clock. `pieces`: how many pieces have become this one."""
 
     work: str
@@ -25,36 +25,36 @@ class Piece(NamedTuple):
     pieces: int = 1
 
 
-Source = Callable[[], Iterable[Piece]]
+Source = Callable[[], Iterable[TimePiece]]
 """Gives what ran since the last call."""
 
 
-class Beside:
+class BesideLog:
     """What runs beside the step's own work, noted in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pieces: list[Piece] = []
+        self._pieces: list[TimePiece] = []
 
     def ran(self, work: str, name: str, start: float, end: float) -> None:
         with self._lock:
-            self._pieces.append(Piece(work, name, start, end))
+            self._pieces.append(TimePiece(work, name, start, end))
             if len(self._pieces) > 2 * HELD:
                 self._pieces = list(_by_name(self._pieces, HELD))
 
-    def taken(self) -> list[Piece]:
+    def taken(self) -> list[TimePiece]:
         with self._lock:
             found, self._pieces = self._pieces, []
         return found
 
 
-def bounded(pieces: Sequence[Piece], most: int) -> list[Piece]:
+def bounded(pieces: Sequence[TimePiece], most: int) -> list[TimePiece]:
     """At most `most` pieces: neighbours become one, which has the work and the name on which they spent most time."""
     size = ceil(len(pieces) / most) if pieces else 1
     return [_one(pieces[i : i + size]) for i in range(0, len(pieces), size)] if size > 1 else list(pieces)
 
 
-def told(pieces: Sequence[Piece], beside: Iterable[Piece]) -> SpansData:
+def told(pieces: Sequence[TimePiece], beside: Iterable[TimePiece]) -> SpansData:
     """The event of a step. Its own `pieces` follow one another without a gap; `beside` is cut at the ends of the step."""
     began, ended = pieces[0].start, pieces[-1].end
     lines = _Lines(began)
@@ -89,41 +89,41 @@ class _Lines:
     def at(self, moment: float) -> int:
         return round((moment - self._began) * 1e6)
 
-    def add(self, piece: Piece, inside: int) -> int:
+    def add(self, piece: TimePiece, inside: int) -> int:
         work, name = (self.names.setdefault(text, len(self.names)) for text in (piece.work, piece.name))
         start = self.at(piece.start)
         self.spans.append(StepSpan(work, name, inside, start, self.at(piece.end) - start, piece.pieces))
         return len(self.spans) - 1
 
 
-def _one(pieces: Sequence[Piece]) -> Piece:
+def _one(pieces: Sequence[TimePiece]) -> TimePiece:
     seconds: dict[tuple[str, str], float] = {}
     for piece in pieces:
         key = piece.work, piece.name
         seconds[key] = seconds.get(key, 0.0) + piece.end - piece.start
     work, name = max(seconds, key=lambda key: seconds[key])
     start, end = min(piece.start for piece in pieces), max(piece.end for piece in pieces)
-    return Piece(work, name, start, end, pieces[-1].done, sum(piece.pieces for piece in pieces))
+    return TimePiece(work, name, start, end, pieces[-1].done, sum(piece.pieces for piece in pieces))
 
 
-def _together(pieces: Iterable[Piece], key: Callable[[Piece], str]) -> Iterator[Piece]:
+def _together(pieces: Iterable[TimePiece], key: Callable[[TimePiece], str]) -> Iterator[TimePiece]:
     """Neighbours with the same key as one piece, which counts as one."""
     for _, found in groupby(pieces, key):
         yield _one(list(found))._replace(pieces=1)
 
 
-def _inside(pieces: Iterable[Piece], around: Piece) -> list[Piece]:
+def _inside(pieces: Iterable[TimePiece], around: TimePiece) -> list[TimePiece]:
     return [piece for piece in pieces if around.start <= piece.start and piece.end <= around.end]
 
 
-def _phases(pieces: Iterable[Piece], work: Piece, most: int) -> Iterator[Piece]:
+def _phases(pieces: Iterable[TimePiece], work: TimePiece, most: int) -> Iterator[TimePiece]:
     named = [piece for piece in _together(_inside(pieces, work), lambda piece: piece.name) if piece.name]
     yield from bounded(named, most)
 
 
-def _by_name(pieces: Sequence[Piece], most: int) -> Iterator[Piece]:
+def _by_name(pieces: Sequence[TimePiece], most: int) -> Iterator[TimePiece]:
     """At most `most` pieces. If there are few names, each keeps its own."""
-    groups: dict[tuple[str, str], list[Piece]] = {}
+    groups: dict[tuple[str, str], list[TimePiece]] = {}
     for piece in sorted(pieces, key=_start):
         groups.setdefault((piece.work, piece.name), []).append(piece)
     if len(groups) > most // 4:
@@ -133,5 +133,5 @@ def _by_name(pieces: Sequence[Piece], most: int) -> Iterator[Piece]:
         yield from bounded(found, most // len(groups))
 
 
-def _start(piece: Piece) -> float:
+def _start(piece: TimePiece) -> float:
     return piece.start

@@ -42,5 +42,5 @@ def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
 
 @router.get("/runs/{run_id}/spans", response=StepSpansOut, summary="What one step was spent on")
 def step_spans(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
-    """Of the newest 1,000 steps. Without `step`, those of the newest of them."""
+    """A run keeps the spans of its newest 1,000 steps. The newest step is taken if `step` is left out."""
     return spans.of_step(run_of(request, run_id).id, step)

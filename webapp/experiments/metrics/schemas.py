@@ -63,7 +63,7 @@ class StepSpansOut(Schema):
     seconds: float | None
     spans: list[StepSpanOut] = Field(description="Kinds of work that follow one another, with what is inside of each")
     beside: list[StepSpanOut] = Field(description="What ran at the same time: parts of the reward, workers")
-    first: int | None = Field(description="The first step of which the run has spans")
+    first: int | None = Field(description="The first step whose spans are kept")
     last: int | None
 
 

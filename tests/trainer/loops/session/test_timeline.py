@@ -11,7 +11,7 @@ from tests.trainer.loops.conftest import events_of, small_config
 from trainer.contracts import SpansData, StepSpan
 from trainer.loops.session import spans
 from trainer.loops.session.spans import Spans
-from trainer.loops.session.timeline import HELD, MOST_BESIDE, MOST_PHASES, MOST_PIECES, MOST_WORK, Beside
+from trainer.loops.session.timeline import HELD, MOST_BESIDE, MOST_PHASES, MOST_PIECES, MOST_WORK, BesideLog
 
 from ...running import run
 from ..texts import configured, demonstrations, written
@@ -108,7 +108,7 @@ def test_the_number_of_spans_is_bounded_and_each_says_for_how_many_it_stands(clo
 
 
 def test_what_runs_in_other_threads_is_held_in_bounds() -> None:
-    beside = Beside()
+    beside = BesideLog()
     for number in range(10 * HELD):
         beside.ran("rollout", f"worker {number}", number, number + 1)
     found = beside.taken()
