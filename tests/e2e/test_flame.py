@@ -84,6 +84,7 @@ def test_a_column_opens_its_step_and_the_arrow_keys_walk_through_its_spans(open_
     assert len({worker, judge, other}) == 3, "spans of the same time have lanes of their own"
     assert short == worker > max(nested), "a lane is used again"
 
+    page.mouse.move(0, 0)
     picture.focus()
     foot = flame.locator(".flame-foot")
     page.keyboard.press("ArrowRight")

@@ -132,7 +132,7 @@ export class Flame {
       text.textContent = clipped(named(span), width - 10);
       bar.append(text);
     }
-    bar.addEventListener("pointerenter", () => this.choose(i));
+    bar.addEventListener("pointermove", () => this.choose(i)); // not as it enters: a span may come under a pointer that rests
     return bar;
   }
 
