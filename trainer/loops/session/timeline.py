@@ -10,6 +10,8 @@ from trainer.contracts import SpansData, StepSpan
 
 MOST_WORK, MOST_PHASES, MOST_PIECES, MOST_BESIDE = 40, 80, 160, 120
 """The number of spans of one step: kinds of work, phases, reports of progress, and what ran at the same time."""
+LONGEST = 200
+"""Characters of a name, as the event allows. A longer name must not end a run."""
 HELD = 1000
 """The number of pieces that are held while a step lasts. If there are more, neighbours become one."""
 
@@ -90,7 +92,7 @@ class _Lines:
         return round((moment - self._began) * 1e6)
 
     def add(self, piece: TimePiece, inside: int) -> int:
-        work, name = (self.names.setdefault(text, len(self.names)) for text in (piece.work, piece.name))
+        work, name = (self.names.setdefault(text[:LONGEST], len(self.names)) for text in (piece.work, piece.name))
         start = self.at(piece.start)
         self.spans.append(StepSpan(work, name, inside, start, self.at(piece.end) - start, piece.pieces))
         return len(self.spans) - 1

@@ -39,6 +39,15 @@ def adds_up(data: SpansData) -> None:
     assert sum(span.took for span in works) == data.took > 0
 
 
+def test_a_name_of_any_length_ends_no_run(clock: Clock) -> None:
+    step = Spans()
+    clock.now += 1.0
+    step.reported("reward", "x" * 500, 1)
+    step.over("other")
+    step.ran("reward", "y" * 500, 100.0, 101.0)
+    assert {len(name) for name in step.told().names} == {0, 6, 200}  # a kind of work has no name of its own
+
+
 def test_a_step_has_its_kinds_of_work_their_phases_and_each_report(clock: Clock) -> None:
     step = Spans()
     for seconds, work, phase, done in [
