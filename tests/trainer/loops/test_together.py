@@ -227,7 +227,9 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     os.kill(running.pid, signal.SIGTERM)
     assert running.wait(SECONDS) == 0
     reached = [last_state(folder / name) for name in "ab"]
-    assert [state for state, _ in reached] == ["stopped", "stopped"] and reached[0][1] < reached[1][1] < 4000
+    assert [state for state, _ in reached] == ["stopped", "stopped"]
+    # not beyond the first run: each has a process of its own, and one may be ahead
+    assert max(int(name[-6:]) for name in before[1]) < reached[1][1] < 4000
     for name, config, (_, step) in zip("ab", sfts()[:2], reached, strict=True):
         alone = tmp_path / "alone" / name
         run(type(config).model_validate(config.model_dump() | {"steps": step}), data["sft"], tiny_dir, alone)

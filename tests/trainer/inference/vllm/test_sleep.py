@@ -79,7 +79,7 @@ def test_an_engine_that_kept_its_weights_samples_again_without_a_push() -> None:
 def test_one_that_forgot_them_does_not() -> None:
     held = sampler(Engine(), 2)
     held.rest()
-    with pytest.raises(EngineLost, match="forgot its weights"):
+    with pytest.raises(EngineLost, match="dropped its weights"):
         held.sample([REQUEST])
 
 
