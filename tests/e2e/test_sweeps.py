@@ -89,6 +89,21 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     assert (made.wanted, made.seeds, [axis["path"] for axis in made.axes]) == (6, 3, ["optim.lr", "rollout.truncated"])
 
 
+def test_a_change_of_a_field_does_not_press_the_last_button_again(open_page, as_researcher, run):
+    """The choice leaves the focus on the button, as a click does in Safari. An earlier version then added another key."""
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.pk}/sweep")
+    page.wait_for_load_state()
+    keys = page.get_by_label("Key", exact=True)
+    page.get_by_role("button", name="Another key").click()
+    expect(keys).to_have_count(2)
+    with page.expect_response(lambda response: response.request.method == "POST") as sent:
+        keys.nth(1).select_option("rollout.truncated")
+    assert "rollout.truncated" in sent.value.request.post_data and "&action=" not in sent.value.request.post_data
+    expect(page.get_by_text("Truncated: the run had train")).to_be_visible()
+    expect(keys).to_have_count(2)
+
+
 def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, cast, run):
     axes = [
         {"path": "optim.lr", "low": 1e-5, "high": 1e-2, "scale": "log"},

@@ -12,6 +12,12 @@ document.getElementById("run-form").addEventListener("keydown", (event) => {
   event.target.dispatchEvent(new Event("change", { bubbles: true }));
 });
 
+// htmx also sends the button that was pressed last, until it loses the focus. Some browsers do not focus a button that is clicked, so
+// it would be sent for ever. A change of a field presses no button: it must not add an item, and not launch.
+document.getElementById("run-form").addEventListener("htmx:configRequest", ({ detail }) => {
+  if (detail.triggeringEvent?.type === "change") delete detail.parameters.action;
+});
+
 // An expression is checked while it is typed, after a short pause.
 let rest;
 document.getElementById("run-form").addEventListener("input", (event) => {
