@@ -32,8 +32,7 @@ TRAINER := tests/trainer tests/benchmarks
 # Those of the trainer that train, or start a process that holds a model
 TRAINING := tests/benchmarks tests/trainer/test_every_recipe.py $(addprefix tests/trainer/,claims loops memory runners serving weights)
 SELECT := not stack and not browser
-WORKERS = $(JOBS)
-UNIT = $(PYTEST) -n $(WORKERS) --dist loadfile -m "$(SELECT)"
+UNIT = $(PYTEST) -n $(JOBS) --dist loadfile -m "$(SELECT)"
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
 # Container images often forbid Python to keep what it has compiled. Each of the many processes would compile torch again
@@ -76,9 +75,6 @@ test-trainer: export WITHOUT_DATABASE := 1
 test-trainer: setup  ## Run the trainer's tests that need no services
 	$(UNIT) $(TRAINER)
 
-# Two of these want 1.65 processors on average, because they wait for Postgres and for processes that they start. So there is one more,
-# and it fills what is left when the tests of pages have ended
-test-web: WORKERS = $$(($(JOBS) + 1))
 test-web: setup  ## Run all other tests that need no services
 	$(UNIT) tests $(TRAINER:%=--ignore=%)
 
