@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import SECONDS
+from trainer import forking
 from trainer.forking import in_processes
 
 PROGRAM = """
@@ -82,6 +83,29 @@ def test_if_one_is_killed_the_others_end_too(tmp_path: Path) -> None:
     said = running.communicate(timeout=SECONDS)[1]
     assert running.returncode == 1 and f"process {one} was killed by signal 9" in said
     assert not is_there(other)
+
+
+def test_one_that_ends_between_two_looks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pipe is closed before its status is there. An earlier version asked twice, lost it between the two, and waited for ever."""
+
+    class Ending:
+        sentinel, pid = 0, 7
+
+        def __init__(self, *codes: int | None) -> None:
+            self.codes = list(codes)
+
+        @property
+        def exitcode(self) -> int | None:
+            return self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+
+        def kill(self) -> None:
+            self.codes = [-signal.SIGKILL]
+
+    looks = iter(range(10))  # the old version looked again and again
+    monkeypatch.setattr(forking, "wait", lambda sentinels: next(looks))
+    killed, other = Ending(None, -signal.SIGKILL), Ending(None)
+    assert forking._awaited([killed, other]) == 1  # type: ignore[list-item]
+    assert other.exitcode == -signal.SIGKILL
 
 
 def test_none_outlives_the_process_that_started_them(tmp_path: Path) -> None:
