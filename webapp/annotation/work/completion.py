@@ -9,8 +9,9 @@ from ..models import Project, Task
 def none_waits(project: Project) -> bool:
     """Whether every task has its answers.
 
-    Called in a transaction that has just written an answer. Two people may complete the last two tasks in the same moment, and neither
-    transaction sees the other's change. So they check one after the other, under a lock. Each transaction takes this lock last, so there is no deadlock.
+    Called in a transaction that has just written an answer or taken seats away. Two people may complete the last two tasks in the same
+    moment, and neither transaction sees the other's change. So they check one after the other, under a lock. Each transaction takes this
+    lock last, so there is no deadlock.
     """
     locks.until_commit(locks.Work.PROJECT_COMPLETE, project.pk)
     tasks = Task.objects.filter(project=project)
@@ -21,7 +22,7 @@ def none_waits(project: Project) -> bool:
 
 
 def tell(project: Project) -> None:
-    """Announces `project.complete`, after an answer, or fewer seats, left no task waiting."""
+    """Announces `project.complete`. Called if no task waits any more."""
     name, dataset = Project.objects.values_list("name", "version__dataset_id").get(pk=project.pk)
     tasks = Task.objects.filter(project=project, overlap__isnull=False).count()
     facts = {"project": project.pk, "name": name, "dataset": dataset, "tasks": tasks}
