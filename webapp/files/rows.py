@@ -242,11 +242,13 @@ class _Record:
 
 
 def _header_problem(names: Sequence[str]) -> RowProblem | None:
-    """Too many columns, or the first name that comes again; columns without a name may."""
+    """Too many columns, a name that is not UTF-8, or the first name that comes again; columns without a name may."""
     if len(names) > budgets.COLUMNS:
         return RowProblem(1, "", f"the header names {len(names):,} columns; at most {budgets.COLUMNS:,} are read")
     seen: set[str] = set()
-    for name in names:
+    for number, name in enumerate(names, start=1):
+        if _escaped(name):  # the name could not be shown or stored
+            return RowProblem(1, "", f"the name of column {number} is not UTF-8 text")
         if name and name in seen:
             return RowProblem(1, name, "the header names this column twice, and only one could be read")
         seen.add(name)
@@ -260,9 +262,14 @@ def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
     if lacking:
         return RowProblem(line, lacking[0], "the row ends before this column")
     for name, cell in row.items():
-        if not cell.isascii() and any("\udc80" <= letter <= "\udcff" for letter in cell):
+        if _escaped(cell):
             return RowProblem(line, name, "not UTF-8 text")
     return row
+
+
+def _escaped(text: str) -> bool:
+    """Whether a byte of the text was not UTF-8; `csv_rows` reads such bytes as half surrogate pairs."""
+    return not text.isascii() and any("\udc80" <= letter <= "\udcff" for letter in text)
 
 
 def parquet_rows(stream: BinaryIO) -> Rows:

@@ -51,3 +51,14 @@ def test_a_column_named_twice_is_refused_before_one_hides_the_other() -> None:
     found = list(rows(io.BytesIO(b"prompt,chosen,prompt\na,b,c\n"), "table.csv"))
     assert found == [(1, RowProblem(1, "prompt", "the header names this column twice, and only one could be read"))]
     assert list(rows(io.BytesIO(b"prompt,,\na,,\n"), "table.csv")) == [(2, {"prompt": "a", "": ""})]
+
+
+def test_a_header_that_is_not_utf8_is_refused_because_no_page_could_show_its_names() -> None:
+    utf16 = "prompt,chosen\nä?,ö\n".encode("utf-16")
+    assert list(rows(io.BytesIO(utf16), "table.csv")) == [
+        (1, RowProblem(1, "", "the name of column 1 is not UTF-8 text"))
+    ]
+    latin = "prompt,größe\na,b\n".encode("latin-1")
+    assert list(rows(io.BytesIO(latin), "table.csv")) == [
+        (1, RowProblem(1, "", "the name of column 2 is not UTF-8 text"))
+    ]
