@@ -67,3 +67,9 @@ def test_lines_of_templates_stay_short():
 def test_scripts_evaluate_no_text():
     found = [str(p.relative_to(ROOT)) for p in SCRIPTS if re.search(r"\beval\(|new Function\(", p.read_text())]
     assert found == []
+
+
+def test_one_module_opens_dialogs():
+    """An answer of the server closes only the opening that asked for it, and `show` tells openings apart."""
+    opening = [path.name for path in SCRIPTS if ".showModal(" in path.read_text()]
+    assert opening == ["dialogs.js"]

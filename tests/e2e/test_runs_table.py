@@ -133,6 +133,31 @@ def test_many_are_chosen_by_keys_tagged_and_taken_back(open_page, as_researcher,
     assert Run.objects.filter(archived_at__isnull=False).count() == 6
 
 
+def test_a_late_answer_about_a_tag_leaves_the_next_question_open(open_page, as_researcher, runs):
+    """In an earlier version, the answer closed the dialog and loaded the page again although a group was being written by then."""
+    page, held = open_page(as_researcher), []
+    page.route("**/table/actions", lambda route: route.continue_() if held else held.append(route))
+    page.goto("/experiments")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("t")
+    with page.expect_request("**/table/actions"):
+        page.locator("#word-input").fill("night")
+        page.locator("#word-input").press("Enter")
+    page.locator("#word-input").press("Escape")
+    page.get_by_role("button", name="Group", exact=True).first.click()
+    page.locator("#word-input").fill("autumn")
+    with page.expect_response("**/table/actions"):
+        held[0].continue_()
+    expect(page.locator("#word-dialog h2")).to_have_text("Group the chosen runs")
+    expect(page.locator("#word-input")).to_have_value("autumn")
+    page.locator("#word-input").press("Enter")
+    expect(page.locator(".chip", has_text="night")).to_have_count(
+        1
+    )  # the page is loaded again when nothing is being asked
+    assert Run.objects.filter(group="autumn", tags__name="night").count() == 1
+
+
 def test_notes_and_tags_stand_on_the_run(open_page, as_researcher, runs):
     page = open_page(as_researcher)
     page.goto(f"/runs/{runs[0].pk}")

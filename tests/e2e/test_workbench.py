@@ -1,9 +1,12 @@
 """The workbench: by keyboard alone, with interruptions of the network, in two tabs, and with changed answers."""
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.workbench import TEXTS, Bench, make_project, until
+from tests.patience import SECONDS
 from webapp.annotation.models import Answer, Assignment, Comment, Participant
 
 pytestmark = pytest.mark.browser
@@ -267,6 +270,42 @@ def test_a_task_is_skipped_with_a_reason_and_flagged(bench):
     bench.delivered()
     assert Comment.objects.get().text == "The second response is cut off"
     assert Assignment.objects.get(state="skipped").skip_reason.startswith("The text is broken")
+
+
+def test_a_late_answer_about_a_flag_leaves_the_next_flag_open(bench):
+    """In an earlier version, the answer closed the dialog although another flag was being written by then."""
+    held = []
+    bench.page.route("**/flag", lambda route: held.append(route))
+    bench.press("f")
+    bench.type("The second response is cut off")
+    bench.press("Control+Enter")
+    until_held(bench, held, 1)
+    expect(bench.page.locator("#work-flag .btn.primary")).to_have_attribute("aria-busy", "true")
+    bench.press("Escape", "f")
+    expect(bench.page.locator("#work-flag .btn.primary")).not_to_have_attribute("aria-busy", "true")
+    bench.type("The first one as well")
+    held[0].continue_()
+    expect(bench.page.locator("#toasts")).to_contain_text("The reviewers will see it")
+    expect(bench.page.locator("#work-flag-text")).to_have_value("The first one as well")
+    expect(bench.page.locator("#work-flag")).to_be_visible()
+
+    bench.press("Control+Enter")
+    until_held(bench, held, 2)
+    bench.press("Escape", "f")
+    bench.type("A third")
+    held[1].fulfill(status=409, json={"error": {"message": "The task was deleted."}})
+    expect(bench.page.locator("#toasts")).to_contain_text("Flag this task: The task was deleted.")
+    expect(bench.page.locator("#work-flag [data-problem]")).to_be_empty()
+    expect(bench.page.locator("#work-flag-text")).to_have_value("A third")
+    assert [each.text for each in Comment.objects.all()] == ["The second response is cut off"]
+
+
+def until_held(bench: Bench, held: list, count: int) -> None:
+    """Waits until `count` requests are held. Playwright notices them only while the page is asked for something."""
+    deadline = time.monotonic() + SECONDS
+    while len(held) < count and time.monotonic() < deadline:
+        bench.page.wait_for_timeout(50)
+    assert len(held) == count
 
 
 def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):

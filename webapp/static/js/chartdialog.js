@@ -1,5 +1,6 @@
 // The form of a custom chart: a title, and an expression for each line, with completion of keys and errors at their place.
 import { suggestions } from "./chartformula.js";
+import { send, show } from "./dialogs.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make } from "./format.js";
@@ -30,7 +31,7 @@ export class ChartDialog {
     this.trouble.textContent = "";
     this.lines.replaceChildren();
     for (const text of spec?.expressions ?? [""]) this.add(text);
-    this.dialog.showModal();
+    show(this.dialog);
     (spec ? this.title : this.inputs()[0]).focus();
   }
 
@@ -109,20 +110,12 @@ export class ChartDialog {
   }
 
   async save() {
-    if (this.saving) return; // it was pressed twice and is already being sent
-    this.saving = true;
     const rows = [...this.lines.children].filter((row, i, all) => row.querySelector("input").value.trim() || all.length === 1);
     const body = { title: this.title.value, expressions: rows.map((row) => row.querySelector("input").value) };
     const isNew = !this.spec;
-    try {
-      const spec = await json(isNew ? `${this.api}/charts` : `${this.api}/charts/${this.spec.id}`, { method: isNew ? "POST" : "PUT", body });
-      this.dialog.close();
-      this.saved(spec, isNew);
-    } catch (error) {
-      this.explain(error, rows);
-    } finally {
-      this.saving = false;
-    }
+    const [address, method] = isNew ? [`${this.api}/charts`, "POST"] : [`${this.api}/charts/${this.spec.id}`, "PUT"];
+    const sent = await send(this.dialog, () => json(address, { method, body }), (error) => this.explain(error, rows));
+    if (sent) this.saved(sent.answer, isNew);
   }
 
   /** Each problem at its field; of an expression the wrong part is selected. */

@@ -1,6 +1,7 @@
 // Keyboard shortcuts. register("s", "Stop the run", () => …) adds one, and a line on the sheet that `?` opens. Keys do nothing while
 // somebody types or a dialog is open. Sequences are written with a space: "g h". A key of a page has only one meaning: a key that is
 // taken, or with which a sequence begins, is refused.
+import { show } from "./dialogs.js";
 
 const EVERYWHERE = "Everywhere";
 const shortcuts = new Map();
@@ -51,7 +52,7 @@ function openSheet() {
   const sheet = document.getElementById("keys");
   if (!sheet) return;
   draw(sheet.querySelector("[data-keys-list]"));
-  sheet.showModal();
+  show(sheet);
 }
 
 document.addEventListener("keydown", (event) => {

@@ -1,5 +1,6 @@
 // The command palette, Ctrl/Cmd+K: pages and actions of this page at once, then runs, projects and datasets from /search.json.
 // A page adds an action with offer("Stop this run", () => …).
+import { show } from "./dialogs.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 
@@ -101,7 +102,7 @@ async function search(query) {
 
 export function open() {
   if (!dialog || dialog.open) return;
-  dialog.showModal();
+  show(dialog);
   const input = dialog.querySelector("input");
   input.value = "";
   search("");

@@ -1,4 +1,5 @@
 // Chooses the columns of the table of runs: first facts of the runs, then config and metrics. Typing searches them.
+import { show } from "./dialogs.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 import { toast } from "./toast.js";
@@ -41,7 +42,7 @@ export function chooseColumns(button, dialog, shown) {
   };
 
   button.addEventListener("click", async () => {
-    dialog.showModal();
+    show(dialog);
     try {
       known ??= (await json("/api/v1/runs/table/columns")).items.filter((each) => each.name !== "name");
     } catch (error) {

@@ -1,5 +1,6 @@
 // The table of runs: rows change in place, new runs are announced, and nothing moves under the pointer. Chosen runs can be changed
 // together. It also has stars, keys, columns and saved views; querybox.js completes the query.
+import { send, show as open } from "./dialogs.js";
 import { json } from "./http.js";
 import { register } from "./keys.js";
 import { queryBox } from "./querybox.js";
@@ -78,8 +79,12 @@ async function chooseEverything() {
   }
 }
 
-async function act(action, word = "") {
-  const change = await json(`${API}/table/actions`, { body: { action, word, ...choice.body() } });
+const change = (action, word = "") => json(`${API}/table/actions`, { body: { action, word, ...choice.body() } });
+
+const act = async (action) => tell(action, await change(action));
+
+/** Says what an action has changed. */
+function tell(action, change) {
   const text = `${DONE[action]} ${runs(change.changed)}`;
   if (change.refused.length) toast(change.refused.join(" "), { tone: "warn" });
   else if (!change.changed) toast("Nothing to change: all are in this state already.", { tone: "info" });
@@ -87,7 +92,14 @@ async function act(action, word = "") {
   const undo = change.id === null ? null : { label: "Undo", run: () => takeBack(change.id) };
   remember(text, change.id);
   if (["stop", "pause", "resume"].includes(action)) return toast(text, { tone: "good", action: undo });
-  location.reload();
+  reload();
+}
+
+/** Loads the page again. A question that is open by now is answered first. */
+function reload() {
+  const question = document.querySelector("dialog[open]");
+  if (question) question.addEventListener("close", reload, { once: true });
+  else location.reload();
 }
 
 // the page is loaded again after a change, and then shows what was done, with an undo
@@ -104,7 +116,7 @@ async function takeBack(id) {
   try {
     const change = await json(`${API}/table/changes/${id}/undo`, { method: "POST" });
     remember(`Undone for ${runs(change.changed)}`, null);
-    location.reload();
+    reload();
   } catch (error) {
     complain(error);
   }
@@ -126,14 +138,17 @@ function askForWord(action) {
   off.hidden = action !== "tag";
   const input = dialog.querySelector("input");
   input.value = "";
-  const go = (chosen) => attempt(dialog, () => act(chosen, input.value));
+  const go = async (chosen) => {
+    const sent = await send(dialog, () => change(chosen, input.value), explain(dialog));
+    if (sent) tell(chosen, sent.answer);
+  };
   dialog.querySelector("form").onsubmit = (event) => {
     event.preventDefault();
     go(action);
   };
   off.onclick = () => go("untag");
   problem(dialog, "");
-  dialog.showModal();
+  open(dialog);
   input.focus();
 }
 
@@ -143,15 +158,8 @@ function problem(dialog, text) {
   place.textContent = text;
 }
 
-/** Closes the dialog if the action succeeds; otherwise the dialog shows the problem. */
-async function attempt(dialog, action) {
-  try {
-    await action();
-    dialog.close();
-  } catch (error) {
-    problem(dialog, error.fields?.[0]?.message ?? error.message);
-  }
-}
+/** What a dialog does with an error: it shows the reason. */
+const explain = (dialog) => (error) => problem(dialog, error.fields?.[0]?.message ?? error.message);
 
 function compare() {
   if (choice.size < 2) return;
@@ -169,7 +177,7 @@ function csv() {
 function stop() {
   const dialog = document.getElementById("stop-dialog");
   dialog.querySelector("form").onsubmit = () => act("stop").catch(complain);
-  dialog.showModal();
+  open(dialog);
 }
 
 const ACTIONS = {
@@ -201,13 +209,15 @@ async function star(button) {
 
 function saveView() {
   const dialog = document.getElementById("view-dialog");
-  dialog.querySelector("form").addEventListener("submit", (event) => {
+  dialog.addEventListener("close", () => dialog.open || problem(dialog, ""));
+  dialog.querySelector("form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const body = { name: dialog.querySelector("input").value, query: query(), sort: list.dataset.sort, columns: list.dataset.shown.split(","), folded: "folded" in list.dataset };
-    attempt(dialog, async () => {
-      const view = await json(`${API}/table/views`, { body });
-      location.assign(`/experiments?view=${view.id}`);
-    });
+    const sent = await send(dialog, () => json(`${API}/table/views`, { body }), explain(dialog));
+    if (!sent) return;
+    const show = () => location.assign(`/experiments?view=${sent.answer.id}`);
+    if (sent.lasted) show();
+    else toast(`Saved the view “${body.name}”`, { tone: "good", action: { label: "Open it", run: show } });
   });
 }
 

@@ -1,13 +1,15 @@
 // Small questions: a dialog with a form, whose fields are returned as an object, or null if the person left it.
+import { send, show } from "../dialogs.js";
 import { el } from "./dom.js";
 
 const unfinished = new WeakMap(); // dialog: ends its last question
 
-/** With `send(fields)`, the dialog stays open with the reason if sending fails.
+/** With `request(fields)`, the dialog waits for the server, and stays open with the reason if the request fails. A person who closes the
+ *  dialog in the meantime gets null, although the request continues.
  *
  *  The browser reports late that a dialog is closed: the next key may come before, also from the field in it, and the dialog may be open
  *  for another question by then. So an answer counts at once, and the report ends a question only if its dialog is not open. */
-export function ask(dialog, send = null) {
+export function ask(dialog, request = null) {
   unfinished.get(dialog)?.(null);
   const form = dialog.querySelector("form");
   const problem = dialog.querySelector("[data-problem]");
@@ -20,19 +22,13 @@ export function ask(dialog, send = null) {
       unfinished.delete(dialog);
       resolve(answer);
     };
-    let sending = false;
     const submit = async (event) => {
       event.preventDefault();
-      if (sending) return; // it was pressed twice and is already being sent
-      sending = true;
       const fields = Object.fromEntries(new FormData(form));
-      try {
-        if (send) await send(fields);
-      } catch (error) {
-        problem.textContent = error.message;
+      if (request) {
+        const sent = await send(dialog, () => request(fields), (error) => (problem.textContent = error.message));
+        if (sent?.lasted) finish(fields);
         return;
-      } finally {
-        sending = false;
       }
       finish(fields);
       dialog.close();
@@ -48,7 +44,7 @@ export function ask(dialog, send = null) {
     form.addEventListener("keydown", hurry, { signal });
     dialog.addEventListener("close", () => dialog.open || finish(null), { signal });
     unfinished.set(dialog, finish);
-    dialog.showModal();
+    show(dialog);
     (form.querySelector("textarea") ?? form.querySelector("input[type=radio]"))?.focus();
   });
 }
@@ -60,7 +56,7 @@ export function choices(dialog, lines) {
   );
   return new Promise((resolve) => {
     dialog.addEventListener("close", resolve, { once: true });
-    dialog.showModal();
+    show(dialog);
     dialog.querySelector(".dialog-foot button").focus();
   });
 }

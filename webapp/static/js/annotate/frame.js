@@ -352,8 +352,10 @@ async function skip() {
 async function flag() {
   if (!current) return;
   const { id } = current.assignment;
-  const send = ({ kind: about, text }) => json(`/api/v1/assignments/${id}/flag`, { body: { kind: about, text } });
-  if (await ask(by("work-flag"), send)) toast("The reviewers will see it.", { tone: "good" });
+  await ask(by("work-flag"), async ({ kind: about, text }) => {
+    await json(`/api/v1/assignments/${id}/flag`, { body: { kind: about, text } });
+    toast("The reviewers will see it.", { tone: "good" }); // also if the person has closed the dialog by now
+  });
 }
 
 async function undo() {

@@ -1,5 +1,7 @@
 // The sheet of keys, where a person can also change them for this project.
+import { show } from "../dialogs.js";
 import { json } from "../http.js";
+import { toast } from "../toast.js";
 import { el } from "./dom.js";
 import { nameOf, shown } from "./keymap.js";
 
@@ -18,7 +20,7 @@ export class KeySheet {
     this.stop();
     this.problem.textContent = "";
     this.draw();
-    this.dialog.showModal();
+    this.opening = show(this.dialog);
   }
 
   draw() {
@@ -85,12 +87,15 @@ export class KeySheet {
 
   async save(own) {
     this.problem.textContent = "";
+    const { opening } = this;
     try {
       const told = await json(`/api/v1/projects/${this.project}/keys`, { method: "PATCH", body: { keys: own } });
       this.keymap.own = told.keys;
       this.keymap.paint();
     } catch (error) {
-      this.problem.textContent = error.fields?.[0]?.message ?? error.message;
+      const why = error.fields?.[0]?.message ?? error.message;
+      if (opening.lasts) this.problem.textContent = why;
+      else toast(`The keys were not changed: ${why}`, { tone: "bad", id: error.id });
     }
     this.draw();
   }
