@@ -21,7 +21,7 @@ from webapp.datasets.models import ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import queries, recipe_metrics
 from webapp.experiments.lifecycle import stalls
-from webapp.experiments.models import Run, RunAlarm
+from webapp.experiments.models import Run, RunAlarm, RunJudge
 from webapp.experiments.templatetags.runs import measured
 
 LATELY = timedelta(days=3)
@@ -63,6 +63,7 @@ def of(membership: Membership) -> Needs:
         *_failed(_evaluations(workspace), "Evaluation", "evaluations", "evaluation", "evaluations"),
         *_failed(_imports(workspace), "Import", "imports", "import_job", "datasets"),
         *_failed_jobs(workspace),
+        *_blocked(workspace),
         *_still(workspace),
         *_alarms(workspace),
         *_to_decide(workspace),
@@ -159,6 +160,27 @@ def _failed_jobs(workspace: int) -> list[AttentionItem]:
             icon="circle-x",
         )
         for job in rows.order_by("-finished_at")[:SINGLY]
+    ]
+
+
+def _blocked(workspace: int) -> list[AttentionItem]:
+    """Runs that wait for something outside them. Their reasons say for what, and what a person can do."""
+    away = RunJudge.objects.filter(run=OuterRef("pk")).exclude(problem="")
+    blocked = _runs(workspace).filter(state=Run.State.BLOCKED)
+    rows = list(blocked.annotate(judge_away=Exists(away)).order_by("state_at")[: SINGLY + 1])
+    if len(rows) > SINGLY:
+        text = f"The first is {_named(rows[0])}: {_reason(rows[0])}"
+        href = f"{reverse('runs')}?{urlencode({'q': 'state:blocked'})}"
+        return [AttentionItem("warn", f"{counted(blocked.count(), 'runs')} are blocked", text, href, "hourglass")]
+    return [
+        AttentionItem(
+            "warn",
+            f"{_named(run)} is blocked",
+            _reason(run),
+            f"{_at('run', run.pk)}{'#judges' if run.judge_away else ''}",
+            icon="hourglass",
+        )
+        for run in rows
     ]
 
 

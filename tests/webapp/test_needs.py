@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from tests.webapp.annotation.conftest import make_version
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
 from webapp import needs
 from webapp.annotation.models import Comment, Project, Resolution, Task, TaskReview
 from webapp.annotation.models import Job as ProjectJob
@@ -14,7 +15,8 @@ from webapp.annotation.projects import services as projects
 from webapp.datasets.models import Example, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import recipe_metrics
-from webapp.experiments.models import MetricPoint, Run, RunAlarm
+from webapp.experiments.models import MetricPoint, Run, RunAlarm, RunJudge
+from webapp.judging.judges.services import create_judge
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -89,6 +91,28 @@ def test_a_run_stands_still_when_no_step_ends_for_ten_of_its_steps(cast, launch)
     assert titles(cast.researcher) == [], "its steps take eighteen minutes each"
 
 
+def test_a_blocked_run_needs_somebody_until_it_continues(cast, as_researcher, launch, endpoint):  # noqa: F811
+    run, why = launch(), "Step 4 waits. rubric: Strict v1 cannot be asked: the budget is used up."
+    Run.objects.filter(pk=run.pk).update(state="blocked", state_reason=why)
+    (need,) = needs.of(cast.researcher).now
+    assert (need.title, need.text) == (f"Run {run.number} of {run.experiment.name} is blocked", why)
+    assert (need.href, need.tone) == (f"/runs/{run.pk}", "warn")
+    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    RunJudge.objects.create(run=run, version=judge, problem=why)
+    assert needs.of(cast.researcher).now[0].href == f"/runs/{run.pk}#judges"
+    assert why in as_researcher.get("/").content.decode()
+    Run.objects.filter(pk=run.pk).update(state="running")
+    assert titles(cast.researcher) == []
+
+
+def test_many_blocked_runs_share_a_line_that_leads_to_them(cast, as_researcher, launch):  # noqa: F811
+    rows = [launch() for _ in range(4)]
+    Run.objects.filter(pk__in=[run.pk for run in rows]).update(state="blocked", state_reason="No GPU is free.")
+    (need,) = needs.of(cast.researcher).now
+    assert need.title == "4 runs are blocked" and "No GPU is free." in need.text
+    assert f'href="/runs/{rows[0].pk}"' in as_researcher.get(need.href).content.decode()
+
+
 def test_alarms_of_a_run_share_a_line(cast, launch):  # noqa: F811
     run = launch()
     RunAlarm.objects.create(run=run, signal="length", step=4, content={}, time=NOW - timedelta(hours=2))
@@ -161,7 +185,7 @@ def test_the_queries_do_not_grow(cast, project, launch, django_assert_num_querie
         reviewed(project, 0.0)
 
     fill()
-    with django_assert_num_queries(11) as few:
+    with django_assert_num_queries(12) as few:
         needs.of(cast.researcher)
     fill()
     with django_assert_num_queries(len(few)):

@@ -32,6 +32,7 @@ KINDS: Mapping[str, Kind] = {
     "run.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "run.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
     "run.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
+    "run.blocked": Kind(tone="warn", icon="hourglass", said="is blocked", trouble=True),
     "run.stalled": Kind(tone="warn", icon="hourglass", said="stands still", trouble=True),
     "run.alarm": Kind(tone="warn", icon="siren", said="may be gaming its reward", trouble=True),
     "sweep.started": Kind(tone="info", icon="play", said="was launched"),
@@ -94,6 +95,7 @@ KEPT = frozenset(
         "alias",
         "before",
         "stage",
+        "judge",
     ]
 )
 
@@ -171,6 +173,8 @@ def href(row: Notice) -> str:
     if row.event == "version.frozen":
         return reverse("dataset_version", args=[row.subject, row.facts["version"]])
     there = page(row.about, row.subject)
+    if row.event == "run.blocked" and row.facts.get("judge"):
+        return f"{there}#judges"  # with the problem of the judge and the form of its budget
     return f"{there}#alarms" if row.event == "run.alarm" else there
 
 
@@ -220,6 +224,7 @@ def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
         _said(first)
         .replace("was ", "were ")
         .replace("stands", "stand")
+        .replace("is blocked", "are blocked")
         .replace("learns", "learn")
         .replace("its reward", "their rewards")
     )

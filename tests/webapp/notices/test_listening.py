@@ -36,6 +36,20 @@ def test_whoever_launched_a_run_is_told_and_so_is_who_watches_it(run, cast):
     assert (words.text(row), words.href(row)) == ("The disk is full.", f"/runs/{run.pk}/log")
 
 
+def test_who_watches_a_run_is_told_each_time_that_it_becomes_blocked(run, cast):
+    services.watch(cast.reviewer, run, True)
+    why = "Step 4 waits. No space left on the disk of /runs. Free some space; the run then continues by itself"
+    for state in ("starting", "blocked", "blocked", "running", "blocked"):
+        move(run, state, reason=why if state == "blocked" else "")
+    assert told(cast.reviewer) == ["run.blocked", "run.started", "run.blocked"]
+    assert told(cast.researcher) == told(cast.reviewer) and told(cast.owner) == []
+    row = Notice.objects.filter(user=cast.reviewer.user).latest("id")
+    assert (words.title(row).endswith(" is blocked"), words.text(row)) == (True, why)
+    assert words.href(row) == f"/runs/{run.pk}"
+    row.facts["judge"] = "Strict v1"
+    assert words.href(row) == f"/runs/{run.pk}#judges"
+
+
 def test_what_one_launches_is_told_unless_one_has_said_otherwise(launch, cast):
     quiet = launch()
     services.watch(cast.researcher, quiet, False)

@@ -19,7 +19,7 @@ from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.lifecycle.states import move
-from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments.models import MetricPoint, Run, RunJudge
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.inference.models import RegisteredModel
@@ -53,11 +53,27 @@ def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, ca
     listen(cast.owner)
     for state in ("starting", "running", "blocked", "running", "stopped"):
         assert move(run, state)
-    assert heard("run") == ["run.started", "run.stopped"]
+    assert heard("run") == ["run.started", "run.blocked", "run.stopped"]
     lifecycle.resume(cast.researcher, run)
     for state in ("starting", "running"):
         assert move(run, state)
-    assert heard("run")[2:] == ["run.resumed", "run.started"] and told()[-1][1]["attempt"] == 2
+    assert heard("run")[3:] == ["run.resumed", "run.started"] and told()[-1][1]["attempt"] == 2
+
+
+def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, cast, endpoint):  # noqa: F811
+    listen(cast.owner)
+    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    row = RunJudge.objects.create(run=run, version=judge)
+    why = "Step 4 waits. rubric: Strict v1 cannot be asked: the budget is used up."
+    for state in ("starting", "running", "blocked", "blocked", "blocked", "running", "blocked"):
+        move(run, state, reason=why if state == "blocked" else "")
+        row.problem = why
+        row.save()
+    blocked = [facts for event, facts in told() if event == "run.blocked"]
+    assert [(facts["run"], facts["reason"], facts["judge"]) for facts in blocked] == [
+        (run.pk, why, "Strict v1"),
+        (run.pk, why, "Strict v1"),
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ from webapp.webhooks.services import announce
 
 from .. import table_facts
 from ..live import broadcasts
-from ..models import ALIVE, OVER, Run
+from ..models import ALIVE, OVER, Run, RunJudge
 from . import time_limit, waiting_line
 
 State = Run.State
@@ -95,10 +95,18 @@ def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> 
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
     broadcasts.run_changed(run)
     by = None if actor is None or run.is_logged else actor.pk  # of a logged run it is the program that speaks
-    if run.state in TOLD:
+    if run.state == State.BLOCKED:
+        announce(run.experiment.workspace_id, "run.blocked", facts(run) | {"judge": waiting_judge(run)})
+    elif run.state in TOLD:
         announce(run.experiment.workspace_id, f"run.{run.state}", facts(run), by=by)
     elif begins:
         announce(run.experiment.workspace_id, "run.started", facts(run))
+
+
+def waiting_judge(run: Run) -> str:
+    """The name of a judge that the run cannot ask at present; empty if it can ask all of them."""
+    away = RunJudge.objects.filter(run=run).exclude(problem="").select_related("version__judge").order_by("pk").first()
+    return str(away.version) if away else ""
 
 
 def when_finished(write: Callable[[Run], None]) -> Callable[[Run], None]:
