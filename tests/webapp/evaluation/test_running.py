@@ -174,6 +174,50 @@ def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finishe
     row.refresh_from_db()
     assert row.state == State.FINISHED and row.results == finished.results
     assert row.cases.count() == finished.cases.count()
+    assert moves(row) == [("created", None), ("running", "queued"), ("finished", None)], "it began once"
+
+
+def moves(row: Evaluation) -> list[tuple[str, str | None]]:
+    """The audited moves of an evaluation, with the state from which it came, oldest first."""
+    rows = AuditEntry.objects.filter(object_type="evaluation", object_id=row.pk, action__startswith="evaluation.")
+    return [(each.action.partition(".")[2], each.detail.get("before")) for each in rows.order_by("id")]
+
+
+def test_each_move_of_a_worker_is_audited_once(cast, audit, monkeypatch):
+    row, real = audit(), RECIPES["judge_audit"].run
+    waits = {"why": None}
+    monkeypatch.setattr(running.answering, "in_line", lambda evaluation: waits["why"])
+
+    def waiting(context):
+        waits["why"] = "Waits for run 7"
+        raise running.ClusterWaiting
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(waiting))
+    assert running.run(row.pk) == running.run(row.pk) == running.LOOK_AGAIN_S  # the second look finds it in the line
+    waits["why"] = "Waits for run 8"
+    running.run(row.pk)
+
+    def there_and_back(context):
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
+        assert not context.stopped() and not context.stopped()
+        return real(context)
+
+    waits["why"] = None
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(there_and_back))
+    running.run(row.pk)
+    assert moves(row) == [
+        ("created", None),
+        ("running", "queued"),
+        ("queued", "running"),
+        ("running", "queued"),
+        ("paused", "running"),
+        ("queued", "paused"),
+        ("running", "queued"),
+        ("finished", None),
+    ]
+    entry = AuditEntry.objects.filter(action="evaluation.queued").earliest("id")
+    assert (entry.actor, entry.detail["reason"]) == (None, "Waits for run 7")
 
 
 def replaced(run):

@@ -89,15 +89,22 @@ def _stands_in_line(evaluation: Evaluation) -> bool:
         return False
     # not an evaluation that a person has resumed meanwhile: that one starts again
     ours = Q(state=State.RUNNING) | Q(state=State.QUEUED, problem=evaluation.problem or None)
-    if (
-        EVALUATION.held(evaluation)
-        .filter(ours)
-        .exclude(state=State.QUEUED, problem=why)
-        .update(state=State.QUEUED, problem=why, progress=evaluation.progress)
-    ):
-        evaluation.state, evaluation.problem = State.QUEUED, why
-        services.tell(evaluation)
+    rows = EVALUATION.held(evaluation).filter(ours).exclude(state=State.QUEUED, problem=why)
+    waits = {"state": State.QUEUED, "problem": why, "progress": evaluation.progress}
+    with transaction.atomic():
+        left = rows.filter(state=State.RUNNING).update(**waits)
+        if left:
+            _audit(evaluation, State.QUEUED, State.RUNNING, why)
+        if left or rows.update(**waits):
+            evaluation.state, evaluation.problem = State.QUEUED, why
+            services.tell(evaluation)
     return True
+
+
+def _audit(evaluation: Evaluation, to: str, before: str, reason: str = "") -> None:
+    """The audit entry of a move by a worker, in the transaction of the move. `services.move` audits the moves of people."""
+    detail = {"before": before, **({"reason": reason} if reason else {})}
+    audit.record(evaluation.workspace, None, f"evaluation.{to}", evaluation, **detail)
 
 
 def _was_in_line(evaluation: Evaluation) -> bool:
@@ -222,8 +229,12 @@ class RecipeWork:
         progress = self._spent(None) if self._again else self.evaluation.progress
         with transaction.atomic():
             first = rows.filter(started_at=None).update(started_at=now)
+            # an evaluation whose worker was lost is running already
+            begins = rows.filter(state=State.QUEUED).update(state=State.RUNNING)
             if not rows.update(state=State.RUNNING, problem="", seen_at=now, progress=progress):
                 raise Stopped
+            if begins:
+                _audit(self.evaluation, State.RUNNING, State.QUEUED)
             if first:
                 announce(self.evaluation.workspace_id, "evaluation.started", queries.facts(self.evaluation))
         self.evaluation.started_at = self.evaluation.started_at or now
@@ -427,12 +438,19 @@ class RecipeWork:
         if self.stopped():
             return True
         if self._again and self.evaluation.jobs.filter(state=WeightsJob.State.STOPPING).exists():
-            _running(self.evaluation).update(state=State.QUEUED)
+            with transaction.atomic():
+                if _running(self.evaluation).update(state=State.QUEUED):
+                    _audit(self.evaluation, State.QUEUED, State.RUNNING, "A job of it is still stopping")
         return False
 
     def stopped(self) -> bool:
         """Whether the evaluation stopped; also the worker's sign of life. If it was resumed before we noticed the pause, we continue."""
-        alive = EVALUATION.held(self.evaluation).update(
-            state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress
-        )
-        return not alive
+        rows = EVALUATION.held(self.evaluation)
+        news = {"seen_at": timezone.now(), "progress": self.evaluation.progress}
+        if rows.filter(state=State.RUNNING).update(**news):
+            return False
+        with transaction.atomic():
+            resumed = rows.filter(state=State.QUEUED).update(state=State.RUNNING, **news)
+            if resumed:
+                _audit(self.evaluation, State.RUNNING, State.QUEUED)
+        return not resumed

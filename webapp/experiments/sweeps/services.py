@@ -20,6 +20,14 @@ from .space import SweepAxis
 
 State = Sweep.State
 ADVANCE = "workers.sweeps.advance"
+SOURCES: dict[str, frozenset[str]] = {
+    State.RUNNING: frozenset({State.STOPPED, State.FAILED, State.FINISHED}),  # a sweep that is over continues
+    State.STOPPING: frozenset({State.RUNNING}),
+    State.STOPPED: frozenset({State.STOPPING}),
+    State.FINISHED: frozenset({State.RUNNING}),
+    State.FAILED: frozenset({State.RUNNING}),
+}
+"""target -> the states from which a sweep may come to it"""
 
 
 def launch(membership: Membership, wish: checking.Wish, key: str | None = None) -> Sweep:
@@ -123,11 +131,17 @@ def _why_not(row: Sweep, trials: int) -> str:
 
 
 def move(row: Sweep, state: State, reason: str = "") -> None:
-    """Changes the state. The caller holds the lock of the row."""
+    """Changes the state, and audits the end of the sweep; the caller audits what a person did. The caller holds the lock of the row. Raises
+    ValueError for a change that `SOURCES` does not allow."""
+    before = row.state
+    if before not in SOURCES[state]:
+        raise ValueError(f"a sweep that is {before} cannot become {state}")
     row.state, row.state_reason = state, reason
     row.ended_at = timezone.now() if row.is_over else None
     row.save(update_fields=["state", "state_reason", "ended_at"])
     if row.is_over:
+        told = {"before": before, "trials": row.trials.count(), **({"reason": reason} if reason else {})}
+        audit.record(row.workspace, None, f"sweep.{row.state}", row, **told)
         announce(row.workspace_id, f"sweep.{row.state}", _facts(row))
 
 

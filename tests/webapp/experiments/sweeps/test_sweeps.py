@@ -159,12 +159,31 @@ def test_stopping_stops_its_runs_and_launches_nothing_more(cast, sweep):
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "stopped" and row.trials.count() == 2
+    assert ends(row) == [("sweep.stopped", {"before": "stopping", "trials": 2})]
     assert {each.state for each in row.trials.all()} == {"lost"}
     services.resume(cast.researcher, row)
     rounds.advance(row.pk)
     assert row.trials.count() == 3 and {run.state for run in runs(row, 3)} == {"queued"}
     with pytest.raises(Conflict):
         services.resume(cast.researcher, row)
+
+
+def ends(row: Sweep) -> list[tuple[str, dict]]:
+    """The audit entries of the ends of a sweep."""
+    actions = ("sweep.finished", "sweep.failed", "sweep.stopped")
+    rows = AuditEntry.objects.filter(object_type="sweep", object_id=row.pk, action__in=actions, actor=None)
+    return list(rows.order_by("id").values_list("action", "detail"))
+
+
+def test_a_sweep_moves_only_as_its_states_allow(sweep):
+    row = sweep(at_once=1)
+    with pytest.raises(ValueError, match="a sweep that is running cannot become stopped"):
+        services.move(row, Sweep.State.STOPPED)
+    services.move(row, Sweep.State.FAILED, "Nobody may launch it")
+    assert ends(row) == [("sweep.failed", {"before": "running", "trials": 1, "reason": "Nobody may launch it"})]
+    with pytest.raises(ValueError, match="a sweep that is failed cannot become finished"):
+        services.move(row, Sweep.State.FINISHED)
+    assert len(ends(row)) == 1
 
 
 def test_a_round_stops_what_a_lost_request_has_left(cast, sweep):
@@ -183,6 +202,7 @@ def test_trials_are_added_to_a_sweep_that_is_over_but_not_to_a_grid(cast, sweep)
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "finished"
+    assert ends(row) == [("sweep.finished", {"before": "running", "trials": 1})]
     services.add(cast.researcher, row, 2)
     rounds.advance(row.pk)
     assert row.state == "running" and row.trials.count() == 3
