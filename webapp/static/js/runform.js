@@ -1,9 +1,13 @@
 // The server draws and checks the form of a run, and its answers are morphed in. The field in which a person types, and unfolded
-// parts, stay as they are.
+// parts, stay as they are. So do the marks of the search for fields.
+import { finder } from "./formfinder.js";
 
-const keepOpen = (name, node) => !(name === "open" && node.tagName === "DETAILS");
+const keepOpen = (name, node) => !(name === "open" && node.tagName === "DETAILS") && name !== "data-out";
 Idiomorph.defaults.ignoreActiveValue = true;
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = keepOpen;
+
+const found = finder(document.getElementById("run-form"));
+document.getElementById("run-form").addEventListener("htmx:afterSwap", found.show);
 
 // Enter in a field would press the first submit button, which may remove an item of a list. So it checks the field instead.
 document.getElementById("run-form").addEventListener("keydown", (event) => {
@@ -46,6 +50,7 @@ document.getElementById("run-form").addEventListener("click", (event) => {
 function goTo(hash) {
   const field = hash && document.querySelector(hash);
   if (!field) return;
+  if (field.closest("[data-out]")) found.clear();
   field.focus({ preventScroll: true });
   field.scrollIntoView({ block: "center" });
 }
