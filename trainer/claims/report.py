@@ -7,17 +7,18 @@ from trainer.metrics.claims import RULE, ClaimResult, Measures, Plan, Setting, S
 from trainer.metrics.claims.plan import ends_of
 from trainer.metrics.estimate import Estimate
 
-_CURVES = """Means over seeds with 95% t-intervals, read off the curves of the runs. The first and the last fifth are of the steps; the
-start is the untrained model, the end the last evaluation."""
+_CURVES = """Means over seeds with 95% t-intervals, from the curves of the runs. "First fifth" and "last fifth" are means over these steps,
+"at the start" is the untrained model, and "at the end" is the last evaluation."""
 _LEGEND = """Means over seeds with 95% t-intervals, of 16 responses to each held-out prompt without scaffold. score: mean rubric score;
 pass@k: a score of at least {correct:g} passes; best of 16: expected best score; entropy: nats per token of the policy's own responses;
-drawdown: the most that the held-out score lay below its best so far; novelty: median ratio of the responses' likelihood to that
-under the untrained model, per token, and of {responses} responses the number above 10; diversity of a prompt's responses: 1 - Self-BLEU
+drawdown: how far the held-out score fell below its best so far, at most; novelty: how many times as likely a response is as under the
+untrained model, per token: the median, and the number above 10 of {responses} responses; diversity of a prompt's responses: 1 - Self-BLEU
 and mean cosine distance of embeddings."""
 
 
 def markdown(plan: Plan, size: Size, results: Sequence[ClaimResult], measures: Measures, about: dict[str, Any]) -> str:
-    """The page. `about` has command, machine, seconds, seeds, steps (of each run), prompts (held out), problems."""
+    """The page. `about` has command, machine, seconds, seeds, steps (of each run), prompts (held out), problems, and note if
+    there is something to know about these runs."""
     setting = plan.sizes[size]
     lines = [
         f"# {plan.title}",
@@ -67,7 +68,10 @@ def _verdicts(results: Sequence[ClaimResult]) -> list[str]:
         if result.corrected != result.verdict:
             corrected += f"; without that correction it {result.verdict}"
         lines += [f"**{result.claim.text}: {result.corrected}** ({corrected}).", ""]
-        lines += ["| part | difference [95% interval] | seeds | matters from | verdict |", "|---|---|---|---|---|"]
+        lines += [
+            "| part | difference [95% interval] | seeds | smallest that matters | verdict |",
+            "|---|---|---|---|---|",
+        ]
         for part in result.parts:
             shown = _shown(part.difference, sign=True)
             lines.append(
@@ -122,6 +126,8 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
         "",
         f"Machine: {about['machine']}. The last call of the command took {about['seconds'] / 60:.1f} min.",
     ]
+    if "note" in about:
+        lines += ["", about["note"]]
     if about["problems"]:
         lines += ["", "Runs without a result:", "", *(f"- {problem}" for problem in about["problems"])]
     return lines

@@ -30,7 +30,7 @@ BUDGETS = Plan(
             (ClaimPart("score over all prompts", f"eval/rubric_score:{_BY}", "heap", "uniform"),),
         ),
         Claim(
-            "and it gains where prompts are neither solved nor out of reach from the start",
+            "a dynamic budget raises the score on prompts that are neither solved nor out of reach at the start",
             (ClaimPart("score on prompts of middle difficulty", _score("middle"), "heap", "uniform"),),
         ),
         Claim(
@@ -47,7 +47,7 @@ BUDGETS = Plan(
             merged(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}}),
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known "
-            "by construction (trainer/claims/toy.py). A response is worth 1 or 0.",
+            "by construction (trainer/claims/toy.py). The reward of a response is 1 or 0.",
         )
     },
     task="graded",

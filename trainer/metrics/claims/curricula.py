@@ -12,8 +12,8 @@ _COLUMNS = (
     *((f"{level} prompts", f"eval/domain/{level}:last") for level in ("easy", "middle", "hard")),
 )
 _NOTE = (
-    "A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known "
-    "by construction and stand in the data as pass rates (trainer/claims/toy.py). A response is worth 1 or 0."
+    "A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties. They are known "
+    "by construction, and the data has them as pass rates (trainer/claims/toy.py). The reward of a response is 1 or 0."
 )
 
 
@@ -46,7 +46,7 @@ _REACH = (
         (ClaimPart("score on hard prompts", _HARD, "two", "one"),),
     ),
     Claim(
-        "and the held-out score over all prompts is higher",
+        "with a second stage of hard prompts, the held-out score over all prompts is higher than with one stage",
         (ClaimPart("score over all prompts", "eval/rubric_score:last", "two", "one"),),
     ),
 )
@@ -72,11 +72,11 @@ STAGES_NEAR = _stages(
     (
         Claim(
             "with a second stage the held-out score keeps rising after the first",
-            (ClaimPart("score over all prompts, the end over step 40", _SINCE, "two"),),
+            (ClaimPart("score over all prompts, end less step 40", _SINCE, "two"),),
         ),
         Claim(
-            "and by more than one stage's does in the same steps",
-            (ClaimPart("the same rise, over one stage's", _SINCE, "two", "one"),),
+            "with a second stage the held-out score rises more than with one stage in the same steps",
+            (ClaimPart("rise of the score, over that with one stage", _SINCE, "two", "one"),),
         ),
         *_REACH,
     ),
@@ -106,7 +106,7 @@ HINTS = Plan(
             (ClaimPart("score on hard prompts", _HARD, "ahrl", "none"),),
         ),
         Claim(
-            "and they serve prompts of middle difficulty better than hints that last (ours)",
+            "on prompts of middle difficulty, hints that fade lead to a higher score than hints that last (ours)",
             (ClaimPart("score on prompts of middle difficulty", "eval/domain/middle:last", "ahrl", "lasting"),),
         ),
     ),

@@ -36,7 +36,9 @@ RATIONALE = Plan(
             "outcome-only training raises accuracy and lowers rationale consistency",
             (
                 ClaimPart(
-                    "accuracy on training pairs when first met, late less early", "judging/accuracy:rise", "outcome"
+                    "accuracy on training pairs at their first use, last fifth less first fifth",
+                    "judging/accuracy:rise",
+                    "outcome",
                 ),
                 ClaimPart("held-out consistency lost, start less end", "eval/rc:change", "outcome", sign=-1),
             ),
@@ -49,11 +51,11 @@ RATIONALE = Plan(
             ),
         ),
         Claim(
-            "outcome-only training raises held-out accuracy too, where the shortcut is of no use",
+            "outcome-only training raises held-out accuracy too, although the shortcut does not help there",
             (ClaimPart("held-out accuracy, end less start", "eval/accuracy:change", "outcome"),),
         ),
         Claim(
-            "held out, the hybrid judge is more accurate than the outcome-only judge (ours)",
+            "on held-out pairs, the hybrid judge is more accurate than the outcome-only judge (ours)",
             (ClaimPart("held-out accuracy at the end", "eval/accuracy:last", "hybrid", "outcome"),),
         ),
     ),
@@ -67,8 +69,8 @@ RATIONALE = Plan(
         "demo": Setting(
             _DEMO,
             (0,),
-            note="SmolLM2-135M-Instruct with adapters, on pairs with people's reasons that are given; it is shown 160 judgements of "
-            "people first (trainer/claims/reasoned.py). No shortcut is planted. It shows that the machinery works on real text; one seed "
+            note="SmolLM2-135M-Instruct with adapters, on given pairs with reasons of people. The model first learns from 160 judgements of "
+            "people (trainer/claims/reasoned.py). No shortcut is planted. This shows that the machinery works on real text; one seed "
             "has no interval, so nothing is decided.",
             over_pairs=(
                 ("verdicts that are right", "eval/accuracy", "eval/pairs"),

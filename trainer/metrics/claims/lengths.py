@@ -29,12 +29,12 @@ def _claims(budgeted: int, free: int) -> tuple[Claim, ...]:
     """The claims, read at the last step with a budget and at the last free step: what is measured then is what that phase has left."""
     return (
         Claim("after a stretch with a budget, held-out answers are shorter", _saved(budgeted)),
-        Claim("and they still are after a free stretch", _saved(free)),
+        Claim("after a free stretch, they are still shorter", _saved(free)),
         Claim(
-            "this costs score after a stretch with a budget (what would speak against it)",
+            "after a stretch with a budget, the score is lower (this would speak against budgets)",
             _lost(budgeted),
         ),
-        Claim("this costs score after a free stretch (what would speak against it)", _lost(free)),
+        Claim("after a free stretch, the score is lower (this would speak against budgets)", _lost(free)),
     )
 
 
@@ -68,7 +68,7 @@ TOGGLE = Plan(
             ),
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught to say 2 to 8 syllables by Zipf's law, on topics that ask for one or two of "
-            "them (trainer/claims/toy.py). A response is worth 1 or 0.",
+            "them (trainer/claims/toy.py). The reward of a response is 1 or 0.",
         )
     },
     task="wordy",

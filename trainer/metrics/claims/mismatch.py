@@ -41,7 +41,7 @@ WPSM = Plan(
             (ClaimPart("entropy, last fifth of steps, nats", _ENTROPY, "misc_wpsm", "icepop", margin=0.05),),
         ),
         Claim(
-            "and the held-out score is higher",
+            "MISC and WPSM together have a higher held-out score than IcePop by whole responses",
             (ClaimPart("score over all prompts", _SCORE, "misc_wpsm", "icepop"),),
         ),
         Claim(
@@ -54,7 +54,7 @@ WPSM = Plan(
             merged(TINY, _LAGGING),
             _SEEDS,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties "
-            "(trainer/claims/toy.py). A response is worth 1 or 0. The sampler lags by up to three steps, and a step has two updates.",
+            "(trainer/claims/toy.py). The reward of a response is 1 or 0. The sampler lags by up to three steps, and a step has two updates.",
         )
     },
     task="graded",
@@ -93,7 +93,7 @@ STALE = Plan(
             (ClaimPart("score", "score", "double_sided", "grpo"),),
         ),
         Claim(
-            "and is more stable",
+            "double-sided importance sampling is also more stable than none",
             (
                 ClaimPart(
                     "less lost from the best held-out score on the way", "drawdown", "double_sided", "grpo", sign=-1
@@ -101,7 +101,7 @@ STALE = Plan(
             ),
         ),
         Claim(
-            "old weights cost GRPO score without a correction (ours: else there is nothing to correct)",
+            "without a correction, GRPO has a lower score with old weights (ours: otherwise there is nothing to correct)",
             (ClaimPart("score lost", "score", "fresh", "grpo"),),
         ),
     ),
@@ -165,11 +165,11 @@ QUANTIZED = Plan(
             ),
         ),
         Claim(
-            "and has a higher held-out score than no mask",
+            "under a sampler in int4, IcePop has a higher held-out score than no mask",
             (ClaimPart("score", _SCORE, "int4_icepop", "int4"),),
         ),
         Claim(
-            "and than a mask of whole responses",
+            "under a sampler in int4, IcePop has a higher held-out score than a mask of whole responses",
             (ClaimPart("score", _SCORE, "int4_icepop", "int4_whole"),),
         ),
         Claim(
@@ -177,11 +177,11 @@ QUANTIZED = Plan(
             (ClaimPart("score", _SCORE, "int8_icepop", "int8"),),
         ),
         Claim(
-            "a sampler in int8 costs score where nothing is masked (what would speak against it)",
+            "without a mask, a sampler in int8 lowers the score (this would speak against int8)",
             (ClaimPart("score lost", _SCORE, "full", "int8"),),
         ),
         Claim(
-            "a sampler in int4 does (ours: else there is nothing to correct)",
+            "without a mask, a sampler in int4 lowers the score (ours: otherwise there is nothing to correct)",
             (ClaimPart("score lost", _SCORE, "full", "int4"),),
         ),
     ),
@@ -191,8 +191,8 @@ QUANTIZED = Plan(
             _SEEDS,
             wanted=2,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on a language of syllables "
-            "(trainer/claims/toy.py). Held-out answers are the sampler's too, in its own precision. With either precision of the "
-            "sampler the learner is in float32.",
+            "(trainer/claims/toy.py). The sampler also writes the held-out answers, in its own precision. The learner is always "
+            "in float32.",
         )
     },
     measured="curves",

@@ -110,7 +110,7 @@ OAPL = Plan(
             tuple(ClaimPart(f"pass@{k}", f"pass@{k}", "oapl_50", "corrected_1") for k in (1, 4, 16)),
         ),
         Claim(
-            "and is more stable",
+            "OAPL at L = 50 is also more stable than importance-corrected GRPO at L = 1",
             (
                 ClaimPart(
                     "less lost from the best held-out score on the way", "drawdown", "oapl_50", "corrected_1", sign=-1
@@ -118,11 +118,11 @@ OAPL = Plan(
             ),
         ),
         Claim(
-            "its entropy does not collapse as GRPO's does",
+            "the entropy of OAPL does not collapse as that of GRPO does",
             (ClaimPart("entropy at the end, nats", "entropy", "oapl_50", "corrected_1", margin=0.05),),
         ),
         Claim(
-            "at the same lag of 50 it is better than GRPO (ours: the paper has no such arms)",
+            "at the same lag of 50, OAPL is better than GRPO (ours: the paper has no such arms)",
             (
                 ClaimPart("score, over importance-corrected GRPO", "score", "oapl_50", "corrected_50"),
                 ClaimPart("score, over uncorrected GRPO", "score", "oapl_50", "grpo_50"),
@@ -171,7 +171,7 @@ OAPL_OFFLINE = Plan(
             tuple(ClaimPart(f"pass@{k}", f"pass@{k}", "offline", "one_step_off") for k in (1, 4, 16)),
         ),
         Claim(
-            "and is more stable",
+            "OAPL in two offline rounds is also more stable than importance-corrected GRPO one step off",
             (
                 ClaimPart(
                     "less lost from the best held-out score on the way", "drawdown", "offline", "one_step_off", sign=-1
@@ -179,11 +179,11 @@ OAPL_OFFLINE = Plan(
             ),
         ),
         Claim(
-            "its entropy does not collapse as GRPO's does",
+            "the entropy of OAPL does not collapse as that of GRPO does",
             (ClaimPart("entropy at the end, nats", "entropy", "offline", "one_step_off", margin=0.05),),
         ),
         Claim(
-            "on the same stored responses it is better than importance-corrected GRPO (ours: the paper has no such arm)",
+            "on the same stored responses, OAPL is better than importance-corrected GRPO (ours: the paper has no such arm)",
             (ClaimPart("score", "score", "offline", "corrected_offline"),),
         ),
         Claim(

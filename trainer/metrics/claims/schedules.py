@@ -30,11 +30,11 @@ _SHARES = (
         (ClaimPart("share of long responses missing", _SHARE.format("mean"), "urb", "april_fresh"),),
     ),
     Claim(
-        "and so does APRIL that drops nothing",
+        "APRIL that drops nothing trains on fewer long responses than U-RB, too",
         (ClaimPart("share of long responses missing", _SHARE.format("mean"), "urb", "april"),),
     ),
     Claim(
-        "most of all in the first steps (ours)",
+        "APRIL that drops nothing trains on fewer long responses than U-RB in the first steps (ours)",
         (ClaimPart("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
     ),
 )
@@ -50,9 +50,9 @@ _LEARNING: dict[str, Any] = merged(
 )
 _NOTE = (
     "A random model of two layers that was taught to say 2 syllables on six topics and 16 on two, by Zipf's law "
-    "(trainer/claims/toy.py): a quarter of the prompts is long, whatever the policy learns. Real asynchronous runs: one "
-    "worker samples and one scores, as processes of Ray beside the learner. A response is worth 1 or 0, and a point less where it has the "
-    "length of the other kind"
+    "(trainer/claims/toy.py): a quarter of the prompts ask for long responses, whatever the policy learns. The runs are "
+    "really asynchronous: one worker samples and one scores, as processes of Ray beside the learner. The reward of a response is 1 or 0, "
+    "and one less if it has the length of the other kind"
 )
 _COLUMNS = (
     ("long, all steps", _SHARE.format("mean")),
@@ -71,15 +71,15 @@ TAILS = Plan(
     claims=(
         *_SHARES,
         Claim(
-            "what is dropped costs score on held-out prompts with long answers (ours)",
+            "if APRIL drops what is too old, the score on held-out prompts with long answers is lower (ours)",
             (ClaimPart("score on long prompts lost", _LONG, "urb", "april_fresh"),),
         ),
         Claim(
-            "and what is only late costs it too (ours)",
+            "if APRIL drops nothing and responses are only late, that score is lower too (ours)",
             (ClaimPart("score on long prompts lost", _LONG, "urb", "april"),),
         ),
     ),
-    sizes={"tiny": Setting(_LEARNING, (0, 1, 2, 3, 4), note=f"{_NOTE}, so that lengths stay what they are.")},
+    sizes={"tiny": Setting(_LEARNING, (0, 1, 2, 3, 4), note=f"{_NOTE}, so that lengths do not change.")},
     task="tailed",
     measured="curves",
     columns=(
@@ -100,7 +100,7 @@ TAILS_STILL = Plan(
         "tiny": Setting(
             merged(_LEARNING, {"optim": {"lr": 1e-9}, "evaluation": {"every": 0}}),
             (5, 6, 7, 8, 9),
-            note=f"{_NOTE}. The learning rate is so small that the policy stays what it is, and with it the lengths of its responses.",
+            note=f"{_NOTE}. The learning rate is so small that the policy hardly changes, and so the lengths of its responses stay the same.",
         )
     },
     task="tailed",

@@ -6,7 +6,7 @@ _SCORE = "eval/rubric_score:last"
 
 KCENTER = Plan(
     "kcenter",
-    "A tenth of the data by perplexity-weighted K-center against a random tenth and all",
+    "A tenth of the data by perplexity-weighted K-center against a random tenth and against all data",
     "LongCat-Flash-Thinking-2601 (2026)",
     arms=(
         Arm("all", "all demonstrations"),
@@ -19,9 +19,12 @@ KCENTER = Plan(
             "after equal steps, a tenth by K-center has a higher held-out score than a random tenth",
             (ClaimPart("score", _SCORE, "cover", "random"),),
         ),
-        Claim("and than all of the data", (ClaimPart("score", _SCORE, "cover", "all"),)),
         Claim(
-            "the weights by perplexity are worth something (ours: the paper has no such arm)",
+            "after equal steps, a tenth by K-center has a higher held-out score than all of the data",
+            (ClaimPart("score", _SCORE, "cover", "all"),),
+        ),
+        Claim(
+            "with weights by perplexity, the tenth has a higher held-out score than without (ours: the paper has no such arm)",
             (ClaimPart("score", _SCORE, "cover", "distance"),),
         ),
     ),
@@ -39,7 +42,7 @@ KCENTER = Plan(
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught to say syllables by Zipf's law, and 1,000 demonstrations of eight topics, each "
             "half as frequent as the one before, one in twenty of them wrong (trainer/claims/pool.py). Each seed has a pool of its own. Held-out "
-            "prompts ask for all topics alike. A response is worth 1 or 0.",
+            "prompts ask for all topics alike. The reward of a response is 1 or 0.",
         )
     },
     recipe="sft",

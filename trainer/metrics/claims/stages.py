@@ -8,7 +8,7 @@ _FIRST, _SECOND = "eval/domain/first", "eval/domain/second"
 _NOTE = (
     "A random model of two layers that was taught to say syllables by Zipf's law, on topics that are each about one syllable "
     "(trainer/claims/toy.py): four in a domain called first, four in one called second. An answer has room for four syllables. "
-    "A response is worth 1 or 0."
+    "The reward of a response is 1 or 0."
 )
 _SHARED = {key: value for key, value in TINY.items() if key != "scaffold"} | {"leaves": "last"}
 
@@ -62,10 +62,15 @@ def _cross_stage_claims(first: int, second: int) -> tuple[Claim, ...]:
             (ClaimPart(f"score on the first domain, lost since step {first}", lost, "second", sign=-1),),
         ),
         Claim(
-            "distilling both brings the first domain back",
+            "if the policies of both stages are distilled, the first domain comes back",
             (
-                ClaimPart("score on the first domain, over the second stage's end", back, "distilled"),
-                ClaimPart("and over as many more steps of the second stage", f"{_FIRST}:last", "distilled", "second"),
+                ClaimPart("score on the first domain, over the end of the second stage", back, "distilled"),
+                ClaimPart(
+                    "score on the first domain, over as many more steps of the second stage",
+                    f"{_FIRST}:last",
+                    "distilled",
+                    "second",
+                ),
             ),
         ),
         Claim(
@@ -73,7 +78,7 @@ def _cross_stage_claims(first: int, second: int) -> tuple[Claim, ...]:
             (ClaimPart("score over all prompts", "eval/rubric_score:last", "distilled", "second"),),
         ),
         Claim(
-            "and so is the score on the second domain by itself (ours: the paper claims that nothing is lost)",
+            "the score on the second domain by itself is higher too (ours: the paper claims that nothing is lost)",
             (ClaimPart("score on the second domain", f"{_SECOND}:last", "distilled", "second"),),
         ),
     )
@@ -82,7 +87,7 @@ def _cross_stage_claims(first: int, second: int) -> tuple[Claim, ...]:
 _TITLE = "Distilling both stages' policies against ending with the second stage"
 CROSS_STAGE = _cross_stage("cross_stage", _TITLE, (40, 40, 40), _SEEDS)
 CROSS_STAGE_LEARNT = _cross_stage(
-    "cross_stage_learnt", f"{_TITLE}, where that one is learnt", (20, 80, 40), (5, 6, 7, 8, 9)
+    "cross_stage_learnt", f"{_TITLE}, if the second stage is learnt", (20, 80, 40), (5, 6, 7, 8, 9)
 )
 """A plan made after `cross_stage`, whose second stage most seeds did not learn in 40 steps. Its seeds are others."""
 
@@ -113,12 +118,12 @@ SELF_DISTIL = Plan(
             (ClaimPart("score over all prompts", "eval/rubric_score:last", "iterated", "alone"),),
         ),
         Claim(
-            "and it gains where prompts are neither solved nor out of reach from the start",
+            "self-distillation raises the score on prompts that are neither solved nor out of reach at the start",
             (ClaimPart("score on prompts of middle difficulty", "eval/domain/middle:last", "iterated", "alone"),),
         ),
         Claim(
-            "to begin anew and imitate loses nothing of what the first round had learned (ours)",
-            (ClaimPart("score over all prompts, step 46 over step 30", "eval/rubric_score:from_30_to_46", "iterated"),),
+            "a new start that imitates keeps what the first round had learned (ours)",
+            (ClaimPart("score over all prompts, step 46 less step 30", "eval/rubric_score:from_30_to_46", "iterated"),),
         ),
     ),
     sizes={
@@ -126,7 +131,7 @@ SELF_DISTIL = Plan(
             merged(_SHARED, {"steps": 80, "evaluation": {"every": 2, "samples": 4}}),
             _SEEDS,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known by "
-            "construction (trainer/claims/toy.py). A response is worth 1 or 0.",
+            "construction (trainer/claims/toy.py). The reward of a response is 1 or 0.",
         )
     },
     recipe="chain",

@@ -28,7 +28,7 @@ RUBRIC_ARM = Plan(
     ),
     claims=(
         Claim(
-            "the judge first beats the writer first",
+            "if the judge has the first turn, the result is better than if the writer has it",
             (
                 ClaimPart(
                     "held-out accuracy by written rubrics at the end",
@@ -39,18 +39,24 @@ RUBRIC_ARM = Plan(
             ),
         ),
         Claim(
-            "either order beats training without a reward for the form",
+            "each order is better than training without a reward for the form",
             (
                 ClaimPart(
-                    "held-out accuracy, the writer first over none", "eval/accuracy:last", "writer_first", "no_format"
+                    "held-out accuracy, the writer first, over no such reward",
+                    "eval/accuracy:last",
+                    "writer_first",
+                    "no_format",
                 ),
                 ClaimPart(
-                    "held-out accuracy, the judge first over none", "eval/accuracy:last", "judge_first", "no_format"
+                    "held-out accuracy, the judge first, over no such reward",
+                    "eval/accuracy:last",
+                    "judge_first",
+                    "no_format",
                 ),
             ),
         ),
         Claim(
-            "before the first turn the writer's step is the noisier, as (17) to (19) say",
+            "before the first turn, the writer's step is noisier than the judge's, as (17) to (19) say",
             (
                 ClaimPart(
                     "its variance over the judge's, as a power of ten", "variance/log_ratio:first", "judge_first"

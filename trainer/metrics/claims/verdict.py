@@ -20,11 +20,11 @@ from trainer.metrics.estimate import Estimate, undefined
 from .plan import Claim, ClaimPart
 
 RULE = (
-    "Decision rule, set before the runs: one number per seed (differences are paired by seed) and the 95% t-interval of its mean. "
-    "Holds: the interval is above 0. Does not hold here: it is below the smallest amount that would matter. Not decided: anything "
-    "else. A claim holds when all its parts do, and does not hold here when one of them does not. For the number of claims it is "
-    "corrected by Holm's method: a claim has the largest p-value of its parts, two-sided, and holds corrected when the adjusted one "
-    "is at most 0.05."
+    "The decision rule, which was set before the runs: each seed gives one number (two arms are compared seed by seed), and the mean over "
+    "the seeds has a 95% t-interval. Holds: the interval is above 0. Does not hold here: the interval is below the smallest amount that "
+    "would matter. Not decided: everything else. A claim holds if all its parts hold, and does not hold here if one part does not. The "
+    "p-value of a claim is the largest two-sided p-value of its parts, corrected for the number of claims by Holm's method. If the "
+    "corrected p-value is above 0.05, a claim that would hold is not decided."
 )
 _LEVEL = 0.05
 Verdict = Literal["holds", "does not hold here", "not decided"]

@@ -39,7 +39,7 @@ MAMS = Plan(
     ),
     claims=(
         Claim(
-            "both rewards hold the two answers further apart than either alone (Cohen's d, held out)",
+            "both rewards together separate the two answers more than either alone (Cohen's d, held out)",
             (
                 ClaimPart(
                     "d at the end, over preference alone", "eval/cohens_d:last", "both", "preference", margin=0.1
@@ -83,16 +83,14 @@ RUBRIC_PAIRS = Plan(
     "rubric_pairs",
     "A rubric writer on pairs like RubricBench's, before and after training",
     "RubricBench (2026) for the measures; MaMs (2026) for the reward",
-    arms=(
-        Arm("writer", "rewarded where a judge that stays as it is ranks the answers by its rubric as the labels do"),
-    ),
+    arms=(Arm("writer", "rewarded if a frozen judge ranks the answers by its rubric as the labels do"),),
     claims=(
         Claim(
             "a writer that learned beats its base on held-out pairs",
             (ClaimPart("preference accuracy, end less start", "eval/preference_accuracy:change", "writer"),),
         ),
         Claim(
-            "and its rubrics are more like those that were written for the pairs (ours)",
+            "the rubrics of a writer that learned are more like those that were written for the pairs (ours)",
             (
                 ClaimPart("structural F1, end less start", "eval/rubric_f1:change", "writer"),
                 ClaimPart("hallucination lost, start less end", "eval/rubric_hallucination:change", "writer", sign=-1),
@@ -103,10 +101,10 @@ RUBRIC_PAIRS = Plan(
         "demo": Setting(
             _PAIRS,
             (0, 1),
-            note="SmolLM2-135M-Instruct with adapters, on 60 pairs that were written for this project (demo/rubric_pairs.jsonl), labels and "
-            "rubrics too: nobody was asked. It is shown the rubrics of the 40 training pairs first (trainer/claims/rubric_pairs.py). The "
-            "judge is the same model as it came, one forward pass a criterion. It shows that the machinery works on real text; two seeds "
-            "decide next to nothing.",
+            note="SmolLM2-135M-Instruct with adapters, on 60 pairs that were written for this project (demo/rubric_pairs.jsonl), with their "
+            "labels and rubrics: no people were asked. The model first learns from the rubrics of the 40 training pairs "
+            "(trainer/claims/rubric_pairs.py). The judge is the same model without training, with one forward pass for each criterion. This "
+            "shows that the machinery works on real text; two seeds decide almost nothing.",
             over_pairs=(
                 ("rubrics that rank the pair as its label", "eval/preference_accuracy", "eval/pairs"),
                 ("recall of the written rubrics", "eval/rubric_recall", "eval/human_rubrics"),
