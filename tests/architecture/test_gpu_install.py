@@ -126,6 +126,37 @@ def test_make_gpu_refuses_before_it_fetches_anything(tmp_path, driver):
     assert "`make gpu`" not in make("--dry-run", "vllm", "TOUCHSTONE_DEVICE=cpu").stderr
 
 
+def test_the_image_of_the_trainer_installs_ninja_apart_from_the_package_of_the_same_name(tmp_path):
+    """vLLM calls the program `ninja`. Beside django-ninja, its package `ninja` would replace django-ninja's. The steps of the image run here
+    with a `pip` and an `ln` that only write down what they are asked for.
+    """
+    (command,) = re.findall(r"^RUN (sed .*?[^\\])$", (ROOT / "docker/trainer.Dockerfile").read_text(), re.M | re.S)
+    folder, told = tmp_path / "bin", tmp_path / "told"
+    folder.mkdir()
+    for name in ("sh", "sed", "grep", "rm", "cat"):
+        (folder / name).symlink_to(str(shutil.which(name, path="/usr/bin:/bin")))
+    (folder / "python").symlink_to("/bin/true")
+    fakes = {
+        "ln": f'echo "ln $*" >> {told}',
+        "pip": f'echo "pip $*" >> {told}; for last; do :; done; cat "$last" >> {told}',
+    }
+    for name, text in fakes.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    work = tmp_path / "app"
+    work.mkdir()
+    for path in (*ROOT.glob("requirements*"), ROOT / "docker/tools-only.txt"):
+        shutil.copy(path, work / path.name)
+    environment = {"PATH": str(folder), "GPU": "1"}
+    done = subprocess.run(["sh", "-c", command], cwd=work, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    calls = [call.splitlines() for call in re.split(r"^pip ", told.read_text(), flags=re.M)[1:]]
+    assert any(line.startswith("django-ninja==") for call in calls for line in call)
+    [(asked, pin, link)] = [call for call in calls if any(line.startswith("ninja==") for line in call)]
+    assert "--target /opt/ninja" in asked and pin == LISTED["ninja"]
+    assert link == "ln -s /opt/ninja/bin/ninja /usr/local/bin/ninja"
+
+
 def test_a_build_without_cuda_is_told_from_one_with_it(tmp_path, monkeypatch):
     told = tmp_path / "torch" / "version.py"
     told.parent.mkdir()
