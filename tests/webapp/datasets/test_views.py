@@ -23,6 +23,16 @@ def test_an_empty_workspace_says_what_to_do(as_researcher):
     assert b"Import a file" in as_researcher.get("/datasets").content
 
 
+def test_an_empty_version_has_a_button_to_import_for_those_who_may(as_researcher, cast):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="No rows")
+    dataset.versions.create(number=1, digest="d" * 64)
+    address = f"/datasets/{dataset.pk}/versions/1"
+    card = shown(as_researcher.get(address)).partition("This version has no examples")[2]
+    assert 'href="/datasets/import?name=No%20rows"' in card
+    page = shown(browser(cast.reviewer).get(address))
+    assert "A researcher of this workspace can import a file" in page and "/datasets/import?" not in page
+
+
 def test_the_preview_shows_rows_and_problems_and_writes_nothing(as_researcher, settings):
     page = as_researcher.post(
         "/datasets/import/preview", {"file": upload('{"prompt": "Hi <b>", "chosen": "a", "rejected": "b"}\n{"x\n')}
