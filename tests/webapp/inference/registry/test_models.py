@@ -1,6 +1,7 @@
 """The registry over the API and on its pages: the facts, origin, uses and files of a model."""
 
 import io
+import re
 import tarfile
 from urllib.parse import parse_qs, urlsplit
 
@@ -113,6 +114,18 @@ def test_every_use_leads_to_a_form_that_is_filled_in(as_researcher, trained):
         assert "trained" in as_researcher.get(use.url).content.decode(), use.words
     judge = as_researcher.get(next(use.url for use in found if use.title == "Judge")).content.decode()
     assert f'<option value="{trained.id}" selected>trained</option>' in judge
+
+
+@pytest.mark.parametrize("head", ["lm", "scalar"])
+def test_the_text_of_each_link_says_for_what_the_model_is_used(as_researcher, trained, head):
+    """A screen reader lists links without the text around them. In an earlier version, a dozen of them were "Base"."""
+    trained.head = head
+    trained.save()
+    page = " ".join(as_researcher.get(f"/models/{trained.id}").content.decode().split())
+    card = page.partition('id="uses"')[2].partition("</section>")[0]
+    names = [re.sub(r"<[^>]+>", "", text) for text in re.findall(r"<a [^>]+>(.*?)</a>", card)]
+    assert len(names) == len(uses.of(trained)) and len(set(names)) == len(names)
+    assert ("Base: Policy from rubrics" if head == "lm" else "Reward: Policy from rubrics") in names
 
 
 def test_a_reward_model_is_not_offered_where_text_is_written(cast, trained, api):
