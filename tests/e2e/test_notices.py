@@ -53,6 +53,16 @@ def fail(process):
     return _fail
 
 
+def test_the_heading_of_the_choices_stands_above_them(open_page, as_owner):
+    """Browsers give a legend a small margin inside, which put it 2 px to the right of everything else."""
+    page = open_page(as_owner)
+    page.goto("/settings/notices")
+    left = "(node) => { const range = document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect().left; }"
+    assert page.locator("#mail legend").evaluate(left) == page.locator("#mail").evaluate(
+        "(node) => node.getBoundingClientRect().left"
+    )
+
+
 def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast, run, fail):
     page = open_page(browser(cast.reviewer))
     page.goto(f"/runs/{run.pk}")
