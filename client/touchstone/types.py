@@ -43,6 +43,7 @@ class Run(TypedDict):
     attempt: int
     under_way_s: float | None
     time_limit_s: float | None
+    token_limit: int | None
     judge_token_limit: int | None
     judge_money_limit: float | None
     not_before: str | None

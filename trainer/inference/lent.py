@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .common import once
 from .local import LocalSampler
-from .sampling import SampleFinished, SampleRequest, SampleResult, SamplingProgress
+from .sampling import SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
 
 
 @dataclass
@@ -50,6 +50,7 @@ class LentSampler(LocalSampler):
         progress: SamplingProgress | None = None,
         finished: SampleFinished | None = None,
     ) -> list[SampleResult]:
+        before = self.generated
         if self._desk.holder is not self:
             self.put_back()
         if self.version:
@@ -66,6 +67,7 @@ class LentSampler(LocalSampler):
         for place in range(len(results)):
             if place not in told:
                 tell(place, results[place])
+        self.generated = before + tokens_of(results)  # also if another run has sampled them
         return list(results)
 
 

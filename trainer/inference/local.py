@@ -18,7 +18,7 @@ from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .products import laid_out
 from .quantised import held, layers_of
-from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
+from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
 
 _PREFIX_NODES = 2048
 """Tokens of one pass over prompts. Prompts of one pass share their beginning, also with different scaffolds."""
@@ -50,7 +50,7 @@ class LocalSampler:
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
         self._spare = [self._model]
         """Models with which no version of the weights is open."""
-        self.version = 0
+        self.version = self.generated = 0
         self.follows = False
         """Whether the parameters are those of a model under training, in the same memory."""
 
@@ -103,6 +103,7 @@ class LocalSampler:
                             finished(place, result)
                     if progress:
                         progress(len(results), len(requests))
+        self.generated += tokens_of(results.values())
         return [results[place] for place in range(len(requests))]
 
     def stream(self, request: SampleRequest) -> Iterator[tuple[tuple[int, ...], SampleResult | None]]:

@@ -51,12 +51,19 @@ class SampleResult:
     version: int
 
 
+def tokens_of(results: Iterable[SampleResult]) -> int:
+    return sum(len(result.tokens) for result in results)
+
+
 SampleFinished = Callable[[int, SampleResult], None]
 """Called as `finished(place of the request, its response)` when that response has ended, in the thread that samples."""
 
 
 class Sampler(Protocol):
     """An engine that samples. Results keep the order of the requests and do not depend on what else is sampled."""
+
+    generated: int
+    """Tokens of all responses that `sample` has returned."""
 
     def sample(
         self,

@@ -59,6 +59,11 @@ class AsyncCollector:
         self._told = -1
         self._asked_at = 0.0
 
+    @property
+    def generated(self) -> int:
+        """Tokens that workers have reported."""
+        return self._conductor.generated
+
     def open(self, step: int) -> None:
         self._step = step
         learner = self._parts.learner

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from trainer.config import OnPolicyConfig
 from trainer.inference.checksum import Weights, digest_of
+from trainer.inference.sampling import tokens_of
 from trainer.loops.session.errors import RunFailed
 from trainer.rewards.journal import Journal
 from trainer.rollouts import Episode, Task, Trajectory, item_of
@@ -150,6 +151,8 @@ class Conductor:
         self._failure: BaseException | None = None
         self.waits = ""
         """Why rewards cannot be had now; the learner reads it."""
+        self.generated = 0
+        """Tokens that workers have reported, of responses that are trained on or not."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
         self._remember()
@@ -252,6 +255,7 @@ class Conductor:
                 self._tell(Heartbeat(report.worker))
             case SampleDone():
                 self._tally.spent.add(report.spent)
+                self.generated += tokens_of(ended.result for ended in report.ended if ended.result is not None)
                 for ended in report.ended:
                     if self._sampling.get(ended.key) == report.worker:  # not a response that was given up
                         del self._sampling[ended.key]

@@ -44,6 +44,7 @@ def make(job: StageJob) -> DistillStage:
     teachers = _teachers(folders, places_of(prompts, config), config)
     learner = Learner(load_model(base, config.model.dtype).to(best_device()), config)
     sampler: Any = build_sampler(config, base, tokenizer)
+    job.generated.by(sampler)
     if one_memory(config, learner):
         sampler.follow(learner.plain)
     _tell_who_teaches(job, config, prompts, learner.size)

@@ -65,6 +65,7 @@ def _stage(
     config, model_dir = job.config, job.models["base"]
     learner, updater, teacher = _learner(config, model_dir, teacher_dir, places)
     sampler: Any = build_sampler(config, model_dir, tokenizer)
+    job.generated.by(sampler)
     if one_memory(config, learner):
         sampler.follow(learner.plain)
     rewards = RewardSetup(config, job.access, reward_folders(config.composition.parts, job.models))
@@ -118,7 +119,9 @@ def collector_for(job: StageJob, rewards: RewardSetup, places: "Places | None" =
 
     def make(parts: Parts, planner: Planner, scorer: RewardScorer) -> Collector:
         fleet = RayFleet(job.config, job.models["base"], rewards, places=places, look=looking(job.monitor))
-        return AsyncCollector(parts, planner, scorer, fleet, job.monitor.log)
+        collector = AsyncCollector(parts, planner, scorer, fleet, job.monitor.log)
+        job.generated.by(collector)
+        return collector
 
     return make
 

@@ -118,6 +118,7 @@ class Run(models.Model):
     under_way = models.DurationField(default=timedelta, db_default=models.Value(timedelta()))
     begun_at = models.DateTimeField(null=True, blank=True)
     time_limit = models.DurationField(null=True, blank=True)
+    token_limit = models.BigIntegerField(null=True, blank=True)  # what it may generate in all (null: no limit)
     # what all its judges together may use: tokens of prompts and replies, money in the unit of their prices (null: no limit)
     judge_token_limit = models.BigIntegerField(null=True, blank=True)
     judge_money_limit = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)

@@ -92,6 +92,7 @@ class RunOut(Schema):
                 "attempt": 1,
                 "under_way_s": 118.2,
                 "time_limit_s": None,
+                "token_limit": None,
                 "judge_token_limit": None,
                 "judge_money_limit": None,
                 "not_before": None,
@@ -126,6 +127,9 @@ class RunOut(Schema):
         description="For how long it has run, all attempts together; null of a run that was logged from outside"
     )
     time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
+    token_limit: int | None = Field(
+        description="How many tokens it may generate, all attempts together; then it stops and saves. null: no limit"
+    )
     judge_token_limit: int | None = Field(
         description="All its judges together; then it stops and saves. null: no limit"
     )

@@ -39,6 +39,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "attempt": row.attempt,
         "under_way_s": None if row.is_logged else under_way(row, timezone.now()).total_seconds(),
         "time_limit_s": row.time_limit.total_seconds() if row.time_limit is not None else None,
+        "token_limit": row.token_limit,
         "judge_token_limit": row.judge_token_limit,
         "judge_money_limit": None if row.judge_money_limit is None else float(row.judge_money_limit),
         "not_before": iso(row.not_before),

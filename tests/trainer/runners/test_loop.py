@@ -67,6 +67,16 @@ def test_neither_the_order_of_the_work_nor_crashes_change_what_is_learned(make_a
     assert ages == [0.0, 1.0, 2.0, 2.0, 2.0]
 
 
+def test_tokens_of_workers_count_when_they_are_reported(make_async: Make, tmp_path: Path) -> None:
+    session = make_async(async_config(AHEAD))
+    session.job.generated.by(session.stage.collector)  # type: ignore[attr-defined]
+    session.run()
+    found = metrics_of(tmp_path / "async")
+    trained = sum(value for (_, key), value in found.items() if key == "rollout/tokens")
+    reported = [event.data for event in events_of(tmp_path / "async") if event.data.kind == "metrics"]
+    assert sum(data.values.get("perf/generated_tokens", 0) for data in reported) >= trained > 0
+
+
 def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config(AHEAD | {"workers": 2})).run()
     told = [event.data for event in events_of(tmp_path / "async") if event.data.kind == "spans"]

@@ -72,6 +72,17 @@ MACHINE = (
     Metric("perf/machine_memory", "memory", "", "speed", chart="Machine in use", share=True, optional=True),
 )
 
+GENERATED = Metric(
+    "perf/generated_tokens",
+    "Tokens generated",
+    "All tokens that were sampled from the end of the step before until the end of this one: responses that the step learns from or leaves out, "
+    "answers to held-out prompts, judgements by the run's own model. The token limit of a run counts their sum over the steps.",
+    "speed",
+    unit="tokens",
+    optional=True,
+)
+"""Recipes that sample have this metric (`trainer.loops.session.generated`)."""
+
 COMMON = (
     Metric("optim/lr", "Learning rate", "As scheduled.", "optim"),
     Metric(

@@ -2,7 +2,7 @@
 
 from ..recipe import Metric
 from .closing import CLOSING
-from .common import COMMON
+from .common import COMMON, GENERATED
 from .phases import PHASES
 from .ratios import RATIOS
 
@@ -383,6 +383,7 @@ _PACKING = (
 SPEED = (
     Metric("perf/rollout_tokens_per_s", "sampling", _THROUGHPUT, "speed", chart="Throughput", unit="tokens/s"),
     Metric("perf/train_tokens_per_s", "training", "", "speed", chart="Throughput", unit="tokens/s"),
+    GENERATED,
     Metric(
         "perf/reward_wait_s",
         "waiting",

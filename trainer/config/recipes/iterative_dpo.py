@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from ..errors import FieldProblem
 from ..fields import Section, knob
 from ..holdings import Holdings
+from ..metrics.common import GENERATED
 from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
@@ -374,6 +375,7 @@ ANSWERS = (
         unit="tokens/s",
         better="higher",
     ),
+    GENERATED,
 )
 _OWN = {metric.key for metric in TRAINING}
 

@@ -107,7 +107,7 @@ class VllmSampler:
         self._sleeps, self._asleep, self._forgotten = sleeps, set[Asleep](), False
         self._engine, self._tokenizer, self._stop_ids = engine, tokenizer, sorted(stop_ids)
         self._folder = folder or (str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None)
-        self.version = 0
+        self.version = self.generated = 0
 
     versions_at_once = 1.0
     """An engine holds one set of weights; other weights are pushed once nothing is sampled by the present ones."""
@@ -129,6 +129,7 @@ class VllmSampler:
         if self._forgotten:
             raise EngineLost("vLLM dropped its weights when it was put to sleep, and no weights were pushed since")
         found = self._engine.generate(requests, self._stop_ids, progress, ended if finished else None)
+        self.generated += sum(len(one.tokens) for one in found)
         return [self._result(request, one) for request, one in zip(requests, found, strict=True)]
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:

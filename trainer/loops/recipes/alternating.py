@@ -318,6 +318,7 @@ def make(job: StageJob) -> AlternatingStage:
     learner = Learner(model, config)
     # the role that is trained and the role that speaks are two models that share no tensor
     sampler = build_sampler(halves["writer"], base, tokenizer, second_device())
+    job.generated.by(sampler)
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out pairs in {config.rounds} rounds; "
         f"{learner.size:,} trained parameters of each role"

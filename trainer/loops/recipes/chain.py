@@ -265,6 +265,7 @@ def make(job: StageJob) -> ChainStage:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(base, config.model.dtype).to(best_device()), reinforcing)
     sampler = build_sampler(reinforcing, base, tokenizer)
+    job.generated.by(sampler)
     rewards = RewardSetup(reinforcing, job.access, reward_folders(reinforcing.composition.parts, job.models))
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out prompts; {counted(len(config.stages), 'stages')}; "

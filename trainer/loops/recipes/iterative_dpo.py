@@ -230,6 +230,7 @@ def make(job: StageJob) -> IterativeDpoStage:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(base, config.model.dtype).to(best_device()), config, reference=False)
     sampler = build_sampler(sampling, base, tokenizer)
+    job.generated.by(sampler)
     job.monitor.log(
         f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out prompts; {learner.size:,} trained parameters"
     )

@@ -156,7 +156,7 @@ class Session:
         self.job.monitor.spans(
             number, tell.spans.told()
         )  # before the metrics, by which a page knows that the step is over
-        tell.metrics(tell.spans.metrics() | self._machine.metrics())
+        tell.metrics(tell.spans.metrics() | self._machine.metrics() | self.job.generated.metrics())
         turns.step_over()
 
     def save(self, wait: bool = False) -> None:

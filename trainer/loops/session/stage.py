@@ -15,6 +15,7 @@ from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
 
+from .generated import GeneratedTokens
 from .spans import Work
 from .timeline import Source
 
@@ -36,6 +37,8 @@ class StageJob:
     """Whether the first checkpoint is another run's, whose config may have been different."""
     access: Access = field(default_factory=Access)
     """The judges and services that the rewards name."""
+    generated: GeneratedTokens = field(default_factory=GeneratedTokens)
+    """The stage names the samplers whose tokens count."""
 
 
 class Tell(Protocol):

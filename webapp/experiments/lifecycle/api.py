@@ -16,8 +16,8 @@ from ..models import Run
 from ..parameters import RunId, router
 from ..rewards.budgets import KEEP
 from ..rewards.schemas import BudgetIn
-from . import schedule, services, spending, time_limit
-from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, TimeLimitIn
+from . import schedule, services, spending, time_limit, token_limit
+from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, TimeLimitIn, TokenLimitIn, TokensOut
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
@@ -81,6 +81,22 @@ def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str
     run = access.run_write(membership, run_id)
     wanted = None if payload.seconds is None else timedelta(seconds=payload.seconds)
     return serializers.run(time_limit.change(membership, run, wanted, timezone.now()))
+
+
+@router.post("/runs/{run_id}/tokens", response=s.RunOut, summary="Limit how many tokens it may generate")
+def limit_tokens(request: HttpRequest, run_id: RunId, payload: TokenLimitIn) -> dict[str, Any]:
+    """The limit is for all attempts together and counts every token that the run's own model writes, also in evaluations. At the limit the
+    run stops with a checkpoint, and is resumed only with a new limit (409, `token_limit`). 422 if that much is used already; 409
+    (`no_tokens`) for a recipe that samples no responses."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    return serializers.run(token_limit.change(membership, run, payload.tokens))
+
+
+@router.get("/runs/{run_id}/tokens", response=TokensOut, summary="How many tokens it has generated, and may")
+def tokens(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """Steps that have ended count, in all attempts; a step that was repeated after a resume counts once."""
+    return token_limit.shown(access.run_read(require(request), run_id))
 
 
 @router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")

@@ -144,8 +144,7 @@ def watch() -> datetime:
     for run in waiting_line.launched(ALIVE).with_names():
         alive += 1
         try:
-            if told := lifecycle.used_up(run, now):
-                lifecycle.stop_used_up(run, told)
+            lifecycle.stop_used_up(run, now)
             asked += _inspect(run, now, since)
         except Exception:  # one odd run must not keep the others from being watched
             logger.exception("cannot inspect run %s", run.id)

@@ -50,6 +50,21 @@ class TimeLimitIn(Schema):
     )
 
 
+class TokenLimitIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"tokens": 5_000_000}})
+
+    tokens: Annotated[int, Field(ge=1, lt=2**53)] | None = Field(
+        description="How many tokens it may generate, all attempts together; null lifts the limit"
+    )
+
+
+class TokensOut(Schema):
+    model_config = ConfigDict(json_schema_extra={"example": {"token_limit": 5_000_000, "generated_tokens": 1_204_311}})
+
+    token_limit: int | None = Field(description="null: no limit")
+    generated_tokens: int | None = Field(description="null of a recipe that samples no responses")
+
+
 class ScheduleIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"not_before": None}})
 

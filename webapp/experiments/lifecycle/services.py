@@ -21,7 +21,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..outputs import artifacts, starting_points
-from . import retries, spending, stopping, time_limit, tokens, waiting_line
+from . import retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
@@ -38,8 +38,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
         raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
     if steps <= run.steps_total:
         raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
-    time_limit.check(run, timezone.now())
-    spending.check(run)
+    _check_limits(run)
     config = resolve(run.recipe, stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
     if user := artifacts.user_of(run):
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
@@ -76,12 +75,25 @@ def used_up(run: Run, now: datetime) -> str:
     """Which limit of the run is used up, in words; empty if none is."""
     if time_limit.is_used_up(run, now):
         return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
-    return spending.used_up(run)
+    return token_limit.used_up(run) or spending.used_up(run)
 
 
-def stop_used_up(run: Run, told: str) -> Run:
-    """Stops a run. `told`: the limit that is used up."""
-    return stop_as(None, run, f"{told}{stopping.finishing(run)}")
+def _check_limits(run: Run) -> None:
+    """Raises Conflict if the run would be stopped again at once."""
+    time_limit.check(run, timezone.now())
+    token_limit.check(run)
+    spending.check(run)
+
+
+def stop_used_up(run: Run, now: datetime) -> None:
+    """Stops a run if one of its limits is used up. `run` may be a while old: the row decides, so a limit that was raised meanwhile counts."""
+    if not used_up(run, now):
+        return
+    with transaction.atomic():
+        held = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=run.pk)
+        if told := used_up(held, now):
+            stop_as(None, held, f"{told}{stopping.finishing(held)}")
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
 
 
 def stop_as(actor: User | None, run: Run, reason: str) -> Run:
@@ -136,8 +148,7 @@ def resume(membership: Membership, run: Run) -> Run:
         raise Conflict(
             f"Only paused, stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable"
         )
-    time_limit.check(run, timezone.now())
-    spending.check(run)
+    _check_limits(run)
     with transaction.atomic():
         if _again(run, RESUMABLE, actor=membership.user, **_wanted(run)):
             announce(run.experiment.workspace_id, "run.resumed", facts(run), by=membership.user_id)

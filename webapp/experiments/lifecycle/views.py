@@ -17,7 +17,7 @@ from webapp.core.problems import Problem
 from .. import access
 from ..models import Run
 from ..rewards import forms
-from . import line_page, moments, schedule, services, spending, time_limit
+from . import line_page, moments, schedule, services, spending, time_limit, token_limit
 
 
 @member(access.WRITER)
@@ -102,6 +102,24 @@ def run_limit(request: HttpRequest, run_id: int) -> HttpResponseBase:
         time_limit.change(membership, run, limit, timezone.now())
     except Problem as problem:
         messages.error(request, f"Time limit: {problem.fields.get('seconds', problem.message)}.")
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_tokens(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Sets the limit of generated tokens; an empty field means no limit."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    text = request.POST.get("tokens", "").strip().replace(",", "")
+    limit = whole(text, 15) if text else None
+    if text and not limit:
+        messages.error(request, "The token limit is a whole number above 0, such as 5,000,000; empty lifts it.")
+        return redirect("run", run_id)
+    try:
+        token_limit.change(membership, run, limit)
+    except Problem as problem:
+        messages.error(request, f"Token limit: {problem.fields.get('tokens', problem.message)}")
     return redirect("run", run_id)
 
 

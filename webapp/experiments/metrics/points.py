@@ -174,6 +174,12 @@ def highest(run_id: int, key: str, after_step: int) -> float | None:
     return None if found is None else float(found)
 
 
+def total(run_id: int, key: str) -> float:
+    """The sum of the finite values over all steps; 0 if there are none."""
+    [(found,)] = _rows(sql.TOTAL, run=run_id, key=key)
+    return float(found)
+
+
 def summaries(run_id: int, keys: Collection[str]) -> list[PointSummary]:
     """One for each of the keys that has a finite value."""
     return [PointSummary(*row) for row in _rows(sql.SUMMARIES, run=run_id, keys=list(keys))]

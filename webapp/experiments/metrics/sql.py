@@ -109,6 +109,9 @@ ALL = """
     CROSS JOIN LATERAL unnest(steps, numbers, times) AS point(step, value, time)
     WHERE run_id = {run} AND key = {key}
 """
+TOTAL = "SELECT coalesce(sum(value), 0) FROM ({found}) AS found".replace(
+    "{found}", ALL.format(run="%(run)s", key="%(key)s")
+)
 SUMMARIES = """
 SELECT wanted.key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
 FROM unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY wanted.key

@@ -26,6 +26,7 @@ WORDS = {
     "run.pausing": "Asked to pause",
     "run.rename": "Renamed",
     "run.time_limit": "Time limit changed",
+    "run.token_limit": "Token limit changed",
     "run.spending": "Spending limit changed",
     "run.not_before": "Time to start changed",
     "run.stop_now": "Asked to stop at once",
@@ -130,6 +131,8 @@ def _why(entry: AuditEntry) -> str:
         return ": ".join(part for part in (detail.get("judge", ""), ", ".join(told)) if part)
     if entry.action == "run.time_limit":
         return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
+    if entry.action == "run.token_limit":
+        return "lifted" if detail["tokens"] is None else f"to {detail['tokens']:,}"
     if detail.get("not_before"):
         return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
     if entry.action == "run.not_before":

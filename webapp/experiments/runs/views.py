@@ -18,7 +18,7 @@ from ..after import queries as chains
 from ..alarms import services as alarms
 from ..charts import axes
 from ..charts import queries as charts
-from ..lifecycle import moments, spending
+from ..lifecycle import moments, spending, token_limit
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..metrics import curves
@@ -108,6 +108,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "command": "" if run.is_logged else pages.curl(run),
         "judges": (judges := budgets.shown(run)),
         "spent": spending.spent(judges),
+        "generated": token_limit.generated(run),
         "not_before": moments.field(run.not_before),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),

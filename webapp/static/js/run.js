@@ -17,6 +17,10 @@ export let run = JSON.parse(document.getElementById("run-data").textContent);
 /** The recipe's declarations of its metrics. */
 export const declared = JSON.parse(document.getElementById("metrics-data").textContent);
 
+const GENERATED = "perf/generated_tokens";
+const TOKENS_MS = 5000; // between two questions
+let asksTokens = false;
+let tokensDue = false;
 const listeners = new Map();
 const backs = new Set();
 
@@ -57,6 +61,7 @@ function show() {
     element.hidden = run.time_limit_s === null;
     if (!element.hidden) element.textContent = `Time limit: ${duration(run.under_way_s)} of ${duration(run.time_limit_s)} used`;
   });
+  bind("tokens").forEach((element) => (element.hidden = run.token_limit === null));
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;
     element.hidden = !run.state_reason || run.state === "failed";
@@ -75,6 +80,23 @@ function show() {
   });
   document.querySelectorAll("[data-show-in]").forEach((element) => (element.hidden = !element.dataset.showIn.split(" ").includes(run.state)));
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
+}
+
+/** What the run has generated is a sum over its steps, which the server makes: asked for when a step has told its tokens. */
+async function showTokens() {
+  tokensDue = asksTokens;
+  if (asksTokens || run.token_limit === null) return;
+  asksTokens = true;
+  try {
+    const { generated_tokens: generated, token_limit: limit } = await json(`${api}/tokens`);
+    if (limit !== null) write("tokens", `Token limit: ${generated.toLocaleString("en")} of ${limit.toLocaleString("en")} tokens generated`);
+  } catch {
+    // the next step, or the connection that comes back, tries again
+  }
+  setTimeout(() => {
+    asksTokens = false;
+    if (tokensDue) showTokens();
+  }, TOKENS_MS);
 }
 
 /** "3 minutes ago", which times.js keeps moving. */
@@ -109,12 +131,15 @@ function hear(message) {
   }
   if (message.type === "run") {
     const failed = message.state === "failed" && run.state !== "failed";
+    const limited = message.token_limit !== undefined && message.token_limit !== run.token_limit;
     run = { ...run, ...message };
     if (failed) return reload(); // so that the server draws the reason and the last log lines
     show();
+    if (limited) showTokens();
   } else if (message.type === "metrics") {
     for (const [key, value] of Object.entries(message.values ?? {})) run.summary[key] = value;
     show();
+    if (GENERATED in (message.values ?? {})) showTokens();
   }
   for (const listener of listeners.get(message.type) ?? []) listener(message);
 }
