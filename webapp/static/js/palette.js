@@ -7,10 +7,13 @@ import { json } from "./http.js";
 const dialog = document.getElementById("palette");
 const actions = [];
 const shapes = { page: () => icon("arrow-right"), run: () => icon("activity"), project: () => icon("messages-square"), dataset: () => icon("database"), judge: () => icon("scale"), model: () => icon("box"), report: () => icon("file-text"), action: () => icon("zap") };
+const PAUSE = 80; // ms after the last key, before the server is asked
 let results = [];
 let chosen = 0;
 let request = null;
 let delay = 0;
+let complete = true; // whether the list has what the server finds for the text
+let pressed = null; // Enter came before the list had an entry: {elsewhere}
 
 /** Adds an action of this page. Returns a function that removes it. */
 export function offer(label, action) {
@@ -39,7 +42,7 @@ export function matches(query, text) {
 }
 
 function draw(items) {
-  const list = dialog.querySelector("#palette-list");
+  const place = dialog.querySelector("#palette-list");
   results = items;
   chosen = 0;
   const names = { action: "On this page", page: "Pages", run: "Runs", project: "Projects", dataset: "Datasets", judge: "Judges", model: "Models", report: "Reports" };
@@ -61,8 +64,8 @@ function draw(items) {
     if (item.note) option.append(Object.assign(document.createElement("small"), { textContent: item.note }));
     nodes.push(option);
   });
-  if (!items.length) nodes.push(Object.assign(document.createElement("p"), { className: "palette-none", textContent: "Nothing found." }));
-  list.replaceChildren(...nodes);
+  if (!items.length) nodes.push(Object.assign(document.createElement("p"), { className: "palette-none", textContent: complete ? "Nothing found." : "Searching…" }));
+  place.replaceChildren(...nodes);
   choose(0);
 }
 
@@ -85,19 +88,32 @@ function run(index, elsewhere) {
   else location.assign(item.url);
 }
 
-async function search(query) {
+/** Shows the list for the text of the field. What this page knows is there at once, so that Enter never takes an entry for an earlier text. */
+function list(query, pause = 0) {
+  clearTimeout(delay);
+  request?.abort();
+  pressed = null;
+  complete = false;
   const here = [...actions, ...pages()].filter((item) => matches(query, item.label));
   draw(here);
-  request?.abort();
+  delay = setTimeout(() => search(query, here), pause);
+}
+
+async function search(query, here) {
   request = new AbortController();
-  try {
-    const found = await json(`/search.json?q=${encodeURIComponent(query)}`, { signal: request.signal });
-    const at = results[chosen];
-    draw([...here, ...found.items]);
-    choose(Math.max(0, results.indexOf(at)));
-  } catch (error) {
-    if (error.name !== "AbortError") draw(here); // pages are still offered while the server does not answer
-  }
+  const found = await json(`/search.json?q=${encodeURIComponent(query)}`, { signal: request.signal }).catch((error) => error);
+  if (found.name === "AbortError") return;
+  complete = true;
+  const at = results[chosen];
+  draw([...here, ...(found.items ?? [])]); // if the server does not answer, pages are still offered
+  choose(Math.max(0, results.indexOf(at)));
+  if (pressed && dialog.open) run(chosen, pressed.elsewhere);
+}
+
+/** Opens the chosen entry. If the server has still to say what it finds, and nothing else is in the list, its first entry is opened later. */
+function enter(elsewhere) {
+  if (results.length) run(chosen, elsewhere);
+  else if (!complete) pressed = { elsewhere };
 }
 
 export function open() {
@@ -105,20 +121,17 @@ export function open() {
   show(dialog);
   const input = dialog.querySelector("input");
   input.value = "";
-  search("");
+  list("");
 }
 
 if (dialog) {
   const input = dialog.querySelector("input");
-  input.addEventListener("input", () => {
-    clearTimeout(delay);
-    delay = setTimeout(() => search(input.value.trim()), 80);
-  });
+  input.addEventListener("input", () => list(input.value.trim(), PAUSE));
   dialog.addEventListener("keydown", (event) => {
     if (!dialog.open) return; // the field may have the focus for a moment after it was closed
     if (event.key === "ArrowDown") choose(chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen - 1);
-    else if (event.key === "Enter") run(chosen, event.metaKey || event.ctrlKey);
+    else if (event.key === "Enter") enter(event.metaKey || event.ctrlKey);
     else return;
     event.preventDefault();
   });
