@@ -171,7 +171,7 @@ def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:
 def _unstorable(request: HttpRequest, exc: Exception) -> HttpResponse:
     # a number beyond the column's range, a NUL, a lone surrogate: bad input that was found late
     logger.info("refused a value the database cannot hold: %s", exc)
-    return error(request, 422, "invalid", "A value is out of range or holds characters that cannot be stored.")
+    return error(request, 422, "invalid", "A value is too small or too large, or has characters that cannot be stored.")
 
 
 def _away(request: HttpRequest, exc: Exception) -> HttpResponse:

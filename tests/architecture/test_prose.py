@@ -52,6 +52,8 @@ TEXT_PATTERNS = {
     "anew: say again": r"\banew\b",
     "`for` for a reason: say `because`": r", for (?:it|they|he|she|no|what|nobody)\b",
     "`of which` before its sentence: name the thing": r"\bof which\b",
+    "level off: say `reach a plateau`": r"\blevel(?:led|s)? off\b",
+    "out of bounds: say `too small or too large`": r"\bout of (?:bounds|range)\b",
     "is no: say `is not a`": r"(?<!here )\b(?:is|are) no (?!longer\b|more\b)[a-z]",
 }
 MOST_TEXTS = {
@@ -59,6 +61,8 @@ MOST_TEXTS = {
     "anew: say again": 2,
     "`for` for a reason: say `because`": 0,
     "`of which` before its sentence: name the thing": 1,
+    "level off: say `reach a plateau`": 0,
+    "out of bounds: say `too small or too large`": 0,
     "is no: say `is not a`": 1,
 }
 

@@ -54,7 +54,9 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     page.goto(f"/runs/{run.id}")
     page.wait_for_selector('#connection[data-state="live"]')
     rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
-    expect(rows).to_contain_text(["as configured", "not yet: step 4", "not yet: once the mean reward has levelled off"])
+    expect(rows).to_contain_text(
+        ["as configured", "not yet: step 4", "not yet: once the mean reward has reached a plateau"]
+    )
     for step in range(1, 7):
         begins = [trainer.event("metrics", step, values={"phase/number": 1.0}, histograms={})] if step == 4 else []
         trainer.post(*begins, *step_events(trainer, step))
@@ -70,7 +72,7 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     look(page, "phases-phone")
     trainer.post(trainer.event("state", 6, state="finished"))
     expect(rows.nth(2)).to_contain_text(
-        "never began: once the mean reward has levelled off over 8 steps; phase 1 continued"
+        "never began: once the mean reward has reached a plateau over 8 steps; phase 1 continued"
     )
 
 
@@ -79,7 +81,7 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
     page.goto(f"/runs/{run.id}/fork")
     rows = page.get_by_role("list", name="Phases of the run").get_by_role("listitem")
     expect(rows).to_contain_text(
-        ["as configured step 1", "temperature 1.2 step 4", "hot once the mean reward has levelled off"]
+        ["as configured step 1", "temperature 1.2 step 4", "hot once the mean reward has reached a plateau"]
     )
     step = unfold(page, "f-phases-0-step")
     step.fill("40")
@@ -141,7 +143,7 @@ def test_a_run_on_stored_pairs_has_phases_too(open_page, as_researcher, comparin
         [
             "as configured step 1",
             "domains code step 4",
-            "learning rate × 0.5 once the held-out accuracy has levelled off over 4 evaluations",
+            "learning rate × 0.5 once the held-out accuracy has reached a plateau over 4 evaluations",
         ]
     )
     expect(page.locator("#f-phases-0-temperature")).to_have_count(0)  # nothing is sampled

@@ -63,7 +63,7 @@ def arm_variances(p_R: ArrayLike, u_writer_RD: ArrayLike, u_judge_RD: ArrayLike)
     """
     p, u_writer, u_judge = (np.asarray(each, dtype=np.float64) for each in (p_R, u_writer_RD, u_judge_RD))
     if not len(p):
-        raise ValueError("p: no rubric")
+        raise ValueError("p: give at least one rubric")
     for name, rows in (("u_r", u_writer), ("u_j", u_judge)):
         if rows.ndim != 2 or len(rows) != len(p):
             raise ValueError(f"{name}: {rows.shape} is not one row for each of {len(p)} rubrics")

@@ -31,7 +31,7 @@ def page(queryset: QuerySet[Row], cursor: str | None = None, limit: int = 50, or
     Raises Invalid at `cursor` or `limit`. A cursor only fits the order it was made for.
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
+        raise Invalid("The page size is too small or too large.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
     name, down = order.removeprefix("-"), order.startswith("-")
     if cursor:
         queryset = queryset.filter(_after(queryset, cursor, name, down))

@@ -80,7 +80,7 @@ def imports(workspace_id: int) -> QuerySet[ImportJob]:
 def examples(version: DatasetVersion, filters: Filters, cursor: str | None = None, limit: int = 50) -> ExamplePage:
     """The version's examples after `cursor`. Raises Invalid at `cursor` or `limit`."""
     if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
+        raise Invalid("The page size is too small or too large.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
     after = _position(cursor) if cursor else -1
     positions = narrowing.positions(version, filters, after, limit + 1)
     rows = list(members(version, positions[:limit]))

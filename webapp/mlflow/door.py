@@ -105,7 +105,7 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         return _told(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
     if isinstance(error, DataError):
         logger.info("refused a value the database cannot hold: %s", error)
-        return _told(400, CODES[400], "A value is out of range or holds characters that cannot be stored.")
+        return _told(400, CODES[400], "A value is too small or too large, or has characters that cannot be stored.")
     if isinstance(error, DATABASE_AWAY):
         logger.error("the database does not answer: %s", error)
         return _told(503, CODES[503], "The database does not answer. Try again.")

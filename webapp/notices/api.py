@@ -108,7 +108,7 @@ def notices(request: HttpRequest, unread: bool = False, cursor: str | None = Non
 def read(request: HttpRequest, payload: ReadIn) -> dict[str, int]:
     membership = access.may_read(require(request))
     if payload.all == (payload.ids is not None):
-        raise Invalid("Which ones?", {"ids": "give ids, or `all`: true, and not both"})
+        raise Invalid("The request does not say which notices.", {"ids": "give ids, or `all`: true, and not both"})
     changed = services.mark_read(membership, payload.ids)
     return {"read": changed, "unread": queries.unread(membership)}
 

@@ -284,7 +284,7 @@ def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: 
             raise Invalid("A value is too long.", {f"{what}.{key}": f"has at most {longest:,} characters"})
     merged = {**known, **news}
     if len(merged) > most:
-        raise Invalid("The run would have too many of them.", {what: f"a run has at most {most:,}"})
+        raise Invalid(f"The run would have too many {what}.", {what: f"a run has at most {most:,}"})
     return merged
 
 

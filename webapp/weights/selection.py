@@ -40,7 +40,7 @@ def _contents(rows: QuerySet[WeightsJob], job_id: int, kind: Kind) -> Iterator[d
     job = rows.filter(pk=job_id).first()
     if job is None:
         reason = f"this version has no finished job {job_id} of this kind"
-        raise Invalid(f"It needs data that does not exist: {reason}.", {f"params.{kind}": reason})
+        raise Invalid(f"The data for this does not exist: {reason}.", {f"params.{kind}": reason})
     yield from job.results.order_by("place").values_list("content", flat=True).iterator(chunk_size=200)
 
 

@@ -16,7 +16,7 @@ RUBRIC_SCORE = (
         "eval/rubric_score",
         "Held-out rubric score",
         "Mean score on prompts the policy never trains on, without the scaffold; the band is its 95% interval over "
-        f"prompts. {_SCORE} Healthy: rises, then levels off. This is the number that counts.",
+        f"prompts. {_SCORE} Healthy: rises, then reaches a plateau. This is the number that counts.",
         "outcome",
         better="higher",
         band="eval/rubric_score_se",

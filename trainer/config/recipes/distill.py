@@ -166,7 +166,7 @@ OUTCOME = (
         "eval/gap",
         "Held-out gap",
         f"{_GAP} On answers to prompts that are never trained on; the band is its 95% interval over prompts. Healthy: falls "
-        "fast, then levels off above 0 where the policy is smaller than its teachers or they disagree.",
+        "fast, then reaches a plateau above 0 where the policy is smaller than its teachers or they disagree.",
         "outcome",
         unit="nats/token",
         better="lower",

@@ -176,7 +176,7 @@ RECIPE = Recipe(
         Metric(
             "eval/loss",
             "Held-out loss",
-            "Mean negative log-probability of the learnt tokens of conversations that are never trained on. Healthy: falls, then levels off. If it rises "
+            "Mean negative log-probability of the learnt tokens of conversations that are never trained on. Healthy: falls, then reaches a plateau. If it rises "
             "while the training loss falls, the model overfits.",
             "outcome",
             unit="nats/token",

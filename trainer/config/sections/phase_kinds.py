@@ -26,7 +26,7 @@ class RewardedPhase(Phase):
     begins: Literal["step", "plateau", "pass_rate"] = knob(  # type: ignore[assignment]
         "step",
         "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when the "
-        "mean reward has levelled off, so that the slope over the last steps cannot be told from 0. `pass_rate`: when enough "
+        "mean reward has reached a plateau, so that the slope over the last steps cannot be told from 0. `pass_rate`: when enough "
         "responses of the last steps are correct",
     )
     window: int = knob(
@@ -223,7 +223,7 @@ _REWARDED = RewardedPhase.model_fields.keys() - Phase.model_fields.keys() - {*_T
 def metric_knob(default: str) -> Any:
     return knob(
         default,
-        "The metric that must have levelled off. `train/` has a value for each step. `eval/` has one for each evaluation, "
+        "The metric that must have reached a plateau. `train/` has a value for each step. `eval/` has one for each evaluation, "
         "including the one before the first step",
         when=("begins", ("plateau",)),
     )
@@ -315,7 +315,7 @@ class RoundPhase(SampledPhase):
     )
     metric: Literal["reward/mean", "eval/score"] = knob(
         "eval/score",
-        "The metric that must have levelled off: `reward/mean`, which has a value for each round, or the held-out score, which has "
+        "The metric that must have reached a plateau: `reward/mean`, which has a value for each round, or the held-out score, which has "
         "one for each evaluation, including the one before the first step",
         when=("begins", ("plateau",)),
     )

@@ -38,7 +38,7 @@ class Phase(Section):
     begins: Literal["step", "plateau"] = knob(
         "step",
         "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when "
-        "`metric` has levelled off, so that the slope over its last values cannot be told from 0",
+        "`metric` has reached a plateau, so that the slope over its last values cannot be told from 0",
     )
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
@@ -147,14 +147,14 @@ class Phase(Section):
         """When the phase begins, in words."""
         if self.begins == "step":
             return f"step {self.step}"
-        return f"once {self.watched_words} has levelled off over {self.window} {self._unit}"
+        return f"once {self.watched_words} has reached a plateau over {self.window} {self._unit}"
 
     @property
     def awaited(self) -> str:
         """What it waits for, to go on after "it waited for"."""
         if self.begins == "step":
             return f"step {self.step}"
-        return f"{self.watched_words} to level off over {self.window} {self._unit}"
+        return f"{self.watched_words} to reach a plateau over {self.window} {self._unit}"
 
     @property
     def _unit(self) -> str:
@@ -279,7 +279,7 @@ def problems(
             if evaluation.max_examples:
                 yield FieldProblem(
                     f"{at}.metric",
-                    f"{phase.watched} is measured only before and after the run, so it cannot level off in between; set "
+                    f"{phase.watched} is measured only before and after the run, so it cannot reach a plateau in between; set "
                     "evaluation.every above 0",
                 )
         elif possible > steps:  # its window holds only what comes in the phase before

@@ -130,7 +130,7 @@ class Fitter(Generic[Item]):
         return fitted
 
     def evaluated(self, values: dict[str, float]) -> dict[str, float]:
-        """Returns `values` of an evaluation unchanged, and notes them: a phase may wait for one of them to level off."""
+        """Returns `values` of an evaluation unchanged, and notes them: a phase may wait for one of them to reach a plateau."""
         self._schedule.measured(values)
         return values
 

@@ -152,9 +152,9 @@ METHODS: tuple[Method, ...] = (
     Method(
         "stages",
         "Two stages",
-        "Prompts of moderate difficulty come first. Once the reward has levelled off, prompts follow that were hardly"
+        "Prompts of moderate difficulty come first. Once the reward has reached a plateau, prompts follow that were hardly"
         " ever solved.",
-        "The score goes on rising when it would level off with one stage.",
+        "The score goes on rising when it would reach a plateau with one stage.",
         "GLM-4.5 (2025)",
         recipe="policy",
         plans=("stages", "stages_near"),

@@ -136,7 +136,7 @@ def change(user: User, email: str) -> None:
     except IntegrityError as error:
         raise Invalid("There is an account with this address.", {"email": "has an account already"}) from error
     if not changed:
-        raise Conflict("A verified address stays.")
+        raise Conflict("This address is verified, so it cannot be changed in this way.")
     AddressCheck.objects.filter(user=user).delete()
     _record(user, "address.changed", email)
 
@@ -144,8 +144,10 @@ def change(user: User, email: str) -> None:
 @transaction.atomic
 def mail_check(user: User) -> None:
     """Mails a link to the address of the account. Raises NotSent, and Conflict if there is nothing to verify or no mail server."""
-    if user.verified or not mail.configured():
-        raise Conflict("There is nothing to verify by mail.")
+    if user.verified:
+        raise Conflict("This address is verified already.")
+    if not mail.configured():
+        raise Conflict("This installation sends no mail, so it cannot verify an address by mail.")
     secret = secrets.token_urlsafe(32)
     AddressCheck.objects.filter(user=user).delete()  # the newest link counts
     AddressCheck.objects.create(

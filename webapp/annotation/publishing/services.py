@@ -59,7 +59,7 @@ class Choice:
         if self.what not in ("answers", "resolutions"):
             raise Invalid("The request does not say what to publish.", {"what": "must be answers or resolutions"})
         if not 0 <= self.minimum <= 1:
-            raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
+            raise Invalid("The least agreement is too small or too large.", {"minimum": "must be between 0 and 1"})
         if unknown := set(self.sources) - set(Resolution.Source.values):
             raise Invalid("A source is not known.", {"sources": f"unknown: {', '.join(sorted(unknown))}"})
 

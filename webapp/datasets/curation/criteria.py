@@ -19,7 +19,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     """`responses`: how many must be recorded before a criterion is judged (2). Raises Invalid."""
     fewest = given.get("responses", FEWEST)
     if not isinstance(fewest, int) or isinstance(fewest, bool) or not 2 <= fewest <= 1000:
-        raise Invalid("The number of responses is out of bounds.", {"params.responses": "must be from 2 to 1000"})
+        raise Invalid("The number of responses cannot be used.", {"params.responses": "must be from 2 to 1000"})
     return {"responses": fewest}
 
 

@@ -32,7 +32,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     """`threshold` 0.5 to 1 (0.8) and `scope`: all (prompt and responses) or prompt. Raises Invalid."""
     threshold, scope = given.get("threshold", 0.8), given.get("scope", "all")
     if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0.5 <= threshold <= 1:
-        raise Invalid("The similarity is out of bounds.", {"params.threshold": "must be a number from 0.5 to 1"})
+        raise Invalid("The similarity cannot be used.", {"params.threshold": "must be a number from 0.5 to 1"})
     if scope not in SCOPES:
         raise Invalid("The scope is not known.", {"params.scope": f"must be one of {', '.join(SCOPES)}"})
     return {"threshold": float(threshold), "scope": scope}

@@ -18,7 +18,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     """`below`: a fault counts if its share of all responses is below this, above 0 and at most 1 (0.01). Raises Invalid."""
     below = given.get("below", 0.01)
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0 < below <= 1:
-        raise Invalid("The share is out of bounds.", {"params.below": "must be above 0 and at most 1"})
+        raise Invalid("The share cannot be used.", {"params.below": "must be above 0 and at most 1"})
     return {"below": float(below)}
 
 

@@ -32,7 +32,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     if remove not in SIDES:
         raise Invalid("The side is not known.", {"params.remove": f"must be one of {', '.join(SIDES)}"})
     if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0.5 <= threshold <= 1:
-        raise Invalid("The similarity is out of bounds.", {"params.threshold": "must be a number from 0.5 to 1"})
+        raise Invalid("The similarity cannot be used.", {"params.threshold": "must be a number from 0.5 to 1"})
     ids = isinstance(versions, list) and all(type(each) is int and 0 < each < 2**63 for each in versions)
     if not ids or len(versions) > MOST_VERSIONS:
         raise Invalid(

@@ -17,7 +17,7 @@ def params(given: dict[str, Any]) -> dict[str, Any]:
     Invalid."""
     likeness = given.get("likeness", 0.95)
     if isinstance(likeness, bool) or not isinstance(likeness, int | float) or not 0.5 <= likeness <= 1:
-        raise Invalid("The similarity is out of bounds.", {"params.likeness": "must be a number from 0.5 to 1"})
+        raise Invalid("The similarity cannot be used.", {"params.likeness": "must be a number from 0.5 to 1"})
     return {"embeddings": model_measures.chosen(given, "embeddings"), "likeness": float(likeness)}
 
 

@@ -46,9 +46,9 @@ def balance_params(given: dict[str, Any]) -> dict[str, Any]:
     """`most` examples of a domain, 1 or more (none: as many as the smallest domain has); `seed` draws which. Raises Invalid."""
     most, seed = given.get("most"), given.get("seed", 0)
     if most is not None and not _whole(most, 1, MOST):
-        raise Invalid("The number of examples is out of bounds.", {"params.most": f"must be from 1 to {MOST:,}"})
+        raise Invalid("The number of examples cannot be used.", {"params.most": f"must be from 1 to {MOST:,}"})
     if not _whole(seed, 0, 2**31 - 1):
-        raise Invalid("The seed is out of bounds.", {"params.seed": "must be a whole number from 0"})
+        raise Invalid("The seed cannot be used.", {"params.seed": "must be a whole number from 0"})
     return {"most": most, "seed": seed}
 
 
@@ -75,7 +75,7 @@ def hardest_params(given: dict[str, Any]) -> dict[str, Any]:
     (0.5). Raises Invalid."""
     window = given.get("window", WINDOW)
     if not _whole(window, 1, MOST_WINDOW):
-        raise Invalid("The window is out of bounds.", {"params.window": f"must be from 1 to {MOST_WINDOW:,} tokens"})
+        raise Invalid("The window cannot be used.", {"params.window": f"must be from 1 to {MOST_WINDOW:,} tokens"})
     return {"log_probs": model_measures.chosen(given, "log_probs"), "window": window, "share": _share(given, 0.5)}
 
 
@@ -134,7 +134,7 @@ def _end(job: CurationJob, report: CurationReport, known: int, gone: int) -> Non
 def _share(given: dict[str, Any], default: float) -> float:
     share = given.get("share", default)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-        raise Invalid("The share is out of bounds.", {"params.share": "must be above 0 and below 1"})
+        raise Invalid("The share cannot be used.", {"params.share": "must be above 0 and below 1"})
     return float(share)
 
 

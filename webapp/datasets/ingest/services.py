@@ -46,7 +46,7 @@ def start_import(
     """
     given = _given(path, file_name or path.name, format)
     if heldout_share is not None and not 0 <= heldout_share <= 1:
-        raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
+        raise Invalid("The held-out share is too small or too large.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
         _room(membership.workspace_id, given.size)
         _open(membership.workspace_id, dataset_name(name))

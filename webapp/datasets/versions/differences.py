@@ -74,7 +74,7 @@ def page(
 ) -> ChangesPage:
     """The keys of one kind in their order, each with its changed fields. The cursor is the last key."""
     if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
+        raise Invalid("The page size is too small or too large.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
     with connection.cursor() as db:
         db.execute(
             f"{SIDES} SELECT key, gone.id, come.id FROM gone FULL JOIN come USING (key) "  # noqa: S608  constants above

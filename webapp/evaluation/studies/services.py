@@ -42,7 +42,7 @@ def make(
     if evaluation.recipe != "rubricbench" or evaluation.state != Evaluation.State.FINISHED or version is None:
         raise Conflict("Only a finished RubricBench evaluation has two rubrics to compare.", code="no_rubrics")
     if not 1 <= people <= 25:
-        raise Invalid("The number of people is out of bounds.", {"people": "must be between 1 and 25"})
+        raise Invalid("The number of people is too small or too large.", {"people": "must be between 1 and 25"})
     own = _own_rubrics(evaluation, tags)
     found = examples_by_key(version, list(own))
     examples = [_studied(example, evaluation, *own[key]) for key, example in found.items()]

@@ -62,7 +62,7 @@ def change(membership: Membership, run: Run, tokens: Any = KEEP, money: Any = KE
     with transaction.atomic():
         held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         if problems := _problems(spent(held.judges.all()), tokens, money):
-            raise Invalid("This is not a new limit.", problems)
+            raise Invalid("The spending limit cannot be set.", problems)
         if any(getattr(held, name) != value for name, value in wanted.items()):
             Run.objects.filter(pk=run.pk).update(**wanted)
             names = {"judge_token_limit": "budget_tokens", "judge_money_limit": "budget_money"}

@@ -49,7 +49,7 @@ def change(membership: Membership, run: Run, limit: timedelta | None, now: datet
     with transaction.atomic():
         held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         if limit is not None and not LEAST <= limit <= MOST:
-            raise Invalid("This is not a time limit.", {"seconds": "must be between a minute and ten years"})
+            raise Invalid("The time limit cannot be set.", {"seconds": "must be between a minute and ten years"})
         if limit is not None and limit <= (used := under_way(held, now)):
             told = f"must be more than the {used.total_seconds() / 3600:.2f} h that it has run"
             raise Invalid("The run has used that much already.", {"seconds": told})

@@ -56,7 +56,7 @@ def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any
             f"must be more than the {held.money.normalize():f} that is spent, and less than {MOST_MONEY:,}"
         )
     if problems:
-        raise Invalid("This is not a new budget.", problems)
+        raise Invalid("The budget cannot be set.", problems)
     changed = {name: value for name, value in (("budget_tokens", tokens), ("budget_money", money)) if value is not KEEP}
     RunJudge.objects.filter(pk=row.pk).update(**changed)
     told = {name: None if value is None else str(value) for name, value in changed.items()}

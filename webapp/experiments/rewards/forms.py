@@ -21,5 +21,5 @@ def budget(form: Mapping[str, str]) -> tuple[int | None, Decimal | None]:
     if amount is not None and not (amount.is_finite() and amount > 0):
         problems["budget_money"] = "money is a number above 0; leave the field empty for no limit"
     if problems:
-        raise Invalid("This is not a budget.", problems)
+        raise Invalid("The budget cannot be set.", problems)
     return count, amount

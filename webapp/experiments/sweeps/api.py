@@ -69,7 +69,7 @@ def contour_of(request: HttpRequest, sweep_id: SweepId, x: str = "", y: str = ""
     if x and x == y:
         wrong["y"] = "must be another key than x"
     if wrong:
-        raise Invalid("The sweep has no such keys.", wrong)
+        raise Invalid("These keys cannot be the sides of a contour.", wrong)
     x = x or next(path for path in sides if path != y)
     y = y or next(path for path in sides if path != x)
     return asdict(contour.of(sides[x], sides[y], found.known))

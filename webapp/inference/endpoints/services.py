@@ -136,7 +136,7 @@ def _checked(endpoint: Endpoint, name: str, value: Any) -> Any:
     if name == "registered_model":
         return _registered(endpoint, value)
     if name == "model":
-        return stripped(value, 200, "Which model?", name)
+        return stripped(value, 200, "Choose a model.", name)
     return _number(name, value)
 
 
@@ -145,7 +145,7 @@ def _number(name: str, value: float | None) -> float | None:
     if value is None and name in OPTIONAL:
         return None
     if value is None or not least <= value <= most:  # also refuses nan
-        raise Invalid("A number is out of bounds.", {name: f"must be between {least:g} and {most:g}"})
+        raise Invalid("A number is missing, too small or too large.", {name: f"must be between {least:g} and {most:g}"})
     return value
 
 
@@ -177,10 +177,10 @@ def _sealed(secret: str) -> str:
 def _registered(endpoint: Endpoint, model_id: int | None) -> RegisteredModel:
     found = RegisteredModel.objects.filter(workspace=endpoint.workspace, id=model_id).first() if model_id else None
     if found is None:
-        raise Invalid("Which model?", {"registered_model": "must be a model of this workspace"})
+        raise Invalid("Choose a model.", {"registered_model": "must be a model of this workspace"})
     if found.head != RegisteredModel.Head.LM:
         raise Invalid(
-            "Which model?", {"registered_model": f"{found.name} scores texts and cannot answer a judge's questions"}
+            "Choose a model.", {"registered_model": f"{found.name} scores texts and cannot answer a judge's questions"}
         )
     return found
 

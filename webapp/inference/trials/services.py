@@ -39,7 +39,9 @@ def try_again(membership: Membership, model: RegisteredModel) -> None:
     """Forgets the outcome of the trial and queues another. Raises Conflict if no trial was refused or could not be made."""
     row = RegisteredModel.objects.select_for_update(no_key=True).get(pk=model.pk)
     if not outcomes.may_try_again(row):
-        raise Conflict("No trial of this model was refused or could not be made.", code="nothing_to_try")
+        raise Conflict(
+            "There is no trial of this model to make again: none failed and none was refused.", code="nothing_to_try"
+        )
     before = row.facts.pop(outcomes.TRIAL)
     row.save(update_fields=["facts"])
     model.facts = row.facts

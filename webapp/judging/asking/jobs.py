@@ -124,7 +124,7 @@ def _version(job: WeightsJob) -> JudgeVersion:
     rows = JudgeVersion.objects.select_related("judge", "endpoint__registered_model__base")
     version = rows.filter(pk=job.params["version"], judge__workspace_id=job.workspace_id).first()
     if version is None:
-        raise Invalid("The judge is gone.")
+        raise Invalid("The judge was deleted in the meantime.")
     return version
 
 

@@ -49,7 +49,7 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
             "Choose another judge.", {"judge": f"is of kind {version.judge.kind}; this project needs {needed}"}
         )
     if tokens is not None and not 1 <= tokens <= MOST_TOKENS:
-        raise Invalid("The limit is out of bounds.", {"tokens": f"must be between 1 and {MOST_TOKENS:,}"})
+        raise Invalid("The limit is too small or too large.", {"tokens": f"must be between 1 and {MOST_TOKENS:,}"})
     usable(version.endpoint, membership)
     job = runner.start(project, Job.Kind.SUGGEST, membership, version=version.pk, tokens=tokens, spent=0)
     if job is None:
@@ -64,7 +64,7 @@ def suggest(job: Job, report: runner.Report) -> None:
     job of a lost worker continues where it was."""
     version = JudgeVersion.objects.select_related("judge", "endpoint").filter(pk=job.params["version"]).first()
     if version is None or version.judge.workspace_id != job.project.workspace_id:
-        raise Invalid("The judge is gone.", {})
+        raise Invalid("The judge was deleted in the meantime.", {})
     by_job = needs_job(version)
     ids = _waiting(job, version, by_job)
     total = Task.objects.filter(project=job.project).count()

@@ -101,7 +101,7 @@ def test_a_plateau_that_never_comes_is_said(make_loop: Callable[..., Any], tmp_p
     note = schedule.note
     schedule.note = lambda rewards: note([float(next(rising))])
     session.run()
-    said = "phase 1, warmer, never began: it waited for the mean reward to level off over 4 steps; phase 0 went on to the end"
+    said = "phase 1, warmer, never began: it waited for the mean reward to reach a plateau over 4 steps; phase 0 went on to the end"
     assert said in logged(tmp_path / "run")
 
 

@@ -127,7 +127,7 @@ def test_a_phase_that_never_comes_is_said_with_what_there_was_instead(tiny_dir: 
     config = phased("sft", optim={"lr": 1e-3}, phases=[never])
     assert run(config, written(rows("sft"), tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
     assert curve(tmp_path / "run", "phase/number") == {}
-    said = "phase 1, all again, never began: it waited for the held-out loss to level off over 4 evaluations; phase 0 went on to the end"
+    said = "phase 1, all again, never began: it waited for the held-out loss to reach a plateau over 4 evaluations; phase 0 went on to the end"
     assert said in logged(tmp_path / "run")
 
 
@@ -203,5 +203,5 @@ def test_the_form_shows_phases_beforehand() -> None:
     raw = {"phases": [EVEN, SLOWER | {"metric": "eval/accuracy"}]}
     assert RECIPES["dpo"].schema.outline(raw) == [
         ("step 2", "domains even", ""),
-        ("once the held-out accuracy has levelled off over 4 evaluations", "learning rate × 0.5", ""),
+        ("once the held-out accuracy has reached a plateau over 4 evaluations", "learning rate × 0.5", ""),
     ]
