@@ -14,11 +14,12 @@ import typer
 import yaml
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from . import account, imports
-from .http import OVER, ApiError, Away, Server
+from .http import OVER, TOKEN_REFUSED, ApiError, Away, Server
 from .plot import curve
 from .spool import send_kept
 
@@ -44,7 +45,7 @@ def told() -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        err.print(Text(str(error), style="red"), soft_wrap=True)
+        err.print(Text(TOKEN_REFUSED if error.status == 401 else str(error), style="red"), soft_wrap=True)
         raise typer.Exit(1) from None
     except (Away, OSError, ValueError) as error:
         err.print(Text(str(error), style="red"), soft_wrap=True)
@@ -227,7 +228,7 @@ def claims_start(
     with told():
         body = {"plan": plan, "seeds": seeds, "dataset": dataset or None, "model": model or None}
         if config is not None:
-            body["config"] = yaml.safe_load(config.read_text(encoding="utf-8"))
+            body["config"] = _yaml(config)
         print(server().post("/claims", body, key=key or uuid4().hex)["id"])
 
 
@@ -265,9 +266,27 @@ def api(
 ) -> None:
     """Sends any request of the API, and prints the answer as JSON."""
     with told():
-        given = {"json": json.loads(body)} if body else {}
+        given = {"json": _json(body)} if body else {}
         answer = server().ask(method.upper(), f"/api/v1/{path.lstrip('/')}", key=key or None, **given)
         print(json.dumps(answer.json(), indent=2, ensure_ascii=False) if answer.content else "")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"The body is not JSON: {error}") from None
+
+
+def _yaml(file: Path) -> Any:
+    """What the file holds. Raises OSError, and ValueError with the place of the error."""
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        place = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ValueError(f"{file} is not YAML{place}: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file} is not YAML: {error}") from None
 
 
 @app.command()
@@ -288,7 +307,7 @@ def launch(
 ) -> None:
     """Launches a run, and prints its number."""
     with told():
-        body = yaml.safe_load(file.read_text(encoding="utf-8"))
+        body = _yaml(file)
         if not isinstance(body, dict):
             raise ValueError(f"{file} cannot be launched: it needs recipe, dataset and config.")
         run = server().launch(body, key or uuid4().hex)
@@ -316,7 +335,8 @@ def import_file(
         version = job["version"] or {}
         for reason, rows in job.get("unsaid", {}).items():
             err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"), soft_wrap=True)
-        print(json.dumps({"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}))
+        made = {"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}
+        print(json.dumps(made, ensure_ascii=False))
 
 
 @app.command("import-runs")
@@ -365,7 +385,7 @@ def compare(runs: list[int]) -> None:
     """Compares runs: the config fields in which they differ, and their newest numbers."""
     with told():
         found = server().get("/runs/compare", ids=",".join(map(str, runs)))
-        table = Table("", *[f"{each['id']} {each['name']}" for each in found["runs"]], box=None)
+        table = Table("", *[escape(f"{each['id']} {each['name']}") for each in found["runs"]], box=None)
         for row in found["config"]:
             table.add_row(Text(row["path"]), *[Text("" if value is None else str(value)) for value in row["values"]])
         for key in sorted({key for each in found["runs"] for key in each["summary"]}):
@@ -378,7 +398,7 @@ def compare(runs: list[int]) -> None:
 def download(
     run: int,
     path: Annotated[str, typer.Argument(help="Path of the artifact; without it, the artifacts are listed")] = "",
-    to: Path = Path("."),
+    to: Annotated[Path, typer.Option("--to", "-o", help="Folder or file to write")] = Path("."),
 ) -> None:
     """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar."""
     with told():

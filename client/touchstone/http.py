@@ -17,6 +17,10 @@ from .types import Point, Run
 NAME = "touchstone"
 USER_AGENT = f"{NAME}-client/1"
 ADDRESS, TOKEN = "TOUCHSTONE_URL", "TOUCHSTONE_TOKEN"  # noqa: S105  names of variables
+TOKEN_REFUSED = (
+    "The server does not accept the token. It is wrong, or it was withdrawn, or its time is over. "  # noqa: S105  no secret
+    f"Make one under Settings → API tokens. Then run `touchstone login`, or set {TOKEN}."
+)
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 AGAIN = (429, 502, 503, 504)
 TRIES = 6
@@ -44,9 +48,11 @@ def _error(answer: httpx.Response) -> ApiError:
         body = answer.json()
     except ValueError:
         return ApiError(answer.status_code, "error", answer.text[:500] or answer.reason_phrase)
-    if "error_code" in body:  # of the MLflow protocol
+    if isinstance(body, dict) and "error_code" in body:  # of the MLflow protocol
         return ApiError(answer.status_code, str(body["error_code"]), str(body.get("message", "")))
-    error = body.get("error", {})
+    error = body.get("error", {}) if isinstance(body, dict) else {}
+    if not isinstance(error, dict):  # not the words of our server
+        return ApiError(answer.status_code, "error", str(error))
     fields = {each["path"]: each["message"] for each in error.get("fields", [])}
     return ApiError(answer.status_code, error.get("code", "error"), error.get("message", ""), fields)
 
@@ -62,12 +68,20 @@ class Server:
     sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
+        self.address, self.token = self.address.strip(), self.token.strip()
+        if not (self.token.isascii() and self.token.isprintable()):
+            raise ValueError("The token has a character that no token has: copy it once more.")
         self._client = httpx.Client(
             base_url=self.address.rstrip("/"),
             headers={"Authorization": f"Bearer {self.token}", "User-Agent": USER_AGENT},
             timeout=TIMEOUT_S,
             transport=self.transport,
         )
+
+    def _away(self, error: httpx.TransportError) -> Away:
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return Away(f"The address {self.address} cannot be used: it must begin with http:// or https://.")
+        return Away(f"{self.address} does not answer: {error}")
 
     def ask(
         self, method: str, path: str, *, key: str | None = None, content: bytes | None = None, **given: Any
@@ -78,8 +92,10 @@ class Server:
         for attempt in range(self.tries):
             try:
                 answer = self._client.request(method, path, headers=headers, content=content, **given)
+            except httpx.UnsupportedProtocol as error:
+                raise self._away(error) from None
             except httpx.TransportError as error:
-                problem = f"{self.address} does not answer: {error}"
+                problem = str(self._away(error))
                 pause = 0.0
             else:
                 if answer.status_code not in AGAIN:
@@ -114,7 +130,7 @@ class Server:
                         yield name, json.loads(value)
                         name = "message"
         except httpx.TransportError as error:
-            raise Away(f"{self.address} does not answer: {error}") from error
+            raise self._away(error) from error
 
     def follow(self, run: int) -> Iterator[dict[str, Any]]:
         """The messages about a run, as docs/api.md lists them, until the run is over. After an interruption they begin again with a message
@@ -145,7 +161,7 @@ class Server:
                     to.write(piece)
                 return answer.headers
         except httpx.TransportError as error:
-            raise Away(f"{self.address} does not answer: {error}") from error
+            raise self._away(error) from error
 
     def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
         """Sends a file as a version of a dataset. Returns the import's job, which continues at `/imports/ID`. Raises ApiError, Away,
@@ -170,10 +186,17 @@ class Server:
 
     def get(self, path: str, **query: Any) -> Any:
         wanted = {name: value for name, value in query.items() if value is not None}
-        return self.ask("GET", f"/api/v1{path}", params=wanted).json()
+        return self._read(self.ask("GET", f"/api/v1{path}", params=wanted))
 
     def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        return self.ask("POST", f"/api/v1{path}", key=key, json={} if body is None else body).json()
+        return self._read(self.ask("POST", f"/api/v1{path}", key=key, json={} if body is None else body))
+
+    def _read(self, answer: httpx.Response) -> Any:
+        """Raises ValueError for a page of another server, which is not JSON."""
+        try:
+            return answer.json()
+        except ValueError:
+            raise ValueError(f"{self.address} does not answer with JSON. Is a Touchstone server there?") from None
 
     def all(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
         """Every row of a list, page by page."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from .http import ApiError, Away, Server
+from .http import TOKEN_REFUSED, ApiError, Away, Server
 
 TRACKING = "/mlflow/api/2.0/mlflow/"
 FILES = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
@@ -146,7 +146,9 @@ class Sender:
                 self.post("runs/update", {"run_id": state["run"], **request["body"]})
         except ApiError as error:
             if error.status == 401:
-                raise Away(str(error)) from error  # another token may send it later
+                raise Away(TOKEN_REFUSED) from error  # another token may send it later
+            if error.code == "PERMISSION_DENIED":  # likewise, or the same token when its person has the right
+                raise Away(str(error)) from error
             self.refused.append(str(error))
 
     def begin(self, request: dict[str, Any]) -> dict[str, Any]:

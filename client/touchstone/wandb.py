@@ -204,7 +204,11 @@ class Run:
                 logger.warning("the server refused: %s", why)
             if left:
                 logger.warning(
-                    "%d lines of %s wait in %s: %s", left, self.name, self._spool.folder, self._sender.problem
+                    "%d lines of %s wait in %s: %s `touchstone sync` sends them later.",
+                    left,
+                    self.name,
+                    self._spool.folder,
+                    self._sender.problem,
                 )
         if self._spool:
             self._spool.release()

@@ -62,6 +62,12 @@ def test_runs_are_listed_shown_and_compared(run, logged):
     assert compared.exit_code == 0 and "0.001" in compared.output and "0.0001" in compared.output
 
 
+def test_a_name_with_brackets_is_shown_as_it_is(run, logged):
+    Run.objects.filter(pk=logged[0]).update(name="first [/b]")
+    compared = run("compare", *logged)
+    assert compared.exit_code == 0 and "first [/b]" in compared.output
+
+
 def test_follow_draws_to_the_end(run, logged):
     followed = run("runs", "follow", logged[0], "--key", "loss")
     assert followed.exit_code == 0
@@ -85,6 +91,11 @@ def test_what_is_refused_is_told(run, tmp_path):
     assert refused.exit_code == 1 and Run.objects.count() == 0
     plan.write_text("- a list")
     assert run("launch", plan).exit_code == 2
+    plan.write_text("recipe: policy\nconfig: [4")
+    broken = run("launch", plan)
+    assert broken.exit_code == 2 and "run.yaml is not YAML in line 2: expected" in broken.output
+    body = run("api", "POST", "/runs", "{")
+    assert body.exit_code == 2 and "The body is not JSON" in body.output
 
 
 def test_login_keeps_the_token_for_its_owner_alone(run, remote, monkeypatch, tmp_path):
@@ -99,6 +110,7 @@ def test_login_keeps_the_token_for_its_owner_alone(run, remote, monkeypatch, tmp
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600 and json.loads(kept.read_text())["token"] == remote.token
     wrong = run("login", "--address", remote.address, "--token", "ts_wrong")
     assert wrong.exit_code == 1 and json.loads(kept.read_text())["token"] == remote.token
+    assert "The server does not accept the token." in wrong.output
 
 
 def test_sync_sends_what_was_left(run, remote, wire):

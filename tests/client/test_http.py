@@ -44,6 +44,28 @@ def test_a_server_that_stays_away_is_told():
     assert len(script.asked) == 3
 
 
+def test_an_address_without_its_protocol_is_told_and_not_tried_again():
+    pauses: list[float] = []
+    known = Server("127.0.0.1:8000", "ts_secret", sleep=pauses.append)
+    with pytest.raises(Away, match="127.0.0.1:8000 cannot be used: it must begin with http:// or https://"):
+        known.get("/me")
+    assert pauses == []
+
+
+def test_the_blanks_around_a_token_are_left_out_and_other_letters_are_refused():
+    assert Server("http://x.test", "ts_secret\n").token == "ts_secret"
+    with pytest.raises(ValueError, match="copy it once more"):
+        Server("http://x.test", "ts_secrét")
+
+
+def test_an_answer_that_is_not_of_our_server_is_told():
+    known, _, _ = server(httpx.Response(200, text="<html>"), httpx.Response(404, json={"error": "no such page"}))
+    with pytest.raises(ValueError, match="Is a Touchstone server there"):
+        known.get("/me")
+    with pytest.raises(ApiError, match="no such page"):
+        known.get("/me")
+
+
 def test_a_refusal_is_not_tried_again_and_names_its_fields():
     body = {"error": {"code": "invalid_config", "message": "No.", "fields": [{"path": "steps", "message": "too few"}]}}
     known, script, _ = server(httpx.Response(422, json=body))

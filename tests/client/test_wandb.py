@@ -7,6 +7,7 @@ import touchstone.wandb as wandb
 from touchstone.http import Server
 from touchstone.spool import Sender, Spool, send_kept
 
+from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
 
@@ -147,7 +148,17 @@ def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
     wandb.log({"loss": 1.0})
     run.finish()
     wrong = Server("http://touchstone.test", "ts_wrong", transport=wire, sleep=lambda seconds: None)
-    assert "API token" in sent(run, wrong).problem
+    assert "The server does not accept the token." in sent(run, wrong).problem
+    assert sent(run, remote).problem == "" and Point.objects.count() == 1
+
+
+def test_a_token_that_may_only_read_loses_nothing(begun, remote, wire, cast):
+    reading = create_token(cast.researcher, "reading", rights={"experiments": "read"})[1]
+    run = begun()
+    wandb.log({"loss": 1.0})
+    run.finish()
+    refused = sent(run, Server("http://touchstone.test", reading, transport=wire, sleep=lambda seconds: None))
+    assert "experiments" in refused.problem and refused.refused == []
     assert sent(run, remote).problem == "" and Point.objects.count() == 1
 
 
