@@ -41,6 +41,7 @@ urlpatterns = [
     path("experiments/claims/<slug:plan>/new", claims.study_new, name="claim_new"),
     path("experiments/sweeps", sweeps.sweeps, name="sweeps"),
     path("experiments/sweeps/<int:sweep_id>", sweeps.sweep, name="sweep"),
+    path("experiments/sweeps/<int:sweep_id>/again", sweeps.sweep_again, name="sweep_again"),
     path("experiments/sweeps/<int:sweep_id>/standing", sweeps.sweep_standing, name="sweep_standing"),
     path("experiments/sweeps/<int:sweep_id>/stop", sweeps.sweep_stop, name="sweep_stop"),
     path("experiments/sweeps/<int:sweep_id>/resume", sweeps.sweep_resume, name="sweep_resume"),

@@ -7,19 +7,18 @@ from django.http import HttpRequest
 from ninja import Path, Router, Status
 from pydantic import Field
 
-from trainer.config import ConfigInvalid, FieldProblem, stored
+from trainer.config import ConfigInvalid, FieldProblem
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Conflict, Invalid
 
 from .. import access, queries
-from ..launch.checks import DatasetChoice
 from ..launch.schemas import choice
 from ..launch.services import merged
 from ..models import Sweep
 from ..parameters import LaunchKey
-from . import contour, reading, services
+from . import bases, contour, reading, services
 from . import schemas as s
 from .checking import Wish
 
@@ -100,28 +99,36 @@ def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
 
 
 def _wish(membership: Membership, payload: s.SweepIn) -> Wish:
-    run = access.run_write(membership, payload.run) if payload.run is not None else None
-    taken = {name: getattr(payload, name) for name in TAKEN}
-    axes = [axis.model_dump() for axis in payload.axes]
-    if run is not None:
-        if payload.recipe not in (None, run.recipe):
-            raise Invalid("This run has another recipe.", {"recipe": f"leave it out, or write {run.recipe!r}"})
-        data = choice(payload.dataset) if payload.dataset is not None else None
+    base = _base(membership, payload)
+    given = {name: getattr(payload, name) for name in TAKEN}
+    axes: list[Any] = [axis.model_dump() for axis in payload.axes]
+    if base is None:
+        missing = [name for name in ("recipe", "dataset") if getattr(payload, name) is None]
+        if missing or payload.recipe is None or payload.dataset is None:
+            raise ConfigInvalid([FieldProblem(name, "give a value, or name a run or a sweep") for name in missing])
         return Wish(
-            recipe=run.recipe,
-            config=merged(stored(run.recipe, run.config), payload.config),
-            dataset=data or DatasetChoice(id=run.data.dataset_id, version=run.data.number),
-            axes=axes,
-            source=run,
-            experiment=payload.experiment or run.experiment.name,
-            **taken,
+            payload.recipe, payload.config, choice(payload.dataset), axes, experiment=payload.experiment, **given
         )
-    missing = [name for name in ("recipe", "dataset") if getattr(payload, name) is None]
-    if missing or payload.recipe is None or payload.dataset is None:
-        raise ConfigInvalid([FieldProblem(name, "give a value, or name a run to sweep from") for name in missing])
-    wanted = choice(payload.dataset)
-    experiment = payload.experiment
-    return Wish(payload.recipe, payload.config, wanted, axes, experiment=experiment, **taken)
+    if payload.recipe not in (None, base.recipe):
+        raise Invalid(f"This {base.kind} has another recipe.", {"recipe": f"leave it out, or write {base.recipe!r}"})
+    said = payload.model_fields_set
+    return Wish(
+        recipe=base.recipe,
+        config=merged(base.config, payload.config),
+        dataset=choice(payload.dataset) if payload.dataset is not None else base.dataset,
+        axes=axes if "axes" in said else [axis.json() for axis in base.axes],
+        source=base.run,
+        experiment=payload.experiment or base.experiment,
+        **(given | {name: value for name, value in base.search.items() if name not in said}),
+    )
+
+
+def _base(membership: Membership, payload: s.SweepIn) -> bases.SweepBase | None:
+    if payload.run is not None and payload.sweep is not None:
+        raise Invalid("A sweep starts from one thing.", {"sweep": "name a run or a sweep, not both"})
+    if payload.sweep is not None:
+        return bases.of_sweep(access.sweep_write(membership, payload.sweep))
+    return bases.of_run(access.run_write(membership, payload.run)) if payload.run is not None else None
 
 
 def _standing(membership: Membership, sweep_id: int) -> dict[str, Any]:

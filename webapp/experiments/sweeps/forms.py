@@ -1,4 +1,4 @@
-"""The form that makes a sweep from a run: the keys and their values, how the next trial is chosen, the metric that decides."""
+"""The form that makes a sweep from a run or from another sweep: the keys and their values, how the next trial is chosen, the metric that decides."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, stored
+from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.config.recipe import Metric
 from webapp.accounts.models import Membership
 from webapp.core import once
@@ -15,11 +15,12 @@ from webapp.core.formtree import Input
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from ..launch import checks
-from ..models import Run, Sweep
+from ..models import Sweep
 from ..recipes import gallery
-from . import checking, choosing, keys, services, tpe
+from . import bases, checking, choosing, keys, services, tpe
+from .bases import SweepBase
 from .checking import Wish
+from .space import SweepAxis
 
 RANGE = re.compile(r"\s*(\S+)\s+to\s+(\S+)\s*\Z")
 NUMBERS = {"trials": "10", "seeds": "3", "at_once": "2", "seed": "0", "first_rung": "0", "factor": "3"}
@@ -37,7 +38,7 @@ class AxisRow:
     scale: str = "linear"
     points: str = ""
     key: Input | None = None
-    now: str = ""  # what the run had
+    now: str = ""  # what the base has
     problem: str = ""
 
     @property
@@ -72,7 +73,7 @@ class SweepForm:
     """State of the form between two requests."""
 
     membership: Membership
-    run: Run
+    base: SweepBase
     rows: list[AxisRow] = field(default_factory=lambda: [AxisRow(0)])
     given: dict[str, str] = field(default_factory=lambda: NUMBERS | WORDS)
     key: str = field(default_factory=lambda: uuid4().hex)
@@ -80,16 +81,23 @@ class SweepForm:
     checked: checking.Checked | None = None
 
     @classmethod
-    def blank(cls, membership: Membership, run: Run) -> "SweepForm":
-        form = cls(membership, run)
-        form.given = NUMBERS | WORDS | {"experiment": run.experiment.name, "metric": form.recipe.headline}
+    def blank(cls, membership: Membership, base: SweepBase) -> "SweepForm":
+        form = cls(membership, base)
+        form.given = NUMBERS | WORDS | {"experiment": base.experiment, "metric": form.recipe.headline}
+        form.given |= {name: str(value) for name, value in base.search.items() if name != "together"}
+        form.given["together"] = "on" if base.search.get("together") else ""
+        form.rows = [cls._of(place, axis) for place, axis in enumerate(base.axes)] or form.rows
         form._known()
         return form
 
+    @staticmethod
+    def _of(place: int, axis: SweepAxis) -> AxisRow:
+        return AxisRow(place, axis.path, bases.typed(axis), axis.scale, str(axis.points or ""))
+
     @classmethod
-    def posted(cls, membership: Membership, run: Run, post: Mapping[str, str]) -> "SweepForm":
+    def posted(cls, membership: Membership, base: SweepBase, post: Mapping[str, str]) -> "SweepForm":
         """The form as typed, changed by the pressed button: one key more or less."""
-        form = cls(membership, run)
+        form = cls(membership, base)
         form.key = post.get("key", "")[:64] or form.key
         form.given = {name: post.get(name, usual)[:200] for name, usual in (NUMBERS | WORDS).items()}
         count = min(whole(post.get("rows", ""), 2) or 1, checking.MOST_AXES)
@@ -118,15 +126,15 @@ class SweepForm:
 
     @property
     def recipe(self) -> Recipe:
-        return RECIPES[self.run.recipe]
+        return RECIPES[self.base.recipe]
 
-    @cached_property
+    @property
     def config(self) -> dict[str, Any]:
-        return stored(self.run.recipe, self.run.config)
+        return self.base.config
 
     @cached_property
     def keys(self) -> dict[str, Input]:
-        return keys.of(self.run.recipe, self.config)
+        return keys.of(self.base.recipe, self.config)
 
     @cached_property
     def sections(self) -> list[tuple[str, list[str]]]:
@@ -187,7 +195,7 @@ class SweepForm:
     @property
     def seconds(self) -> float | None:
         """Seconds of all runs one after the other, at the pace of this workspace; None: not known."""
-        pace = gallery.paces(self.membership.workspace_id).get(self.run.recipe)
+        pace = gallery.paces(self.membership.workspace_id).get(self.base.recipe)
         return pace.total_s(self.config["steps"] * self.runs) if pace and self.runs else None
 
     @property
@@ -202,11 +210,11 @@ class SweepForm:
         words: dict[str, Any] = {name: self.given[name] for name in WORDS}
         words["together"] = bool(words["together"])
         return Wish(
-            recipe=self.run.recipe,
+            recipe=self.base.recipe,
             config=self.config,
-            dataset=checks.DatasetChoice(id=self.run.data.dataset_id, version=self.run.data.number),
+            dataset=self.base.dataset,
             axes=[row.raw() for row in rows],
-            source=self.run,
+            source=self.base.run,
             **(words | numbers),
         )
 

@@ -41,16 +41,17 @@ class SweepAxisIn(Schema):
 
 
 class SweepIn(Schema):
-    """Either `recipe` with `config` and `dataset`, or `run`: then absent fields, also the experiment, are those of the run, and `config` is
-    laid over its own."""
+    """One of three: `recipe` with `config` and `dataset`; `run`; or `sweep`. With `run` or `sweep`, absent fields, also the experiment, are those
+    of the run or the sweep, and `config` is laid over its own."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": WISH})
 
     run: Id | None = None
+    sweep: Id | None = Field(None, description="The same search again; what the request names is changed")
     recipe: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None
-    axes: list[SweepAxisIn] = Field(max_length=50)
+    axes: list[SweepAxisIn] = Field(default_factory=list, max_length=50, description="May be absent only with `sweep`")
     method: str = Field("random", description="`grid`, `random` or `tpe`")
     metric: str = Field("", max_length=250, description="The metric that decides; empty: the recipe's headline metric")
     better: str = Field("", description="`higher` or `lower`; empty: as the recipe says of the metric")

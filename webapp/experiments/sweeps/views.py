@@ -1,4 +1,4 @@
-"""Pages of sweeps: the list, the form that makes a sweep from a run, the state of a sweep, and its buttons."""
+"""Pages of sweeps: the list, the form that makes a sweep from a run or another sweep, the state of a sweep, and its buttons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from webapp.core.problems import Problem
 
 from .. import access, queries, recipe_metrics
 from ..models import LoggedElsewhere, Sweep
-from . import contour, contour_picture, drawing, importance, reading, services
+from . import bases, contour, contour_picture, drawing, importance, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -46,9 +46,25 @@ def sweep_new(request: HttpRequest, run_id: int) -> HttpResponseBase:
     if run.is_logged:
         messages.info(request, LoggedElsewhere().message)
         return redirect("run", run_id)
+    return _form(request, bases.of_run(run))
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def sweep_again(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    """The same form, filled in from a sweep, which may still be under way."""
+    return _form(request, bases.of_sweep(access.sweep_write(require(request), sweep_id)))
+
+
+def _form(request: HttpRequest, base: bases.SweepBase) -> HttpResponseBase:
+    membership = require(request)
     if request.method == "GET":
-        return render(request, "experiments/sweeps/new.html", {"form": SweepForm.blank(membership, run)})
-    form, partial = SweepForm.posted(membership, run, request.POST), bool(request.headers.get("HX-Request"))
+        form = SweepForm.blank(membership, base)
+        if base.axes:
+            form.check()
+        return render(request, "experiments/sweeps/new.html", {"form": form})
+    form, partial = SweepForm.posted(membership, base, request.POST), bool(request.headers.get("HX-Request"))
     if request.POST.get("action") == "launch":
         sweep = form.launch()
         if sweep is not None and partial:

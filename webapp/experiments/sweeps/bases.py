@@ -1,0 +1,72 @@
+"""What a new sweep starts from: a run, or an earlier sweep. Its trials keep this config, except for the keys that change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import reverse
+
+from trainer.config import stored
+
+from ..launch.checks import DatasetChoice
+from ..models import Run, Sweep
+from . import keys
+from .space import SweepAxis
+
+
+@dataclass(frozen=True)
+class SweepBase:
+    """`run` becomes the source of the new sweep. `search` and `axes` are those of an earlier sweep, in the words of `checking.Wish`."""
+
+    kind: str
+    name: str
+    url: str
+    recipe: str
+    config: dict[str, Any]
+    dataset: DatasetChoice
+    run: Run | None
+    experiment: str
+    search: Mapping[str, Any] = field(default_factory=dict)
+    axes: list[SweepAxis] = field(default_factory=list)
+
+
+def of_run(run: Run) -> SweepBase:
+    return SweepBase(
+        kind="run",
+        name=str(run),
+        url=reverse("run", args=[run.pk]),
+        recipe=run.recipe,
+        config=stored(run.recipe, run.config),
+        dataset=DatasetChoice(id=run.data.dataset_id, version=run.data.number),
+        run=run,
+        experiment=run.experiment.name,
+    )
+
+
+def of_sweep(sweep: Sweep) -> SweepBase:
+    """The same search again, to be changed before it starts: without its name, which belongs to the earlier sweep."""
+    return SweepBase(
+        kind="sweep",
+        name=sweep.name,
+        url=reverse("sweep", args=[sweep.pk]),
+        recipe=sweep.recipe,
+        config=stored(sweep.recipe, sweep.config),
+        dataset=DatasetChoice(id=sweep.dataset, version=sweep.version),
+        run=sweep.source,
+        experiment=sweep.experiment.name,
+        search={
+            "method": sweep.method,
+            "metric": sweep.metric,
+            "better": "higher" if sweep.higher else "lower",
+            "trials": sweep.wanted,
+            **{name: getattr(sweep, name) for name in ("seeds", "at_once", "seed", "first_rung", "factor", "together")},
+        },
+        axes=[SweepAxis.of(each) for each in sweep.axes],
+    )
+
+
+def typed(axis: SweepAxis) -> str:
+    """The values of a key as a person types them."""
+    if axis.is_range:
+        return f"{keys.worded(axis.low)} to {keys.worded(axis.high)}"
+    return ", ".join(map(keys.worded, axis.values))
