@@ -13,7 +13,7 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.launch import checks, services
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.metrics.points import LoggedPoint
-from webapp.experiments.models import Point, Run, RunTag
+from webapp.experiments.models import Point, Rollout, Run, RunTag
 from webapp.experiments.table import services as table
 from webapp.inference.models import RegisteredModel
 
@@ -205,6 +205,37 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     rows.nth(1).get_by_role("checkbox").uncheck()
     expect(page.locator("#compare-scatter circle")).to_have_count(4)
     photograph(page, "compare-log-time")
+
+
+def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_page, as_researcher, runs):
+    first, second = runs[0], runs[2]
+    for run, rewards in ((first, {"a": 0.2, "b": 0.5}), (second, {"a": 0.9, "b": 0.4})):
+        Rollout.objects.bulk_create(
+            Rollout(
+                run=run, step=60, phase="eval", group=group, index=0, example_key=key, reward=reward,
+                content={"prompt": f"Question {key}", "response": "Yes.", "criteria": [], "parts": []},
+            )
+            for group, (key, reward) in enumerate(rewards.items())
+        )  # fmt: skip
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={first.pk},{runs[1].pk},{second.pk}")
+    expect(page.locator("#prompts-told")).to_contain_text("has no evaluation with responses yet")
+    page.get_by_label("and", exact=True).select_option(str(second.pk))
+    expect(page.locator("#prompts-told")).to_contain_text(
+        "2 prompts in both, at steps 60 and 60 · mean difference +0.300"
+    )
+    rows = page.locator("#prompts-table tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("Question a")
+    expect(rows.first).to_contain_text("+0.700")
+    expect(rows.nth(1)).to_contain_text("−0.100")
+    page.locator("#compare-prompts").scroll_into_view_if_needed()
+    photograph(page, "compare-prompts")
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) == [] and faults(page) == []
+    rows.first.get_by_role("link").nth(1).click()
+    page.wait_for_url(f"**/runs/{second.pk}/prompt?key=a&phase=eval**")
+    expect(page.get_by_text("Question a").first).to_be_visible()
 
 
 def test_the_pages_are_read_by_everybody(open_page, as_researcher, runs):

@@ -16,9 +16,10 @@ from webapp.core.problems import Invalid
 from .. import access as runs_access
 from ..models import Run
 from ..parameters import EachKey, JoinedKeys, keys_of
-from . import columns, comparing, queries
+from . import columns, comparing, prompts_apart, queries
 from .comparing import Curves, Family, RunComparison
 from .language import QueryProblem
+from .prompts_apart import PromptsApart
 
 router = Router(tags=["runs"])
 FINALS = 6  # metrics with mean, interval and difference in one answer
@@ -96,6 +97,29 @@ class ComparedCurves(Schema):
     curves: list[ComparedCurve]
 
 
+class PromptRewardOut(Schema):
+    mean: float | None = Field(description="Mean reward of the prompt's responses; null if none has a reward")
+    n: int = Field(description="Responses with a reward")
+    missing: int = Field(description="Responses without one")
+
+
+class PromptApartOut(Schema):
+    key: str
+    text: str = Field(description="The beginning of the prompt, 300 characters at most")
+    first: PromptRewardOut
+    second: PromptRewardOut
+    difference: float = Field(description="Mean of the second run minus mean of the first")
+
+
+class PromptsApartOut(Schema):
+    steps: tuple[int | None, int | None] = Field(description="Of each run's newest evaluation; null if it has none")
+    shared: int = Field(description="Prompts that both runs have there")
+    unscored: int = Field(description="Of these, prompts without a reward in one of the runs")
+    only: tuple[int, int] = Field(description="Prompts that only the first run has, and only the second")
+    mean: FinalOut = Field(description="Mean difference over the shared prompts, with its 95% interval")
+    prompts: list[PromptApartOut] = Field(description="The largest difference first")
+
+
 @router.get("/runs/table/compare", response=RunsComparedOut, summary="Up to 1,000 runs beside each other")
 def compare(
     request: HttpRequest,
@@ -127,6 +151,22 @@ def curves(
     """The more runs, the fewer points for each: 50,000 in all."""
     runs = chosen(runs_access.may_read(require(request)), ids, q)
     return written(told_curves(key, comparing.curves(runs, key, points)))
+
+
+@router.get("/runs/table/prompts", response=PromptsApartOut, summary="Prompts on which two runs differ most")
+def prompts(
+    request: HttpRequest,
+    first: Annotated[int, Query(ge=1, lt=2**63, description="A run")],
+    second: Annotated[int, Query(ge=1, lt=2**63, description="The run that is compared with it")],
+    limit: Annotated[int, Query(ge=1, le=prompts_apart.MOST_PROMPTS)] = 20,
+) -> PromptsApart:
+    """By the mean reward of the responses to each held-out prompt, at each run's newest evaluation. A prompt is the same in both if its
+    example has the same key. The interval of `mean` is a bootstrap over prompts."""
+    membership = runs_access.may_read(require(request))
+    if first == second:
+        raise Invalid("A run does not differ from itself.", {"second": "name another run"})
+    rows = {run.pk: run for run in runs_access.runs_read(membership, [first, second])}
+    return prompts_apart.between(rows[first], rows[second], limit)
 
 
 def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 // The page of a share link is the same, but it asks the link instead of the API and has no links.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
+import { comparePrompts } from "./comparedprompts.js";
 import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
 import { make, number } from "./format.js";
 import { json } from "./http.js";
@@ -230,6 +231,7 @@ try {
   for (const metric of first) addChart(metric);
   drawScatter();
   wire();
+  comparePrompts(state.data.runs, state.baseline, complain);
 } catch (error) {
   complain(error);
 }
