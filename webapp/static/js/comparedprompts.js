@@ -1,17 +1,17 @@
 // Two of the compared runs, and the held-out prompts on which they differ most. Each mean leads to the prompt's page in its run.
-import { make, score } from "./format.js";
+import { counted, make, score } from "./format.js";
 import { json } from "./http.js";
 
 const by = (id) => document.getElementById(id);
-const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const signed = (value) => `${value > 0 ? "+" : ""}${score(value)}`;
 let asked = 0; // an answer that comes late belongs to an earlier choice
 
 export function comparePrompts(runs, baseline, complain) {
   if (!by("compare-prompts")) return; // a shared page shows no prompts
   const selects = [by("prompts-first"), by("prompts-second")];
-  const at = Math.max(0, runs.findIndex((run) => run.id === baseline));
-  const chosen = [runs[at].id, runs[at === 0 ? 1 : 0].id];
+  const first = runs.find((run) => run.id === baseline) ?? runs[0];
+  const others = runs.filter((run) => run !== first);
+  const chosen = [first.id, (others.find((run) => run.family !== first.family) ?? others[0]).id];
   selects.forEach((select, place) => {
     select.append(...runs.map((run) => Object.assign(make("option", "", run.name), { value: run.id, selected: run.id === chosen[place] })));
     select.addEventListener("change", () => load(selects, complain));
@@ -48,10 +48,10 @@ function drawn(found, first, second) {
 }
 
 function summary({ mean, shared, unscored, only, steps }, first, second) {
-  const said = [`${plural(shared, "prompt")} in both, at steps ${steps[0]} and ${steps[1]}`];
+  const said = [`${counted(shared, "prompt")} in both, at steps ${steps[0]} and ${steps[1]}`];
   if (mean.value !== null) said.push(`mean difference ${signed(mean.value)}${mean.low === null ? "" : ` (95% interval ${score(mean.low)} to ${score(mean.high)})`}`);
-  if (unscored) said.push(`${plural(unscored, "prompt")} without a reward in one of them left out`);
-  [first, second].forEach(({ name }, place) => only[place] && said.push(`${plural(only[place], "prompt")} only in ${name}`));
+  if (unscored) said.push(`${counted(unscored, "prompt")} without a reward in one of them left out`);
+  [first, second].forEach(({ name }, place) => only[place] && said.push(`${counted(only[place], "prompt")} only in ${name}`));
   return `${said.join(" · ")}.`;
 }
 

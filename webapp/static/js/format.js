@@ -20,6 +20,9 @@ export function gained({ first, last, share }) {
   return `${last >= first ? "+" : "−"}${share ? `${(100 * size).toFixed(1)} points` : size.toFixed(3)}`;
 }
 
+/** A number of things in words: "1 step", "2,000 steps". */
+export const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+
 /** All digits that were sent, for tooltips. */
 export const exact = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(8))));
 

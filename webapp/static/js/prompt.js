@@ -1,6 +1,6 @@
 // One prompt through training: its steps as curves and rows, and two of them side by side with the words that differ.
 // Phase, both steps and the response live in the address.
-import { exact, make, number, score } from "./format.js";
+import { counted, exact, make, number, score } from "./format.js";
 import { json } from "./http.js";
 import { icon } from "./icons.js";
 import { register } from "./keys.js";
@@ -34,7 +34,6 @@ const asked = { steps: 0, sides: 0 }; // an answer to an earlier choice is dropp
 const responses = new Map();
 
 const there = (value) => value !== null && value !== undefined;
-const counted = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 const charts = [
   new StepChart({ title: "Reward", words: rewardWords, format: exact, choose }),
   new StepChart({ title: "Length", words: ({ step, mean, unit }) => `step ${step}: ${number(Math.round(mean))} ${unit}`, format: (value) => value.toLocaleString("en"), choose }),
