@@ -1,10 +1,16 @@
-"""Chains: launches what waits for a run. Tasks may arrive twice; `webapp.experiments.after.rounds` copes."""
+"""Chains: launches what waits for a run or an annotation project. Tasks may arrive twice; `webapp.experiments.after` copes."""
 
 from celery import shared_task
 
 from webapp.experiments.after import rounds
+from webapp.experiments.after import settled as settling
 
 
 @shared_task(name="workers.after.take_up")
 def take_up(run_id: int) -> None:
     rounds.take_up(run_id)
+
+
+@shared_task(name="workers.after.settled")
+def settled(project_id: int) -> None:
+    settling.take_up(project_id)

@@ -5,6 +5,7 @@ from celery import shared_task
 from webapp.accounts.sessions import services as sessions
 from webapp.core import cluster, jobs
 from webapp.experiments.after import rounds as chains
+from webapp.experiments.after import settled
 from webapp.experiments.claims import services as claims
 from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
@@ -25,6 +26,7 @@ def watch_runs() -> None:
     tracking.mark_lost(since=runs.watch())
     graded.ask_waiting()
     chains.watch()
+    settled.watch()
     claims.watch()
     stalls.watch()
 

@@ -103,6 +103,7 @@ PAGES = (
     "/projects/{project}/review",
     "/projects/{project}/review/{task}",
     "/projects/{project}/answers",
+    "/projects/{project}/then",
     "/models",
     "/models/new",
     "/models/{model}",

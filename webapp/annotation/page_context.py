@@ -23,6 +23,7 @@ TABS = (
     ("agreement", "Agreement", "project_agreement"),
     ("review", "Review", "project_review"),
     ("answers", "Answers", "project_answers"),
+    ("then", "Then", "project_then"),
     ("settings", "Settings", "project_settings"),
 )
 MOVES = {

@@ -1,6 +1,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
+from .after import project_views as settled
 from .after import views as chains
 from .alarms import views as alarms
 from .claims import views as claims
@@ -51,6 +52,10 @@ urlpatterns = [
     path("runs/trainable", recipes.trainable, name="trainable"),
     path("runs/trained", runs.trained, name="trained"),
     path("projects/<int:project_id>/train", launch.train_on_answers, name="train_on_answers"),
+    path("projects/<int:project_id>/then", settled.project_then, name="project_then"),
+    path(
+        "projects/<int:project_id>/then/<int:step_id>/cancel", settled.project_then_cancel, name="project_then_cancel"
+    ),
     path("runs/compare", table.compare, name="runs_compare"),
     path("models/<int:model_id>/judge", outputs.model_as_judge, name="model_as_judge"),
     path("runs/<int:run_id>", runs.run_page, name="run"),

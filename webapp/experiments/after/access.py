@@ -10,7 +10,7 @@ from ..models import ChainStep, Run
 
 def step_write(membership: Membership, run_id: int, step_id: int) -> tuple[Run, ChainStep]:
     run = access.run_write(membership, run_id)
-    step = ChainStep.objects.filter(pk=step_id, workspace_id=membership.workspace_id).first()
+    step = ChainStep.objects.filter(pk=step_id, workspace_id=membership.workspace_id, project=None).first()
     if step is None:
         raise Http404("no such step")
     return run, step

@@ -1,18 +1,23 @@
-"""Chains over the API: what is launched once a run has finished."""
+"""Chains over the API: what is launched once a run has finished, or once a project is settled."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from django.http import HttpRequest
-from ninja import Status
+from django.http import Http404, HttpRequest
+from ninja import Path, Status
+from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.annotation import access as projects
+from webapp.annotation.models import Project
 
 from .. import access as runs
 from ..launch.schemas import choice
-from ..models import LoggedElsewhere
+from ..models import ChainStep, LoggedElsewhere
 from ..parameters import LaunchKey, RunId, router, run_of
-from . import access, queries, services
-from .schemas import ChainOut, ChainStepIn, ChainStepOut
+from . import access, queries, services, settled
+from .schemas import ChainOut, ChainStepIn, ChainStepOut, SettledStepIn, SettledStepOut, SettledSteps
+
+ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 
 
 @router.get(
@@ -54,3 +59,56 @@ def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any
     run, step = access.step_write(membership, run_id, step_id)
     step = services.cancel(membership, run, step)
     return queries.told(queries.ChainNode(step=step, why=queries.why(step)))
+
+
+@router.get("/projects/{project_id}/then", response=SettledSteps, summary="Runs that wait until a project is settled")
+def settled_steps(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
+    """Newest first, also those that were launched, refused or cancelled."""
+    membership = runs.may_read(require(request))
+    project = projects.project_read(membership, project_id)
+    missing = settled.why_not(project)
+    return {
+        "settled": not missing,
+        "why_not": missing,
+        "items": [_step(project, row) for row in settled.steps(project)],
+    }
+
+
+@router.post(
+    "/projects/{project_id}/then", response={201: SettledStepOut}, summary="Launch a run once a project is settled"
+)
+def add_settled(
+    request: HttpRequest, project_id: ProjectId, payload: SettledStepIn, idempotency_key: LaunchKey = None
+) -> Status[dict[str, Any]]:
+    """Once every task has its answers and no disagreement waits for a decision, the answers are published, and the run trains on that
+    version, in the caller's name. If it cannot be launched then, it says why."""
+    membership = runs.may_write(require(request))
+    project = projects.project_write(membership, project_id)
+    like = runs.run_write(membership, payload.run)
+    step = settled.add(membership, project, like, payload.experiment, payload.name, idempotency_key)
+    return Status(201, _step(project, step))
+
+
+@router.delete("/projects/{project_id}/then/{step_id}", response=SettledStepOut, summary="Take back a run that waits")
+def cancel_settled(request: HttpRequest, project_id: ProjectId, step_id: RunId) -> dict[str, Any]:
+    """409 if it was launched or refused."""
+    membership = runs.may_write(require(request))
+    project = projects.project_write(membership, project_id)
+    step = settled.cancel(membership, project, step_id)
+    if step is None:
+        raise Http404("no such step")
+    return _step(project, step)
+
+
+def _step(project: Project, step: ChainStep) -> dict[str, Any]:
+    return {
+        "id": step.pk,
+        "name": str(step),
+        "recipe": step.asked["recipe"],
+        "like": step.asked["like"],
+        "experiment": step.asked["experiment"],
+        "state": step.state,
+        "reason": settled.why(step, project),
+        "run": step.run_id,
+        "created_at": step.created_at,
+    }

@@ -1,10 +1,11 @@
-"""Steps of a chain: runs and evaluations that are launched once a run has finished."""
+"""Steps of a chain: runs and evaluations that are launched once a run has finished, or once an annotation project is settled."""
 
 from django.db import models
 
 
 class ChainStep(models.Model):
-    """A run or an evaluation that waits for a run (`after`), or for an earlier step that is not launched yet (`behind`).
+    """A run or an evaluation that waits for a run (`after`), for an earlier step that is not launched yet (`behind`), or for an annotation
+    `project`, on whose answers it trains.
 
     `asked` is the request as it was checked: recipe, config, dataset and, for a run, whether it begins with the model that the previous run
     leaves. States move by conditional updates under the lock of the row.
@@ -24,6 +25,14 @@ class ChainStep(models.Model):
         "experiments.Run", null=True, blank=True, on_delete=models.CASCADE, related_name="chain_steps"
     )
     behind = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="steps")
+    project = models.ForeignKey(
+        "annotation.Project",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="chain_steps",
+        db_index=False,
+    )
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="chain_steps")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     name = models.CharField(max_length=120, blank=True)
@@ -46,12 +55,16 @@ class ChainStep(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_step_per_key_of_a_person"),
             models.CheckConstraint(
-                condition=models.Q(after__isnull=False, behind__isnull=True)
-                | models.Q(after__isnull=True, behind__isnull=False),
-                name="a_step_waits_for_one",
+                condition=models.Q(after__isnull=False, behind__isnull=True, project__isnull=True)
+                | models.Q(after__isnull=True, behind__isnull=False, project__isnull=True)
+                | models.Q(after__isnull=True, behind__isnull=True, project__isnull=False),
+                name="a_step_waits_for_one_thing",
             ),
         ]
-        indexes = [models.Index(fields=["after"], name="waiting_steps", condition=models.Q(state="waiting"))]
+        indexes = [
+            models.Index(fields=["after"], name="waiting_steps", condition=models.Q(state="waiting")),
+            models.Index(fields=["project"], name="steps_of_projects", condition=models.Q(project__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.name or f"{self.get_kind_display()} ({self.asked.get('recipe', '')})"

@@ -5,6 +5,7 @@ worker leaves a step that waits or one that is launched, and the next round of u
 """
 
 import logging
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -68,25 +69,37 @@ def take_up(run_id: int) -> None:
 
 
 def _launch(step: ChainStep, first: Run) -> None:
+    if not decide(step, lambda membership: _make(membership, step, first)):
+        told = {"step": step.pk, "then": str(step), "reason": step.reason}
+        audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
+    broadcasts.run_changed(first)
+
+
+def decide(step: ChainStep, make: Callable[[Membership], None]) -> bool:
+    """Launches a step by `make`, which sets its run or evaluation, or refuses it with the reason. Returns whether it was launched. The
+    caller holds the lock of the step."""
     try:
         with transaction.atomic():  # what a refusal has written of it is undone
             membership = Membership.objects.filter(workspace_id=step.workspace_id, user=step.created_by).first()
             if step.created_by is None or membership is None or not membership.may(access.WRITER):
                 raise StepRefused("The person who asked for it is no longer allowed to launch anything here")
-            if step.kind == Kind.RUN:
-                step.run = _train(membership, step, first)
-                ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)
-                ClaimRun.objects.filter(step=step).update(run=step.run, step=None)
-            else:
-                step.evaluation = _evaluate(membership, step, first)
+            make(membership)
             step.state, step.decided_at = State.LAUNCHED, timezone.now()
             step.save(update_fields=["run", "evaluation", "state", "decided_at"])
     except (ConfigInvalid, Problem) as error:
         step.run = step.evaluation = None
         end(step, State.REFUSED, refusals.words(error), actor=None)
-        told = {"step": step.pk, "then": str(step), "reason": step.reason}
-        audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
-    broadcasts.run_changed(first)
+        return False
+    return True
+
+
+def _make(membership: Membership, step: ChainStep, first: Run) -> None:
+    if step.kind == Kind.RUN:
+        step.run = _train(membership, step, first)
+        ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)
+        ClaimRun.objects.filter(step=step).update(run=step.run, step=None)
+    else:
+        step.evaluation = _evaluate(membership, step, first)
 
 
 def _train(membership: Membership, step: ChainStep, first: Run) -> Run:

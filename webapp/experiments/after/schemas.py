@@ -54,3 +54,29 @@ class ChainStepOut(Schema):
 class ChainOut(Schema):
     first: int = Field(description="The run at the beginning of the chain")
     items: list[ChainStepOut]
+
+
+class SettledStepIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"run": 7, "name": "on the new answers"}})
+
+    run: Id = Field(description="The run whose recipe, model and config it has")
+    experiment: str = Field("", description="Empty: that of the run")
+    name: str = ""
+
+
+class SettledStepOut(Schema):
+    id: int
+    name: str
+    recipe: str
+    like: int = Field(description="The run whose recipe, model and config it has")
+    experiment: str
+    state: str = Field(description="waiting, launched, refused or cancelled")
+    reason: str = Field(description="What it waits for, or why it was not launched")
+    run: int | None
+    created_at: datetime
+
+
+class SettledSteps(Schema):
+    settled: bool = Field(description="Whether every task has its answers and no disagreement waits for a decision")
+    why_not: str
+    items: list[SettledStepOut]

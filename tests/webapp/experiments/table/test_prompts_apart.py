@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from webapp.experiments.models import Rollout
+from webapp.experiments.models import Experiment, Rollout
 from webapp.experiments.table import prompts_apart
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,8 @@ def test_it_takes_two_runs_of_the_workspace(api, make, cast, pair):
     first, _ = pair
     same = api.get("/runs/table/prompts", first=first.pk, second=first.pk)
     assert same.status_code == 422 and same.json()["error"]["fields"][0]["path"] == "second"
-    elsewhere = make("theirs", membership=cast.outsider)
+    elsewhere = make("theirs", experiment="elsewhere")
+    Experiment.objects.filter(pk=elsewhere.experiment_id).update(workspace=cast.outsider.workspace)
     assert api.get("/runs/table/prompts", first=first.pk, second=elsewhere.pk).status_code == 404
 
 

@@ -1,0 +1,99 @@
+"""The page of a project that says what is trained once it is settled."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from trainer.config import RECIPES, ConfigInvalid
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+from webapp.annotation import access as projects
+from webapp.annotation import page_context
+from webapp.annotation.models import Project
+from webapp.annotation.publishing import services as publish
+from webapp.core.numbers import whole
+from webapp.core.problems import Problem
+
+from .. import access as runs
+from ..models import Run
+from . import queries, settled
+from .services import invalid
+
+MOST_RUNS = 100
+
+
+@member(projects.READER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def project_then(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """What waits, and the form that adds a run."""
+    membership = require(request)
+    project = projects.project_read(membership, project_id)
+    if request.method == "GET":
+        return render(request, "experiments/project_then.html", _context(membership, project))
+    projects.may_write(membership)
+    problems = _added(request, membership, project)
+    if not problems:
+        return redirect("project_then", project_id)
+    given = {name: request.POST.get(name, "") for name in ("run", "experiment", "name", "key")}
+    context = _context(membership, project) | {"given": given, "problems": problems}
+    return render(request, "experiments/project_then.html", context, status=422)
+
+
+def _context(membership: Membership, project: Project) -> dict[str, Any]:
+    missing = settled.why_not(project)
+    steps = [(step, queries.looks(step), settled.why(step, project)) for step in settled.steps(project)]
+    return page_context.context(membership, project, "then") | {
+        "missing": missing,
+        "steps": steps,
+        "likes": _likes(membership, project) if membership.may(Role.RESEARCHER) else [],
+        "what": publish.usual(project).what,
+        "given": {"key": uuid4().hex},
+        "problems": {},
+    }
+
+
+def _likes(membership: Membership, project: Project) -> list[Run]:
+    """Runs that can be repeated: those on this project's dataset first, the newest first."""
+    rows = Run.objects.with_names().filter(experiment__workspace_id=membership.workspace_id, recipe__in=list(RECIPES))
+    newest = list(rows.defer("config").order_by("-pk")[:MOST_RUNS])
+    dataset = project.version.dataset_id
+    return sorted(newest, key=lambda run: run.dataset_version is None or run.dataset_version.dataset_id != dataset)
+
+
+def _added(request: HttpRequest, membership: Membership, project: Project) -> dict[str, str]:
+    """Adds the run that the form asks for; returns the problems by field."""
+    given = request.POST
+    number = whole(given.get("run", ""), 18)
+    if not number:
+        return {"run": "Choose a run."}
+    try:
+        like = runs.run_write(membership, number)
+        key = given.get("key", "")[:64] or None
+        settled.add(membership, project, like, given.get("experiment", ""), given.get("name", ""), key)
+    except Http404:
+        return {"run": "This run is not there any more."}
+    except ConfigInvalid as error:
+        return {"run": "; ".join(f"{path}: {why}" for path, why in invalid(error).items())}
+    except Problem as error:
+        return dict(error.fields) or {"run": error.message}
+    return {}
+
+
+@member(projects.WRITER)
+@require_POST
+def project_then_cancel(request: HttpRequest, project_id: int, step_id: int) -> HttpResponseBase:
+    """A second press finds it cancelled, and changes nothing."""
+    membership = require(request)
+    project = projects.project_write(membership, project_id)
+    try:
+        if settled.cancel(membership, project, step_id) is None:
+            raise Http404("no such step")
+    except Problem as error:
+        messages.error(request, error.message)
+    return redirect("project_then", project_id)
