@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import looked_at
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
+from tests.webapp.annotation.answers import make_project
 from webapp.experiments.after import rounds
 from webapp.experiments.models import ChainStep, Run
 
@@ -39,3 +40,22 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     page.get_by_role("button", name="Cancel how good").click()
     expect(page.locator("#chain")).to_contain_text("Cancelled")
     assert set(ChainStep.objects.values_list("state", flat=True)) == {"launched", "cancelled"}
+
+
+def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_researcher, run, cast):  # noqa: F811
+    project = make_project(cast, "pairwise", n=2, overlap=1)
+    page = open_page(as_researcher)
+    page.goto(f"/projects/{project.pk}/answers")
+    page.get_by_role("link", name="Then", exact=True).click()
+    expect(page.get_by_role("status")).to_have_text("Not settled: 2 tasks still lack answers.")
+    page.get_by_role("button", name="Wait and train").click()
+    expect(page.get_by_text("Choose a run.")).to_be_visible()
+    page.get_by_label("Like this run").select_option(str(run.pk))
+    page.get_by_label("Name").fill("on the new answers")
+    looked_at(page)
+    page.get_by_role("button", name="Wait and train").click()
+    expect(page.locator(".chain-node")).to_contain_text("Waits: 2 tasks still lack answers")
+    looked_at(page)
+    page.get_by_role("button", name="Cancel on the new answers").click()
+    expect(page.locator(".chain-node")).to_contain_text("Cancelled")
+    assert ChainStep.objects.get().project == project
