@@ -47,7 +47,7 @@ def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_resea
     page = open_page(as_researcher)
     page.goto(f"/projects/{project.pk}/answers")
     page.get_by_role("link", name="Then", exact=True).click()
-    expect(page.get_by_role("status")).to_have_text("Not settled: 2 tasks still lack answers.")
+    expect(page.get_by_text("Not settled: 2 tasks still lack answers.")).to_be_visible()
     page.get_by_role("button", name="Wait and train").click()
     expect(page.get_by_text("Choose a run.")).to_be_visible()
     page.get_by_label("Like this run").select_option(str(run.pk))
