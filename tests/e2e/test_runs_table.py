@@ -220,7 +220,7 @@ def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_
     Rollout.objects.filter(run=runs[1]).delete()
     page = open_page(as_researcher)
     page.goto(f"/runs/compare?ids={first.pk},{runs[1].pk},{second.pk}")  # the first two differ only by their seed
-    expect(page.get_by_label("and", exact=True)).to_have_value(str(second.pk))
+    expect(page.locator("#prompts-second")).to_have_value(str(second.pk))
     expect(page.locator("#prompts-told")).to_contain_text(
         "2 prompts in both, at steps 60 and 60 · mean difference +0.300"
     )
@@ -233,10 +233,10 @@ def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_
     photograph(page, "compare-prompts")
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == [] and faults(page) == []
-    page.get_by_label("and", exact=True).select_option(str(runs[1].pk))
+    page.locator("#prompts-second").select_option(str(runs[1].pk))
     expect(page.locator("#prompts-told")).to_have_text(f"{runs[1]} has no evaluation with responses yet.")
     expect(rows).to_have_count(0)
-    page.get_by_label("and", exact=True).select_option(str(second.pk))
+    page.locator("#prompts-second").select_option(str(second.pk))
     rows.first.get_by_role("link").nth(1).click()
     page.wait_for_url(f"**/runs/{second.pk}/prompt?key=a&phase=eval**")
     expect(page.get_by_text("Question a").first).to_be_visible()
