@@ -90,6 +90,7 @@ INSTALLED_APPS = [
     "webapp.webhooks",
     "webapp.datasets",
     "webapp.inference",
+    "webapp.usage",
     "webapp.weights",
     "webapp.annotation",
     "webapp.judging",

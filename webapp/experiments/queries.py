@@ -7,6 +7,8 @@ from django.db.models import Count, Q, QuerySet
 from trainer.metrics.claims import PLANS
 from webapp.datasets.models import VersionMember
 from webapp.inference.models import RegisteredModel
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 
 from .models import ClaimStudy, Run, RunQuerySet, Sweep, SweepTrial
 
@@ -14,6 +16,11 @@ from .models import ClaimStudy, Run, RunQuerySet, Sweep, SweepTrial
 def runs(workspace_id: int) -> RunQuerySet:
     """The workspace's runs with the names they show: one query for a whole list."""
     return Run.objects.with_names().filter(experiment__workspace_id=workspace_id).present()
+
+
+def work_of(run: Run) -> Work:
+    """The run in the ledger of what work has cost."""
+    return Work(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:

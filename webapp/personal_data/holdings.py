@@ -175,6 +175,13 @@ HOLDINGS = (
         "experiments.TokenNote", "created_by", "notes_on_responses", "Your notes on tokens of sampled responses.", Erasure.EMPTIED,
         hide=("launch_key", "launch_digest"),
     ),
+    Holding(
+        "usage.WorkSpan", "person", "work_spans", "When the processes of your runs and jobs ran.", Erasure.EMPTIED, also=IN_WORKSPACE
+    ),
+    Holding(
+        "usage.MonthlyUse", "person", "monthly_use", "What models behind endpoints cost for your work, by month.", Erasure.EMPTIED,
+        also=IN_WORKSPACE,
+    ),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
     Holding("experiments.PinnedCharts", "user", "pinned_charts", "Charts of runs that you have pinned.", GONE),
     _made("experiments.CustomChart", "Charts of runs"),

@@ -1,13 +1,18 @@
 """Which states follow which, and the only way to move between them."""
 
+from datetime import datetime
+
 from django.db import transaction
 from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.core import audit, broadcast
+from webapp.usage import spans
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 from webapp.webhooks.services import announce
 
-from . import line
+from . import gpus, line
 from .models import WeightsJob
 
 State = WeightsJob.State
@@ -40,6 +45,7 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
             detail = {"attempt": job.attempt, **({"reason": told} if told else {})}
             audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
             tell(job)
+            _enter(job, to, now)
             if to == State.RUNNING:
                 announce(job.workspace_id, "weights_job.started", _facts(job))
             if to in OVER:
@@ -48,6 +54,17 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
                 # once this is committed: the lock of the line comes before any lock of a job
                 transaction.on_commit(line.let_in)
     return bool(moved)
+
+
+def _enter(job: WeightsJob, to: str, now: datetime) -> None:
+    """Notes in the ledger that an attempt has begun to run, or has ended."""
+    if to == State.RUNNING:
+        work = Work(job.workspace_id, WorkKind.JOB, job.pk, job.created_by_id)
+        spans.begin(work, job.attempt, now, gpus.asked(job.params))
+    elif to in OVER:
+        held = gpus.asked(job.params)
+        told = bool(job.used.get("device"))
+        spans.end(WorkKind.JOB, job.pk, now, on_gpu=bool(held) if told else None, gpus=held)
 
 
 def _facts(job: WeightsJob) -> dict[str, object]:

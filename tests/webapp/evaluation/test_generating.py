@@ -9,6 +9,7 @@ from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from tests.webapp.usage.counted import counted
 from tests.webapp.weights.conftest import Process
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
@@ -71,6 +72,7 @@ def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, ch
     assert row.cases.count() == 10 and row.cases.filter(values__text="red").count() == 2
     again = services.rerun(cast.researcher, row)
     carried_on(again)
+    assert counted() == [("evaluation", row.pk, 10, cast.researcher.user_id)]
     assert chat_server.requests == 10 and again.results == row.results
     made = DatasetVersion.objects.get(dataset__name="answers")
     assert row.results["made"] == {"dataset": made.dataset_id, "name": "answers", "version": 1}
@@ -82,22 +84,21 @@ def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, ch
 
 def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint, monkeypatch):  # noqa: F811
     row = begun(cast, version, {"endpoint": endpoint.pk})
-    store = answering._store
 
     def killed(*given) -> None:
-        store(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(answering, "_store", killed)
-    with pytest.raises(KeyboardInterrupt):
-        running.run(row.pk)
+    with monkeypatch.context() as dies:
+        dies.setattr(running.RecipeWork, "_note", killed)  # called once a batch is stored
+        with pytest.raises(KeyboardInterrupt):
+            running.run(row.pk)
     stored = EndpointAnswer.objects.filter(state="done").count()
     asked = chat_server.requests
     assert stored
-    monkeypatch.setattr(answering, "_store", store)
     carried_on(row)
     assert row.state == "finished" and EndpointAnswer.objects.count() == 5
     assert chat_server.requests - asked == 5 - stored
+    assert counted() == [("evaluation", row.pk, 5, cast.researcher.user_id)]
 
 
 def outcome(state: str, text: str, cost: Decimal) -> Outcome:

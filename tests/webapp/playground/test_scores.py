@@ -6,6 +6,7 @@ import pytest
 
 from tests.cast import ApiClient
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from tests.webapp.usage.counted import counted
 from webapp.datasets.models import Example
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process
@@ -40,7 +41,7 @@ def scored(api):
     return _scored
 
 
-def test_a_judge_decides_criteria_of_ones_own_with_its_words(chat_server, judge, scored):  # noqa: F811
+def test_a_judge_decides_criteria_of_ones_own_with_its_words(cast, chat_server, judge, scored):  # noqa: F811
     chat_server.answer = lambda body: json.dumps(
         {"explanation": "It gives a reason.", "met": "Says why" in body["messages"][-1]["content"]}
     )
@@ -52,6 +53,7 @@ def test_a_judge_decides_criteria_of_ones_own_with_its_words(chat_server, judge,
     asked = chat_server.requests
     scored(judge=JudgeVersion.objects.get().pk, messages=PROMPT, criteria=OWN)
     assert chat_server.requests == asked, "what is in the store is not asked again"
+    assert counted() == [("tried", found["id"], 2, cast.researcher.user_id)]
 
 
 def test_verifiers_decide_what_they_can_before_the_judge_is_asked(cast, chat_server, judge, scored, version):  # noqa: F811

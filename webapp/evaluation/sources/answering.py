@@ -30,7 +30,9 @@ from webapp.inference.endpoints.targets import endpoint_target
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.asking.calls import ask
-from webapp.judging.verdicts.store import taken
+from webapp.judging.verdicts.store import taken, use
+from webapp.usage import counters
+from webapp.usage.works import Work
 from webapp.weights import services as weights
 from webapp.weights.line import is_waiting
 from webapp.weights.models import WeightsJob
@@ -195,6 +197,7 @@ def of_endpoint(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int], None],
+    used_by: Work,
 ) -> list[WrittenText]:
     """Asks the prompts without an answer and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
 
@@ -210,8 +213,10 @@ def of_endpoint(
 
     def keep(outcomes: list[Outcome]) -> None:
         nonlocal done
-        _store(endpoint, outcomes)
-        note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+        with transaction.atomic():
+            _store(endpoint, outcomes)
+            note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+            counters.count(used_by, endpoint.pk, use(outcomes))
         done += len(outcomes)
         tell(done, len(calls))
 

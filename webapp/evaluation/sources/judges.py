@@ -18,6 +18,8 @@ from webapp.judging.asking.calls import CallCounts, judge_calls
 from webapp.judging.asking.jobs import Errand, job_for, spent_by_job
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.judging.verdicts import queries as verdict_queries
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 from webapp.weights.line import Turn
 from webapp.weights.models import WeightsJob
 
@@ -84,6 +86,7 @@ def ask(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int, str], None],
+    used_by: Work,
     draw: int = 0,
 ) -> None:
     """Asks the questions without a stored verdict. `tell(done, total, words)` gets the progress. Raises Halted if calls are left to
@@ -95,7 +98,7 @@ def ask(
         tell(done, max(planned, counts.total), _words(counts))
 
     try:
-        counts = judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, draw=draw)
+        counts = judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, draw=draw, used_by=used_by)
     except EndpointProblem as problem:
         raise Halted(problem.message) from problem
     if counts.halted:
@@ -139,6 +142,7 @@ def ask_by_job(
         data=data,
         resources=evaluation.config.get("resources"),
         turn=turn(evaluation),
+        used_by=work(evaluation),
     )
     try:
         job = job_for(version, inputs, errand, budget=budget, draw=draw, again=again, stop=stop)
@@ -149,6 +153,11 @@ def ask_by_job(
         if job.is_over:
             raise Halted(f"The job of {version} has {job.state}{f': {job.problem}' if job.problem else ''}.")
     return job
+
+
+def work(evaluation: Evaluation) -> Work:
+    """The evaluation in the ledger."""
+    return Work(evaluation.workspace_id, WorkKind.EVALUATION, evaluation.pk, evaluation.created_by_id)
 
 
 def turn(evaluation: Evaluation) -> Turn:

@@ -288,6 +288,7 @@ class RecipeWork:
                 budget=budget,
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words, budget),
+                used_by=judges.work(self.evaluation),
                 draw=draw,
             )
 
@@ -346,6 +347,7 @@ class RecipeWork:
                 budget=budget,
                 stop=self._stop,
                 tell=lambda done, total: self._note(f"asking {endpoint}", done, total, "", budget),
+                used_by=judges.work(self.evaluation),
             )
 
     @contextmanager

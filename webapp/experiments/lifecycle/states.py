@@ -12,7 +12,7 @@ from webapp.webhooks.services import announce
 from .. import table_facts
 from ..live import broadcasts
 from ..models import ALIVE, OVER, Run, RunJudge
-from . import time_limit, waiting_line
+from . import time_limit, waiting_line, work_spans
 
 State = Run.State
 _when_finished: list[Callable[[Run], None]] = []
@@ -70,6 +70,10 @@ def move(
             # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
             # a blocked run returns to RUNNING too, and its time does not start again
             begins = to == State.RUNNING and run.begun_at == now
+            if begins:
+                work_spans.begin(run, now)
+            elif gives_back or to == State.QUEUED:
+                work_spans.end(run, now)
             tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins)
             if to == State.FINISHED:
                 for keep in _when_finished:

@@ -38,10 +38,12 @@ from webapp.inference.endpoints.sharing import EndpointShare
 from webapp.judging.asking.calls import expanded, target_of
 from webapp.judging.judges.services import begin_use
 from webapp.judging.verdicts import queries as verdict_queries
-from webapp.judging.verdicts.store import store
+from webapp.judging.verdicts.store import store, use
+from webapp.usage import counters
 
 from ..live import broadcasts
 from ..models import RunJudge, RunQuestion
+from ..queries import work_of
 from . import questions
 
 logger = logging.getLogger(__name__)
@@ -71,7 +73,7 @@ def forget_old() -> None:
 
 
 def _serve(judge_id: int) -> None:
-    rows = RunJudge.objects.select_related("run", "version__judge", "version__endpoint__registered_model")
+    rows = RunJudge.objects.select_related("run__experiment", "version__judge", "version__endpoint__registered_model")
     row = rows.filter(pk=judge_id).first()
     if row is None:
         return
@@ -129,6 +131,7 @@ class Desk:
     def __init__(self, row: RunJudge, target: Target) -> None:
         self.row, self.target = row, target
         self.version, self.spec = row.version, row.version.resolved
+        self._work = work_of(row.run)
         self.budget = Budget()
         self.budget.spent_tokens, self.budget.spent_money = row.tokens, row.money
         self._noted = (row.tokens, row.money)
@@ -258,6 +261,7 @@ class Desk:
                     made = questions.packed(wave.made[row.pk])
                     RunQuestion.objects.filter(pk=row.pk).update(made=made)
             self._done(finished, wave)
+            counters.count(self._work, self.version.endpoint_id, use(outcomes))
 
     def _note(self, outcomes: Iterable[Outcome]) -> None:
         """Notes the cost of the calls, retries included, as the budget was charged."""

@@ -9,10 +9,12 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import Endpoint
 from webapp.judging.asking import own_verdicts
 from webapp.judging.verdicts import queries as verdict_queries
-from webapp.judging.verdicts.store import store
+from webapp.judging.verdicts.store import store, use
+from webapp.usage import counters
 
 from ..live import broadcasts
 from ..models import Run, RunJudge
+from ..queries import work_of
 from . import questions
 
 
@@ -51,3 +53,4 @@ def _store(row: RunJudge, outcomes: list[Outcome]) -> None:
             tokens=F("tokens") + tokens,
             money=F("money") + money,
         )
+        counters.count(work_of(row.run), row.version.endpoint_id, use(new))

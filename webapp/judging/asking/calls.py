@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
 
+from django.db import transaction
+
 from trainer.contracts import ModelSource
 from trainer.judges.answers import Reading
 from trainer.judges.beside import run_beside
@@ -25,11 +27,14 @@ from webapp.inference.endpoints.sharing import EndpointShare
 from webapp.inference.endpoints.targets import endpoint_target, local_target
 from webapp.inference.folders.stored import here
 from webapp.inference.models import Endpoint
+from webapp.usage import counters
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 
 from ..judges.services import begin_use
 from ..models import JudgeVersion, Verdict
 from ..verdicts import queries as verdict_queries
-from ..verdicts.store import store
+from ..verdicts.store import store, use
 
 CHUNK = 400  # calls looked up at a time
 NOT_RECORDED = "not recorded: the endpoint has no output for this key"
@@ -87,11 +92,13 @@ def judge_calls(
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[CallCounts], None] = lambda counts: None,
     draw: int = 0,
+    used_by: Work | None = None,
 ) -> CallCounts:
     """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
 
     Stored calls are not made again, except failed ones. So a worker that was stopped or killed resumes by calling this again, and finished
-    calls cost nothing. Another `draw` asks for new samples. `stop` is asked several times a second, `progress` gets every batch; both may
+    calls cost nothing. Another `draw` asks for new samples. `used_by` is what the calls cost
+    something for; without it, that is the judge itself. `stop` is asked several times a second, `progress` gets every batch; both may
     use the database, as may `inputs`.
 
     Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is archived,
@@ -104,8 +111,10 @@ def judge_calls(
     source = Verdict.Source.RECORDED if target is None else Verdict.Source.CALLED
 
     def keep(outcomes: list[Outcome]) -> None:
-        store(version, outcomes, source)
-        note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+        with transaction.atomic():
+            store(version, outcomes, source)
+            note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+            counters.count(used_by or of_judge(version), endpoint.pk, use(outcomes))
         counts.add(outcomes)
         progress(counts)
 
@@ -116,6 +125,11 @@ def judge_calls(
         counts.halted = call(endpoint, target, spec, calls, keep, stop, budget).halted
     progress(counts)
     return counts
+
+
+def of_judge(version: JudgeVersion) -> Work:
+    """The judge itself, which is what calls count for if they are for nothing else."""
+    return Work(version.endpoint.workspace_id, WorkKind.JUDGE, version.judge_id, version.created_by_id)
 
 
 def target_of(endpoint: Endpoint, spec: BaseSpec) -> CallTarget | None:

@@ -23,6 +23,9 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference.endpoints.services import note_troubles
 from webapp.inference.endpoints.targets import local_target, prices
 from webapp.inference.models import Endpoint
+from webapp.usage import counters
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind, Results
 from webapp.weights.line import NOW, Turn
@@ -30,11 +33,12 @@ from webapp.weights.models import WeightsItem, WeightsJob
 
 from ..judges.services import begin_use
 from ..models import JudgeVersion
-from ..verdicts.store import store
+from ..verdicts.store import store, use
 from .calls import unasked
 from .own_verdicts import outcomes, used
 
 ITEMS_PER_READ = 500
+USED_BY = "used_by"  # of the params: kind and id of what the calls cost something for
 State = WeightsJob.State
 
 
@@ -49,6 +53,8 @@ class Errand:
     data: DatasetVersion | None = None
     resources: dict[str, Any] | None = None
     turn: Turn = NOW
+    used_by: Work | None = None
+    """For what the calls cost something; None: for the job itself."""
 
 
 def needs_job(version: JudgeVersion) -> bool:
@@ -86,6 +92,7 @@ def job_for(
     begin_use(version)
     params = {"judge": str(version), "version": version.pk, "resources": errand.resources or {}}
     params |= {"budget": _allowed(job, budget)} if budget else {}
+    params |= {USED_BY: [errand.used_by.kind, errand.used_by.id]} if errand.used_by else {}
     calls = unasked(version, inputs, draw, failed=failed)
     weights.fill(job, errand.user, params, map(_item, calls), stop, errand.turn)
     return job
@@ -154,6 +161,11 @@ def _brief(job: WeightsJob) -> dict[str, Any]:
     }
 
 
+def _used_by(job: WeightsJob) -> Work:
+    kind, of = job.params.get(USED_BY, (WorkKind.JOB, job.pk))
+    return Work(job.workspace_id, WorkKind(kind), int(of), job.created_by_id)
+
+
 def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:
     """Stores the verdicts; the job keeps their states and what they took. Raises Invalid."""
     try:
@@ -164,6 +176,7 @@ def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:
     found = list(outcomes(version, told))
     store(version, found)
     note_troubles(version.endpoint, [each.trouble for each in found if each.trouble])
+    counters.count(_used_by(job), version.endpoint_id, use(found))
     WeightsItem.objects.filter(job=job, place__lt=job.done + len(found)).delete()
     (tokens, money), (more_tokens, more_money) = spent_by_job(job), used(found)
     outcome = {**job.outcome, "tokens": tokens + more_tokens, "money": str(money + more_money)}

@@ -14,6 +14,8 @@ from webapp.annotation.work.stress_judges import JUDGE, JudgedAnswer, LetterVerd
 from webapp.annotation.work.stress_test import given_of
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 
 from .. import queries
 from ..asking.calls import judge_calls
@@ -89,7 +91,9 @@ def _ask(answer: Answer) -> None:
         return
     row = queries.usable_versions(answer.project.workspace_id, KINDS).filter(pk=version).first()
     if row is not None:
-        judge_calls(row, [_input(given)])
+        project = answer.project
+        work = Work(project.workspace_id, WorkKind.PROJECT, project.pk, project.created_by_id)
+        judge_calls(row, [_input(given)], used_by=work)
 
 
 def _input(given: JudgedAnswer) -> JudgeInput:

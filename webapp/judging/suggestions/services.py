@@ -20,6 +20,8 @@ from webapp.annotation.work.suggestions import keep
 from webapp.core import audit
 from webapp.core.jobs import Later
 from webapp.core.problems import Conflict, Invalid
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 from webapp.weights import services as weights
 
 from ..asking.calls import CallCounts, judge_calls
@@ -107,6 +109,7 @@ def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], t
         of=f"project job {job.pk} behind {job.params.get('passed', 0)}",
         title=f"{version}, suggestions for {project}",
         data=project.version,
+        used_by=_work(job),
     )
     limit = job.params.get("tokens")
     budget = Budget(tokens=max(0, limit - job.params["spent"])) if limit else None
@@ -138,13 +141,20 @@ def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Te
         tell(counts.stored + counts.done + counts.missing + counts.failed, counts.total)
 
     try:
-        return judge_calls(version, inputs, budget=budget, stop=stop, progress=progress).halted
+        counts = judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, used_by=_work(job))
+        return counts.halted
     except EndpointProblem as problem:
         return problem.message
     finally:
         if budget:
             job.params["spent"] += budget.spent_tokens
             runner.save(job, "params")
+
+
+def _work(job: Job) -> Work:
+    """The project, and who has asked for the suggestions."""
+    person = job.membership.user_id if job.membership else None
+    return Work(job.project.workspace_id, WorkKind.PROJECT, job.project_id, person)
 
 
 def _tasks(ids: Sequence[int]) -> QuerySet[Task]:

@@ -18,10 +18,14 @@ from webapp.core import broadcast
 from webapp.core.jobs import failure
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
+from webapp.usage import counters
+from webapp.usage.models import WorkKind
+from webapp.usage.works import Work
 
 from ..asking.calls import CallCounts, call, expanded, judge_calls, replay, target_of
 from ..judges.services import version_digest
 from ..models import Trial
+from ..verdicts.store import use
 from .changes import changes
 from .services import TRIAL, Extra
 
@@ -79,7 +83,7 @@ def _with(given: JudgeInput, extra: Extra, example_id: int) -> JudgeInput:
 def _draft(trial: Trial) -> str:
     """Runs every call of the draft, none of which enters the verdict store. Returns why it ended early, or ""."""
     assert trial.spec is not None and trial.endpoint is not None  # noqa: S101  # a draft has both
-    spec = resolve(trial.spec)
+    spec, endpoint = resolve(trial.spec), trial.endpoint
     unusable: Counter[str] = Counter()
     calls = list(
         islice(
@@ -99,11 +103,16 @@ def _draft(trial: Trial) -> str:
         listed.sort(key=lambda each: each["place"])
         trial.done = len(listed)
         _save(trial)
+        counters.count(_work(trial), endpoint.pk, use(outcomes))
 
     target = target_of(trial.endpoint, spec)
     if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
     return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
+
+
+def _work(trial: Trial) -> Work:
+    return Work(trial.workspace_id, WorkKind.TRIAL, trial.pk, trial.created_by_id)
 
 
 def _told(outcome: Outcome, place: int) -> dict[str, Any]:
@@ -137,7 +146,8 @@ def _comparison(trial: Trial) -> str:
             trial.total = finished + counts.total
             _save(trial)
 
-        counts = judge_calls(version, inputs, budget=Budget(tokens=MOST_TOKENS), progress=progress)
+        budget = Budget(tokens=MOST_TOKENS)
+        counts = judge_calls(version, inputs, budget=budget, progress=progress, used_by=_work(trial))
         finished += counts.total
         halted = halted or counts.halted
     trial.results = changes(before, after, inputs)

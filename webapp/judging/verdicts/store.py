@@ -10,6 +10,7 @@ from django.db import transaction
 
 from trainer.judges.engine import Outcome
 from webapp.core import prepared, telemetry
+from webapp.usage.counters import CallUse
 
 from ..models import JudgeVersion, Verdict
 
@@ -84,6 +85,20 @@ def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
         "cost": None if outcome.cost is None else min(outcome.cost, _MOST_MONEY),
         "latency_ms": _bounded(round(1000 * reply.latency_s)) if reply else None,
     }
+
+
+def use(outcomes: Iterable[Outcome]) -> CallUse:
+    """What the answered calls used, for the ledger; calls that nobody answered used nothing."""
+    found = [taken(each) for each in outcomes if each.reply is not None]
+    costs = [each["cost"] for each in found if each["cost"] is not None]
+    return CallUse(
+        calls=len(found),
+        prompt_tokens=sum(int(each["prompt_tokens"] or 0) for each in found),
+        completion_tokens=sum(int(each["completion_tokens"] or 0) for each in found),
+        money=sum((Decimal(cost) for cost in costs), Decimal(0)),
+        untold=sum(each["prompt_tokens"] is None or each["completion_tokens"] is None for each in found),
+        unpriced=len(found) - len(costs),
+    )
 
 
 def _bounded(count: int | None) -> int | None:

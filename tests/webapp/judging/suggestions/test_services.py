@@ -8,6 +8,7 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
+from tests.webapp.usage.counted import counted
 from tests.webapp.weights.conftest import Process
 from trainer.judges import calls
 from trainer.judges.combine import PairVerdict
@@ -77,6 +78,7 @@ def test_every_task_has_the_judges_view_before_it_is_shown(cast, pairwise, chat_
     assert (job.state, job.done, job.total) == ("finished", 3, 3)
     assert job.result == {"tasks": 3, "judge": "Both ways v1"}
     assert chat_server.requests == 6  # both orders
+    assert counted() == [("project", project.pk, 6, cast.researcher.user_id)]
     [seat] = queue.claim(cast.annotator, project)
     assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2}
     answer = queue.submit(cast.annotator, seat, {"strength": -1})
@@ -276,6 +278,7 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cas
     assert (job.state, job.done, job.total, answered) == ("finished", 3, 3, 3), job.problem
     assert WeightsJob.objects.count() == 2 and job.result["tasks"] == 3
     assert not Task.objects.filter(suggestion__isnull=True).exists()
+    assert counted() == [("project", project.pk, 3, cast.researcher.user_id)]
 
     other = new_version(cast.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
     again = ask_judge(cast.researcher, project, other)

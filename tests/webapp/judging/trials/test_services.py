@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from tests.webapp.usage.counted import counted
 from webapp.core import jobs
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Example
@@ -50,6 +51,7 @@ def test_a_draft_shows_prompt_raw_and_parsed_of_every_call_and_stores_no_verdict
     )
     assert first["raw"] == MET and first["parsed"]["met"] is True and "Says yes." in first["messages"][1]["content"]
     assert not Verdict.objects.exists()
+    assert counted() == [("trial", trial.pk, 8, cast.researcher.user_id)]
 
 
 def test_a_draft_that_the_judge_answers_badly_shows_what_it_said(cast, endpoint, examples, run, chat_server):
@@ -111,6 +113,7 @@ def test_two_versions_are_compared_on_the_fixed_examples(cast, version, examples
     before = chat_server.requests
     run(start_comparison, cast.researcher, judge, before=version, after=newer)
     assert chat_server.requests == before
+    assert counted() == [("trial", trial.pk, before, cast.researcher.user_id)]
 
 
 def test_a_side_without_a_verdict_is_neither_changed_nor_unchanged(cast, version, examples, run, chat_server):
