@@ -9,25 +9,56 @@ from playwright.sync_api import expect
 from tests.e2e.look import looked_at
 from tests.e2e.test_accessibility import AXE, in_both_themes
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401  fixtures
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.lifecycle import states
 from webapp.experiments.models import Run
+from webapp.usage import spans
+from webapp.usage.models import MonthlyUse, WorkKind, WorkSpan
+from webapp.usage.works import Work
 
 pytestmark = pytest.mark.browser
 
 
-def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(open_page, as_researcher, launch):  # noqa: F811
+def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page, as_researcher, launch):  # noqa: F811
     if not AXE.exists():
         pytest.skip("axe-core is not there: run `make setup`")
     page, now = open_page(as_researcher), timezone.now()
     assert in_both_themes(page, "/costs?by=run") == [], "while there is nothing"
-    for hours, device in ((3, "the processor"), (1, "NVIDIA H200"), (2, "")):
-        lasted = {"under_way": timedelta(hours=hours), "started_at": now, "ended_at": now, "learner_device": device}
-        Run.objects.filter(pk=launch().pk).update(name=f"lasted {hours} hours", **lasted)
+    for hours, gpus in ((3, 0), (1, 0.5), (2, None)):
+        Run.objects.filter(pk=(run := launch()).pk).update(name=f"lasted {hours} hours")
+        work = Work(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
+        spans.begin(work, 1, now - timedelta(hours=hours), gpus)
+        spans.end(WorkKind.RUN, run.pk, now, on_gpu=None)
+    run = launch()
+    Run.objects.filter(pk=run.pk).update(name="paused and resumed")
+    for state in ("starting", "running"):
+        states.move(run, state)
+    lifecycle.pause(cast.researcher, run)
+    states.move(run, "paused")
+    lifecycle.resume(cast.researcher, run)
+    for state in ("starting", "running", "finished"):
+        states.move(run, state)
+    for attempt, hour in ((1, 9), (2, 2)):
+        began = now - timedelta(hours=hour)
+        WorkSpan.objects.filter(work=run.pk, attempt=attempt).update(
+            began=began, ended=began + timedelta(minutes=45), gpus=2
+        )
+    MonthlyUse.objects.create(
+        workspace=cast.workspace, month=now.date().replace(day=1), kind="evaluation", work=1, calls=9, prompt_tokens=123456,
+        completion_tokens=789, money="1.25", unpriced=3,
+    )  # fmt: skip
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert in_both_themes(page, "/costs?by=run") == [], width
         looked_at(page)
-    expect(page.locator("tfoot")).to_contain_text("6.00")
+    expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
+    row = page.locator("tbody tr").filter(has_text="paused and resumed")
+    expect(row.locator("td").first).to_have_text("1.50")
+    expect(row.locator("td").nth(1)).to_have_text("3.00")
+    assert in_both_themes(page, "/costs?by=month") == []
+    looked_at(page)
+    page.goto(page.url.replace("by=month", "by=run"))
     page.get_by_role("link", name="lasted 3 hours").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("lasted 3 hours")
     page.get_by_role("link", name="costs", exact=True).click()

@@ -1,13 +1,15 @@
-"""What the work of a workspace has cost: hours of processes, tokens and money of judges, and minutes of people.
+"""What the work of a workspace has cost: hours of processes and GPUs, tokens and money of endpoints, and minutes of people.
 
-Each source is one SELECT with the same columns, one row for each piece of work. What was not measured is null there, never 0; a sum leaves it
-out, and is null itself if nothing of it was measured. A run or job belongs, as a whole, to the month (UTC) in which it ended, and to the
-present month while it is under way.
+Hours, tokens and money come from the ledger (`webapp.usage`), minutes from the seats of tasks. Each source is one SELECT with the same
+columns. What was not measured is null there, never 0; a sum leaves it out, and is null itself if nothing of it was measured.
+
+The hours of an attempt belong to the months (UTC) in which they passed. For one month an attempt is cut at the month's ends. By month, only
+attempts that cross the end of a month are split, because a series of months for every attempt takes longer than all the rest.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from django.db import connection
@@ -15,61 +17,74 @@ from django.db import connection
 from webapp.accounts.models import Membership, User
 from webapp.annotation.access import may_name
 from webapp.annotation.models import Project
+from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Experiment, Run
+from webapp.judging.models import Judge
+from webapp.usage.models import WorkKind
 from webapp.weights.models import WeightsJob
 
 MOST = 200  # rows of a page
-MEASURES = ("hours", "gpu_hours", "judge_tokens", "money", "minutes")
-# of a run: all its attempts, without the time in the line, as the time limit counts it. Its process names the device that trains.
-RUNS = """
-SELECT coalesce(run.ended_at, %(now)s) AS at, 'run' AS kind, run.id AS work, 'experiment' AS place, run.experiment_id AS place_id,
-    run.created_by_id AS person, span.hours,
-    CASE WHEN run.learner_device LIKE 'the processor%%' THEN 0
-        WHEN run.learner_device = '' OR run.learner_device LIKE '%% of the Ray cluster' THEN NULL ELSE span.hours END AS gpu_hours,
-    NULL::bigint AS judge_tokens, NULL::numeric AS money, NULL::float8 AS minutes
-FROM experiments_run AS run JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id CROSS JOIN LATERAL (
-    SELECT CASE WHEN run.recipe <> 'logged' THEN extract(epoch FROM
-        run.under_way + greatest(coalesce(%(now)s - run.begun_at, interval '0'), interval '0'))::float8 / 3600 END AS hours
-) AS span
-WHERE experiment.workspace_id = %(workspace)s AND (run.started_at IS NOT NULL OR run.begun_at IS NOT NULL)
+MEASURES = ("hours", "gpu_hours", "tokens", "money", "minutes")
+COLUMNS = "month, kind, work, place, person, hours, gpu_hours, tokens, money, minutes, without_hours, without_gpus, untold, unpriced, without_minutes"
+# pieces of an attempt: (from, to), which is null if nobody knows when it ended. `least` passes over null: then it is under way
+WHOLE = """SELECT date_trunc('month', span.began AT TIME ZONE 'UTC') AS month, span.began AS low,
+    CASE WHEN span.measured THEN greatest(span.began, least(span.ended, %(now)s)) END AS high"""
+CUT = """SELECT %(first)s::timestamp AS month, greatest(span.began, %(begin)s) AS low,
+    CASE WHEN span.measured THEN greatest(span.began, least(span.ended, %(now)s, %(end)s)) END AS high"""
+WITHIN = """date_trunc('month', span.began AT TIME ZONE 'UTC') =
+    date_trunc('month', CASE WHEN span.measured THEN least(span.ended, %(now)s) ELSE span.began END AT TIME ZONE 'UTC')"""
+SPLIT = """SELECT each.month, greatest(span.began, each.month AT TIME ZONE 'UTC') AS low,
+        least(span.ended, %(now)s, (each.month + interval '1 month') AT TIME ZONE 'UTC') AS high
+    FROM generate_series(date_trunc('month', span.began AT TIME ZONE 'UTC'), least(span.ended, %(now)s) AT TIME ZONE 'UTC',
+        interval '1 month') AS each (month)
+    WHERE each.month AT TIME ZONE 'UTC' < least(span.ended, %(now)s)"""
+SPANS = """
+SELECT piece.month, span.kind, span.work, span.place, span.person_id AS person, piece.hours, piece.hours * span.gpus AS gpu_hours,
+    NULL::bigint AS tokens, NULL::numeric AS money, NULL::float8 AS minutes, piece.hours IS NULL AS without_hours,
+    piece.hours IS NULL OR span.gpus IS NULL AS without_gpus, 0::bigint AS untold, 0::bigint AS unpriced, 0 AS without_minutes
+FROM usage_workspan AS span CROSS JOIN LATERAL (
+    SELECT cut.month, extract(epoch FROM cut.high - cut.low)::float8 / 3600 AS hours FROM ({pieces}) AS cut
+) AS piece
+WHERE span.workspace_id = %(workspace)s AND span.began <= %(now)s AND {which}
 """
-# a budget without a price counts no money, which is not the same as no cost
-JUDGES = """
-SELECT coalesce(run.ended_at, %(now)s), 'run', run.id, 'experiment', run.experiment_id, run.created_by_id, NULL, NULL, asked.tokens,
-    CASE WHEN endpoint.price_prompt IS NULL OR endpoint.price_completion IS NULL THEN nullif(asked.money, 0) ELSE asked.money END, NULL
-FROM experiments_runjudge AS asked JOIN experiments_run AS run ON run.id = asked.run_id
-JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id
-JOIN judging_judgeversion AS version ON version.id = asked.version_id JOIN inference_endpoint AS endpoint ON endpoint.id = version.endpoint_id
-WHERE experiment.workspace_id = %(workspace)s AND asked.calls > 0
+OF_MONTH = """span.began < %(end)s AND (CASE WHEN span.measured THEN greatest(span.began, least(span.ended, %(now)s)) ELSE span.began END > %(begin)s
+    OR span.began >= %(begin)s)"""
+USES = """
+SELECT used.month::timestamp, used.kind, used.work, used.place, used.person_id, NULL, NULL,
+    CASE WHEN used.calls > used.untold THEN used.prompt_tokens + used.completion_tokens + used.other_tokens END,
+    CASE WHEN used.calls > used.unpriced THEN used.money END, NULL, false, false, used.untold, used.unpriced, 0
+FROM usage_monthlyuse AS used WHERE used.workspace_id = %(workspace)s
 """
-# a job that was tried again has only the beginning of its first attempt and the end of its last
-JOBS = """
-SELECT coalesce(job.ended_at, %(now)s), 'job', job.id, 'jobs', 0, job.created_by_id, span.hours,
-    CASE WHEN coalesce((job.params -> 'resources' ->> 'gpus')::float8, 0) = 0 THEN 0 ELSE span.hours END, NULL, NULL, NULL
-FROM weights_weightsjob AS job CROSS JOIN LATERAL (
-    SELECT CASE WHEN job.attempt = 1 THEN extract(epoch FROM coalesce(job.ended_at, %(now)s) - job.started_at)::float8 / 3600 END AS hours
-) AS span
-WHERE job.workspace_id = %(workspace)s AND job.started_at IS NOT NULL
+# another program trains them and says nothing of its hours, so the ledger has none
+LOGGED = """
+SELECT date_trunc('month', coalesce(run.ended_at, %(now)s) AT TIME ZONE 'UTC'), 'run', run.id, run.experiment_id, run.created_by_id,
+    NULL, NULL, NULL, NULL, NULL, true, true, 0, 0, 0
+FROM experiments_run AS run JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id
+WHERE experiment.workspace_id = %(workspace)s AND run.recipe = 'logged' AND run.started_at IS NOT NULL
 """
 PEOPLE = """
-SELECT coalesce(seat.submitted_at, seat.claimed_at), 'project', seat.project_id, 'project', seat.project_id,
-    CASE WHEN %(named)s OR seat.user_id = %(me)s THEN seat.user_id END, NULL, NULL, NULL, NULL, nullif(seat.seconds, 0) / 60
+SELECT date_trunc('month', coalesce(seat.submitted_at, seat.claimed_at) AT TIME ZONE 'UTC'), 'project', seat.project_id, NULL,
+    CASE WHEN %(named)s OR seat.user_id = %(me)s THEN seat.user_id END, NULL, NULL, NULL, NULL, nullif(seat.seconds, 0) / 60,
+    false, false, 0, 0, (seat.seconds = 0)::integer
 FROM annotation_assignment AS seat JOIN annotation_project AS project ON project.id = seat.project_id
 WHERE project.workspace_id = %(workspace)s AND (seat.submitted_at IS NOT NULL OR seat.seconds > 0)
 """
-SOURCES = (RUNS, JUDGES, JOBS, PEOPLE)
 KEYS: Mapping[str, tuple[str, str]] = {
-    "month": ("to_char(at AT TIME ZONE 'UTC', 'YYYY-MM')", "0::bigint"),
-    "project": ("place", "place_id"),
-    "run": ("kind", "work"),
+    "month": ("to_char(month, 'YYYY-MM')", "0::bigint"),
+    "project": (
+        "CASE WHEN kind = 'run' THEN 'experiment' ELSE kind END",
+        "CASE kind WHEN 'run' THEN coalesce(place, 0) WHEN 'project' THEN work ELSE 0 END",
+    ),
+    "run": ("kind", "CASE WHEN kind IN ('trial', 'tried') THEN 0 ELSE work END"),
     "person": ("CASE WHEN person IS NULL THEN 'nobody' ELSE 'person' END", "coalesce(person, 0)"),
 }
 """What lines are made of: (kind, id) of each choice."""
 SUMS = ", ".join(f"sum({name})" for name in MEASURES)
-# a piece of work that has hours has hours of GPUs too, and so on: what of it was not measured is counted
-UNKNOWN = """count(*) FILTER (WHERE kind IN ('run', 'job') AND hours IS NULL AND judge_tokens IS NULL),
-    count(*) FILTER (WHERE kind IN ('run', 'job') AND gpu_hours IS NULL AND judge_tokens IS NULL), 0,
-    count(*) FILTER (WHERE judge_tokens IS NOT NULL AND money IS NULL), count(*) FILTER (WHERE kind = 'project' AND minutes IS NULL)"""
+# a run whose hours nobody knows is one, however many attempts it had: only runs and jobs have hours, and one number names both, because rows
+# of two columns take much longer to sort. Calls and tasks are counted one by one
+UNKNOWN = """count(DISTINCT CASE kind WHEN 'run' THEN work ELSE -work END) FILTER (WHERE without_hours),
+    count(DISTINCT CASE kind WHEN 'run' THEN work ELSE -work END) FILTER (WHERE without_gpus), sum(untold), sum(unpriced),
+    sum(without_minutes)"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,7 @@ class CostLine:
     kind: str
     id: int
     amounts: dict[str, MeasuredCost]
+    sorted_by: str | None = None
     name: str = ""
     url: str = ""
 
@@ -96,36 +112,57 @@ class CostTable:
     more: bool
 
 
+@dataclass(frozen=True)
+class After:
+    """The last line of a page: what it was sorted by (None: missing), its kind and its id."""
+
+    value: str | None
+    kind: str
+    id: int
+
+
 def table(
     membership: Membership,
     by: str,
     month: date | None,
     sort: str,
-    now: Any,
+    now: datetime,
     most: int = MOST,
     *,
     run: int | None = None,
+    after: After | None = None,
+    named: bool = True,
 ) -> CostTable:
-    """What was used in a month, or in all of them, by month, project, run or person: the largest `sort` first. `run` narrows it to one run."""
+    """What was used in a month, or in all of them, by month, project, piece of work or person: the largest `sort` first, and of months the
+    newest.
+
+    `run` narrows it to one run. `after` continues behind a line; the total is that of all lines. Without `named`, minutes have the name of
+    the caller alone, in any role.
+    """
     kind, key = KEYS[by]
-    narrowed = ["at >= %(begin)s AND at < %(end)s"] * (month is not None) + ["kind = 'run' AND work = %(run)s"] * (
+    narrowed = ["month = %(first)s::timestamp"] * (month is not None) + ["kind = 'run' AND work = %(run)s"] * (
         run is not None
     )
     within = f"WHERE {' AND '.join(narrowed)}" if narrowed else ""
-    order = "1 DESC" if by == "month" else f"{3 + MEASURES.index(sort)} DESC NULLS LAST, 1, 2"
+    sources = " UNION ALL ".join([*_spans(by, month), USES, LOGGED, PEOPLE])
+    value = "NULL::numeric" if by == "month" else f"round(sum({sort})::numeric, 9)"
+    order = "line DESC, id" if by == "month" else "value DESC NULLS LAST, line, id"
     sql = f"""
-        WITH used AS ({" UNION ALL ".join(SOURCES)})
-        SELECT {kind} AS line, {key} AS id, {SUMS}, {UNKNOWN}, grouping({kind}) FROM used {within}
-        GROUP BY GROUPING SETS (({kind}, {key}), ()) ORDER BY grouping({kind}) DESC, {order} LIMIT %(most)s
+        WITH used ({COLUMNS}) AS ({sources}), lines AS (
+            SELECT {kind} AS line, {key} AS id, {SUMS}, {UNKNOWN}, {value} AS value, grouping({kind}) AS together
+            FROM used {within} GROUP BY GROUPING SETS (({kind}, {key}), ())
+        )
+        SELECT * FROM lines {_behind(by, after)} ORDER BY together DESC, {order} LIMIT %(most)s
     """  # noqa: S608  built from constants
-    asked = {
+    asked: dict[str, Any] = {
         "workspace": membership.workspace_id,
         "now": now,
-        "named": may_name(membership),
+        "named": named and may_name(membership),
         "me": membership.user_id,
         "most": most + 2,
         "run": run,
     }
+    asked |= {"value": after.value, "line": after.kind, "id": after.id} if after else {}
     with connection.cursor() as cursor:
         cursor.execute(sql, asked | (bounds(month) if month else {}))
         found = [_line(row) for row in cursor.fetchall()]
@@ -134,18 +171,41 @@ def table(
     return CostTable(lines[:most], total, len(lines) > most)
 
 
+def _behind(by: str, after: After | None) -> str:
+    if after is None:
+        return ""
+    if by == "month":
+        return "WHERE together = 1 OR line < %(line)s"
+    later = "(line, id) > (%(line)s, %(id)s)"
+    if after.value is None:
+        return f"WHERE together = 1 OR (value IS NULL AND {later})"
+    return (
+        f"WHERE together = 1 OR value IS NULL OR value < %(value)s::numeric OR (value = %(value)s::numeric AND {later})"
+    )
+
+
+def _spans(by: str, month: date | None) -> list[str]:
+    """The attempts, in the pieces that the table needs."""
+    if month is not None:
+        return [SPANS.format(pieces=CUT, which=OF_MONTH)]
+    if by != "month":
+        return [SPANS.format(pieces=WHOLE, which="true")]
+    return [SPANS.format(pieces=pieces, which=which) for pieces, which in ((WHOLE, WITHIN), (SPLIT, f"NOT ({WITHIN})"))]
+
+
 def bounds(month: date) -> dict[str, str]:
+    """The first day of the month, and its begin and end."""
     following = date(month.year + month.month // 12, month.month % 12 + 1, 1)
-    return {"begin": f"{month}T00:00:00+00:00", "end": f"{following}T00:00:00+00:00"}
+    return {"first": f"{month}", "begin": f"{month}T00:00:00+00:00", "end": f"{following}T00:00:00+00:00"}
 
 
 def _line(row: tuple[Any, ...]) -> CostLine:
     values, unknown = row[2:7], row[7:12]
     amounts = {
-        name: MeasuredCost(None if value is None else float(value), missing)
+        name: MeasuredCost(None if value is None else float(value), int(missing or 0))
         for name, value, missing in zip(MEASURES, values, unknown, strict=True)
     }
-    return CostLine(row[0] or "", row[1] or 0, amounts)
+    return CostLine(row[0] or "", row[1] or 0, amounts, None if row[12] is None else str(row[12]))
 
 
 def _name(lines: Sequence[CostLine]) -> None:
@@ -153,16 +213,35 @@ def _name(lines: Sequence[CostLine]) -> None:
     models: dict[str, tuple[Any, str]] = {
         "run": (Run.objects.only("name", "number"), "/runs/{}"),
         "job": (WeightsJob.objects.only("title"), "/jobs/{}"),
+        "evaluation": (Evaluation.objects.only("name"), "/evaluations/{}"),
+        "judge": (Judge.objects.only("name"), "/judges/{}"),
         "experiment": (Experiment.objects.only("name"), "/experiments?experiment={}"),
         "project": (Project.objects.only("name"), "/projects/{}"),
         "person": (User.objects.only("name", "email", "proof", "erased"), ""),
     }
     for kind, (rows, url) in models.items():
-        if wanted := {line.id for line in lines if line.kind == kind}:
+        if wanted := {line.id for line in lines if line.kind == kind and line.id}:
             there = rows.in_bulk(wanted)
             for line in lines:
                 if line.kind == kind and line.id in there:
                     line.name, line.url = str(there[line.id]), url.format(line.id)
-    words = {"jobs": "Jobs on the cluster", "nobody": "People who are not named"}
     for line in lines:
-        line.name = line.name or words.get(line.kind, line.kind)
+        line.name = line.name or _without_row(line)
+
+
+TOGETHER = {
+    "job": "Jobs on the cluster",
+    "evaluation": "Evaluations",
+    "trial": "Trials of judges",
+    "tried": "Answers scored on Try it",
+    "judge": "Judges, asked for themselves",
+    "nobody": "People who are not named",
+}
+
+
+def _without_row(line: CostLine) -> str:
+    """The name of a line of several pieces of work, or of one that was deleted."""
+    if line.id:
+        word = WorkKind(line.kind).label if line.kind in WorkKind else line.kind.capitalize()
+        return f"{word} {line.id}, deleted"
+    return TOGETHER.get(line.kind, line.kind)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -20,14 +20,14 @@ from . import queries
 
 HEADS = {
     "hours": "Hours",
-    "gpu_hours": "With a GPU",
-    "judge_tokens": "Judge tokens",
+    "gpu_hours": "GPU-hours",
+    "tokens": "Tokens",
     "money": "Money",
     "minutes": "People's minutes",
 }
 EVERY = 10_000  # lines of a file
 LONGEST_ID = 19  # digits
-CHOICES = {"month": "Month", "project": "Project", "run": "Run", "person": "Person"}
+CHOICES = {"month": "Month", "project": "Project", "run": "Work", "person": "Person"}
 
 
 @require_GET
@@ -77,7 +77,7 @@ def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
-    """The choices of the address; what cannot be read is left out."""
+    """The choices of the address; what cannot be read is left out, except a run."""
     by, sort = request.GET.get("by", ""), request.GET.get("sort", "")
     month: date | None = None
     try:
@@ -95,9 +95,13 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
 
 
 def _run(request: HttpRequest) -> Run | None:
-    """The run to which the address narrows the table. Raises Http404 if the person sees no such run."""
+    """The run to which the address narrows the table. Raises Http404 if that is no number, or the person sees no such run."""
     asked = request.GET.get("run", "")
-    return run_read(require(request), int(asked)) if asked.isdecimal() and len(asked) < LONGEST_ID else None
+    if not asked:
+        return None
+    if not (asked.isascii() and asked.isdecimal() and len(asked) < LONGEST_ID):
+        raise Http404("no such run")
+    return run_read(require(request), int(asked))
 
 
 def _cells(line: queries.CostLine) -> list[tuple[str, queries.MeasuredCost]]:

@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from random import Random
 
 import pytest
 from django.db import connection
@@ -14,9 +15,9 @@ from tests.pages import shown
 from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401  fixtures
 from webapp.annotation.models import Assignment, Project, Task
 from webapp.costs import queries
-from webapp.experiments.models import LOGGED, Run, RunJudge
-from webapp.inference.models import Endpoint
-from webapp.judging.judges.services import create_judge
+from webapp.evaluation.models import Evaluation
+from webapp.experiments.models import LOGGED, Run
+from webapp.usage.models import MonthlyUse, WorkSpan
 from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
@@ -28,12 +29,30 @@ def at(month, day, hour=0):
     return datetime(2026, month, day, hour, tzinfo=UTC)
 
 
-def set_run(row, **fields):
-    Run.objects.filter(pk=row.pk).update(**{"started_at": at(3, 1), **fields})
+def named(row, name):
+    Run.objects.filter(pk=row.pk).update(name=name)
+    return row
 
 
-def table(membership, by="run", month=None, sort="hours"):
-    return queries.table(membership, by, month, sort, NOW)
+def span(row, began, ended, attempt=1, gpus=None, **fields):
+    """An attempt of a run in the ledger, or of a job whose id is `row`."""
+    kind, work = ("job", row) if isinstance(row, int) else ("run", row.pk)
+    of = {} if isinstance(row, int) else {"place": row.experiment_id, "person": row.created_by}
+    return WorkSpan.objects.create(
+        workspace=fields.pop("workspace", None) or row.experiment.workspace, kind=kind, work=work, attempt=attempt,
+        began=began, ended=ended, gpus=gpus, **of, **fields,
+    )  # fmt: skip
+
+
+def use(cast, kind="run", work=1, month=MARCH, endpoint=None, **fields):
+    told = {"calls": 2, "prompt_tokens": 80, "completion_tokens": 20, "money": Decimal("0.5"), **fields}
+    return MonthlyUse.objects.create(
+        workspace=cast.workspace, kind=kind, work=work, month=month, endpoint=endpoint, **told
+    )
+
+
+def table(membership, by="run", month=None, sort="hours", **more):
+    return queries.table(membership, by, month, sort, NOW, **more)
 
 
 def said(found, *names):
@@ -41,56 +60,128 @@ def said(found, *names):
     return [[value if not isinstance(value, float) else round(value, 6) for value in row] for row in values]
 
 
-def test_a_run_counts_with_all_attempts_in_the_month_in_which_it_ended(cast, launch):  # noqa: F811
-    first, second, waits = launch(), launch(), launch()
-    set_run(first, name="a", under_way=timedelta(hours=3), ended_at=at(4, 1) - timedelta(microseconds=1))
-    set_run(second, name="b", under_way=timedelta(hours=2), begun_at=NOW - timedelta(minutes=30))
-    Run.objects.filter(pk=waits.pk).update(name="c")
-    assert said(table(cast.reviewer, month=MARCH), "hours") == [["a", 3.0], ["", 3.0]]
-    assert said(table(cast.reviewer, month=APRIL), "hours") == [["b", 2.5], ["", 2.5]]
-    assert said(table(cast.reviewer), "hours") == [["a", 3.0], ["b", 2.5], ["", 5.5]]
-    assert said(table(cast.reviewer, "month"), "hours") == [["2026-04", 2.5], ["2026-03", 3.0], ["", 5.5]]
+def test_hours_belong_to_the_months_in_which_they_passed(cast, launch):  # noqa: F811
+    span(a := named(launch(), "a"), at(3, 31, 21), at(4, 1, 2), gpus=0.5)
+    span(a, at(4, 2), at(4, 2, 1), attempt=2, gpus=2)
+    span(named(launch(), "b"), NOW - timedelta(minutes=30), None, gpus=0)
+    named(launch(), "c")
+    names = ("hours", "gpu_hours")
+    assert said(table(cast.reviewer, month=MARCH), *names) == [["a", 3.0, 1.5], ["", 3.0, 1.5]]
+    assert said(table(cast.reviewer, month=APRIL), *names) == [["a", 3.0, 3.0], ["b", 0.5, 0.0], ["", 3.5, 3.0]]
+    assert said(table(cast.reviewer), *names) == [["a", 6.0, 4.5], ["b", 0.5, 0.0], ["", 6.5, 4.5]]
+    assert said(table(cast.reviewer, "month"), *names) == [["2026-04", 3.5, 3.0], ["2026-03", 3.0, 1.5], ["", 6.5, 4.5]]
+    assert said(table(cast.reviewer, month=date(2026, 5, 1)), *names) == [["", None, None]]
     assert table(cast.outsider).lines == []
 
 
-def test_what_was_not_measured_is_missing_and_counted(cast, launch):  # noqa: F811
-    devices = ("the processor", "NVIDIA H100", "", "2 processes of the Ray cluster")
-    for name, device in zip("abcd", devices, strict=True):
-        row = launch()
-        set_run(row, name=name, under_way=timedelta(hours=1), ended_at=at(3, 9), learner_device=device)
-    set_run(row := launch(), name="e", ended_at=at(3, 9), recipe=LOGGED)
+def test_an_attempt_of_several_months_is_cut_at_midnight_utc(cast, run):  # noqa: F811
+    span(run, datetime(2025, 12, 31, 23, tzinfo=UTC), at(3, 1), gpus=1)
+    assert said(table(cast.reviewer, "month"), "hours") == [
+        ["2026-02", 28 * 24.0],
+        ["2026-01", 31 * 24.0],
+        ["2025-12", 1.0],
+        ["", 59 * 24.0 + 1],
+    ]
+    for month, hours in ((date(2025, 12, 1), 1.0), (date(2026, 2, 1), 28 * 24.0), (MARCH, None)):
+        assert table(cast.reviewer, month=month).total.amounts["hours"].value == hours
+
+
+def test_the_months_add_up_to_the_whole(cast, launch):  # noqa: F811
+    draw = Random(4)  # noqa: S311  numbers for a test
+    for _ in range(30):
+        began = at(1, 1) + timedelta(hours=draw.random() * 2000)
+        span(launch(), began, began + timedelta(hours=draw.random() * 1500), gpus=draw.choice([None, 0, 0.25, 4]))
+    whole, months = table(cast.reviewer), table(cast.reviewer, "month")
+    for name in ("hours", "gpu_hours"):
+        assert sum(line.amounts[name].value or 0 for line in months.lines) == pytest.approx(
+            whole.total.amounts[name].value
+        )
+        for line in months.lines:
+            alone = table(cast.reviewer, month=date.fromisoformat(f"{line.name}-01")).total.amounts[name]
+            assert alone.value == pytest.approx(line.amounts[name].value)
+
+
+def test_what_was_not_measured_is_missing_and_counted_once_for_each_run(cast, launch):  # noqa: F811
+    for name, gpus in zip("abc", (0, 1, None), strict=True):
+        row = named(launch(), name)
+        for attempt in (1, 2):
+            span(row, at(3, 9, attempt), at(3, 9, attempt + 1), attempt, gpus)
+    Run.objects.filter(pk=named(launch(), "d").pk).update(started_at=at(3, 1), ended_at=at(3, 9), recipe=LOGGED)
     found = table(cast.reviewer)
     kept = {line.name: line.amounts["gpu_hours"] for line in (*found.lines, found.total)}
-    assert [kept[name].value for name in "abcde"] == [0.0, 1.0, None, None, None]
-    assert (kept[""].value, kept[""].unknown) == (1.0, 3)
-    assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (4.0, 1)
+    assert [kept[name].value for name in "abcd"] == [0.0, 2.0, None, None]
+    assert (kept[""].value, kept[""].unknown) == (2.0, 2)
+    assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (6.0, 1)
     assert found.total.amounts["money"] == queries.MeasuredCost(None, 0)
     text = shown(browser(cast.reviewer).get("/costs?by=run"))
-    assert "3 unknown" in text and "Together" in text
+    assert "2 unknown" in text and "Together" in text
 
 
-def test_judges_of_runs_cost_tokens_and_money_unless_nobody_knows_the_price(cast, run):  # noqa: F811
-    set_run(run, under_way=timedelta(hours=1), ended_at=at(3, 9))
-    for name, price, money in (("a", Decimal(2), "0.5"), ("b", None, "0")):
-        endpoint = Endpoint.objects.create(
-            workspace=cast.workspace, name=name, kind="chat", url="https://a.example/v1", model="m",
-            price_prompt=price, price_completion=price,
-        )  # fmt: skip
-        judge = create_judge(cast.researcher, name=name, spec={"kind": "criterion"}, endpoint=endpoint)
-        RunJudge.objects.create(run=run, version=judge, calls=2, tokens=100, money=Decimal(money))
-    total = table(cast.reviewer, "project").total.amounts
-    assert (total["judge_tokens"].value, total["money"].value, total["money"].unknown) == (200, 0.5, 1)
-    assert (total["hours"].value, total["hours"].unknown, total["gpu_hours"].unknown) == (1.0, 0, 1)
+def test_all_who_ask_endpoints_cost_tokens_and_money(cast, run):  # noqa: F811
+    evaluation = Evaluation.objects.create(workspace=cast.workspace, name="E", recipe="judge_audit", benchmark="x")
+    project = Project.objects.create(workspace=cast.workspace, name="P", kind="rating", version=run.dataset_version)
+    use(cast, "run", named(run, "R").pk, place=run.experiment_id)
+    use(cast, "evaluation", evaluation.pk, other_tokens=7)
+    use(cast, "project", project.pk, month=APRIL)
+    for work in (1, 2):
+        use(cast, "tried", work, month=APRIL, money=Decimal(2))
+    names = ("tokens", "money")
+    assert said(table(cast.reviewer, sort="money"), *names) == [
+        ["Answers scored on Try it", 200, 4.0],
+        ["E", 107, 0.5],
+        ["P", 100, 0.5],
+        ["R", 100, 0.5],
+        ["", 507, 5.5],
+    ]
+    assert said(table(cast.reviewer, month=MARCH, sort="tokens"), *names) == [
+        ["E", 107, 0.5],
+        ["R", 100, 0.5],
+        ["", 207, 1.0],
+    ]
+    projects = [line[0] for line in said(table(cast.reviewer, "project", sort="tokens"))]
+    assert projects == ["Answers scored on Try it", "Evaluations", str(run.experiment), "P", ""]
 
 
-def test_a_job_that_was_tried_again_has_no_hours(cast):
-    for attempt in (1, 2):
-        WeightsJob.objects.create(
-            workspace=cast.workspace, kind="generate", title=f"t{attempt}", key=f"{attempt}", attempt=attempt, state="finished",
-            params={"resources": {"gpus": 1}}, started_at=at(3, 9), ended_at=at(3, 9, 2),
-        )  # fmt: skip
+def test_calls_without_a_price_are_no_money_and_counted(cast):
+    use(cast, "evaluation", 1, unpriced=2, money=Decimal(0))
+    use(cast, "evaluation", 2, untold=2, prompt_tokens=0, completion_tokens=0)
+    use(cast, "evaluation", 3, calls=3, unpriced=1, untold=1)
     total = table(cast.reviewer).total.amounts
-    assert (total["hours"], total["gpu_hours"]) == (queries.MeasuredCost(2.0, 1), queries.MeasuredCost(2.0, 1))
+    assert total["money"] == queries.MeasuredCost(1.0, 3)
+    assert total["tokens"] == queries.MeasuredCost(200.0, 3)
+    lines = {line.id: line for line in table(cast.reviewer).lines}
+    assert lines[1].amounts["money"].value is None and lines[2].amounts["tokens"].value is None
+
+
+def test_a_job_that_was_tried_again_has_its_hours_unless_it_is_older_than_the_ledger(cast):
+    job = WeightsJob.objects.create(workspace=cast.workspace, kind="generate", title="t", key="t")
+    for attempt in (1, 2):
+        span(job.pk, at(3, 9, attempt), at(3, 9, attempt + 1), attempt, 0.5, workspace=cast.workspace)
+    span(job.pk + 1, at(3, 9), None, 0, 1, workspace=cast.workspace, measured=False)
+    assert said(table(cast.reviewer, month=MARCH), "hours", "gpu_hours") == [
+        ["t", 2.0, 1.0],
+        [f"Job on the cluster {job.pk + 1}, deleted", None, None],
+        ["", 2.0, 1.0],
+    ]
+    for found in (table(cast.reviewer), table(cast.reviewer, "month"), table(cast.reviewer, month=MARCH)):
+        assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (2.0, 1)
+    assert table(cast.reviewer, month=APRIL).lines == []
+
+
+def test_a_run_that_went_through_pause_and_resume_counts_while_it_ran(cast, run):  # noqa: F811
+    for attempt, hours in ((1, (9, 10)), (2, (20, 23))):
+        span(run, at(3, 1, hours[0]), at(3, 1, hours[1]), attempt, 1)
+    use(cast, "run", run.pk)
+    amounts = table(cast.reviewer, "month", run=run.pk).lines[0].amounts
+    assert (amounts["hours"].value, amounts["gpu_hours"].value, amounts["tokens"].value) == (4.0, 4.0, 100)
+
+
+def test_a_deleted_run_has_cost_what_it_has_cost(cast, run):  # noqa: F811
+    span(run, at(3, 1), at(3, 1, 2), gpus=1)
+    pk, experiment = run.pk, str(run.experiment)
+    run.delete()
+    assert said(table(cast.reviewer), "hours") == [[f"Run {pk}, deleted", 2.0], ["", 2.0]]
+    assert said(table(cast.reviewer, "project"), "hours") == [[experiment, 2.0], ["", 2.0]]
 
 
 @pytest.fixture
@@ -121,10 +212,10 @@ def test_minutes_have_a_name_only_for_those_who_may_know_it(cast, seats):
 
 
 def test_the_file_has_the_same_numbers_and_an_empty_cell_for_what_is_missing(cast, seats, run):  # noqa: F811
-    set_run(run, name="=1+1", under_way=timedelta(hours=1), ended_at=at(4, 9))
+    span(named(run, "=1+1"), at(4, 9), at(4, 9, 1))
     answer = browser(cast.researcher).get("/costs.csv?by=run&month=2026-04")
     rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
-    assert [(row["Run"], row["hours"], row["minutes"], row["minutes_unknown"]) for row in rows] == [
+    assert [(row["Work"], row["hours"], row["minutes"], row["minutes_unknown"]) for row in rows] == [
         ("'=1+1", "1.0", "", "0"),
         ("Colours", "", "5.0", "1"),
     ]
@@ -133,7 +224,7 @@ def test_the_file_has_the_same_numbers_and_an_empty_cell_for_what_is_missing(cas
 def test_a_run_leads_to_its_own_costs_and_back(cast, launch):  # noqa: F811
     first, second = launch(), launch()
     for row, name in ((first, "first of all"), (second, "the second")):
-        set_run(row, name=name, under_way=timedelta(hours=row.number), ended_at=at(3, 9))
+        span(named(row, name), at(3, 9), at(3, 9, row.number))
     client = browser(cast.reviewer)
     address = f"/costs?by=run&amp;run={first.pk}"
     assert address in client.get(f"/runs/{first.pk}").content.decode()
@@ -142,17 +233,21 @@ def test_a_run_leads_to_its_own_costs_and_back(cast, launch):  # noqa: F811
     rows = list(csv.DictReader(io.StringIO(client.get(f"/costs.csv?by=month&run={first.pk}").content.decode())))
     assert [(row["Month"], row["hours"]) for row in rows] == [("2026-03", "1.0")]
     assert browser(cast.outsider).get(f"/costs?run={first.pk}").status_code == 404
-    assert "the second" in client.get("/costs?by=run&run=x").content.decode()
+    for wrong in ("x", "-1", "1.5", "9" * 30, "٣", f"{first.pk + second.pk + 1000}"):
+        assert client.get("/costs", {"by": "run", "run": wrong}).status_code == 404, wrong
+        assert client.get("/costs.csv", {"run": wrong}).status_code == 404, wrong
+    assert "the second" in client.get("/costs?by=run&run=").content.decode()
 
 
 def test_more_runs_ask_no_more_queries(cast, launch):  # noqa: F811
     client, counts = browser(cast.reviewer), []
     for _ in range(2):
         for _ in range(2):
-            set_run(launch(), under_way=timedelta(hours=1), ended_at=at(3, 9))
-        with CaptureQueriesContext(
-            connection,
-        ) as asked:
+            span(row := launch(), at(3, 9), at(3, 9, 1))
+            use(cast, "run", row.pk, place=row.experiment_id)
+            evaluation = Evaluation.objects.create(workspace=cast.workspace, name="E", recipe="a", benchmark="x")
+            use(cast, "evaluation", evaluation.pk)
+        with CaptureQueriesContext(connection) as asked:
             assert client.get("/costs?by=run").status_code == 200
         counts.append(len(asked))
     assert counts[0] == counts[1]
