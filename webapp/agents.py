@@ -63,6 +63,7 @@ TOOLS = {  # name -> its operation
     "list_evaluations": ("GET", "/evaluations"),
     "get_evaluation": ("GET", "/evaluations/{evaluation_id}"),
     "list_judges": ("GET", "/judges"),
+    "costs": ("GET", "/costs"),
 }
 
 

@@ -28,6 +28,7 @@ from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.strict_query import known_query
 from webapp.core.views import RETRY_AFTER_S
+from webapp.costs.api import router as costs
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
@@ -225,6 +226,7 @@ api.add_decorator(known_query, mode="view")
 for router in (
     *ROUTERS,
     lineage,
+    costs,
     notices,
     reports,
     report_links,

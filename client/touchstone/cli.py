@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 from uuid import uuid4
 
 import httpx
@@ -22,6 +23,7 @@ from . import account, imports
 from .http import OVER, TOKEN_REFUSED, ApiError, Away, Server
 from .plot import curve
 from .spool import send_kept
+from .types import CostAmount
 
 app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
 runs_app = typer.Typer(help="Runs: list, show, follow.", no_args_is_help=True)
@@ -31,6 +33,13 @@ app.add_typer(claims_app, name="claims")
 # all but tables is printed with soft_wrap, so that lines which a script reads are not broken at some width of a terminal
 out, err = Console(), Console(stderr=True)
 FOLLOW_S = 2.0
+COSTS: tuple[Literal["hours", "gpu_hours", "tokens", "money", "minutes"], ...] = (
+    "hours",
+    "gpu_hours",
+    "tokens",
+    "money",
+    "minutes",
+)
 DRAW_S = 0.2  # between two drawings of a run that is followed
 
 
@@ -250,6 +259,35 @@ def claims_show(study: int, as_json: Annotated[bool, typer.Option("--json")] = F
             out.print(Text(f"  not launched: {found['problem']}", style="red"), soft_wrap=True)
         for claim in found["claims"] if found["runs"] else []:
             out.print(Text(f"  {claim['verdict']}: {claim['claim']}"), soft_wrap=True)
+
+
+@app.command()
+def costs(
+    by: Annotated[
+        str, typer.Option(help="What a line is: month, project, run (any piece of work) or person")
+    ] = "month",
+    month: Annotated[str, typer.Option(help="Only this month (UTC), such as 2026-11; default: all time")] = "",
+    sort: Annotated[str, typer.Option(help="hours, gpu_hours, tokens, money or minutes: the largest first")] = "hours",
+    run: Annotated[int | None, typer.Option(help="Only this run")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
+) -> None:
+    """Shows what work has cost. A dash means that nothing was measured; +3? means that three more are not known."""
+    with told():
+        table = Table(by, *(each.replace("_", " ") for each in COSTS), box=None)
+        rows = server().costs(by, month=month or None, sort=sort, run=run, limit=min(limit, 200))
+        for row in islice(rows, limit):
+            if as_json:
+                print(json.dumps(row, ensure_ascii=False))
+            else:
+                table.add_row(Text(row["name"]), *(Text(_amount(row[name])) for name in COSTS))
+        if not as_json:
+            out.print(table)
+
+
+def _amount(amount: CostAmount) -> str:
+    value = "–" if amount["value"] is None else f"{amount['value']:,.2f}".removesuffix(".00")
+    return f"{value} +{amount['unknown']:,}?" if amount["unknown"] else value
 
 
 @app.command()

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 import httpx
 
-from .types import Point, Run
+from .types import Cost, Point, Run
 
 NAME = "touchstone"
 USER_AGENT = f"{NAME}-client/1"
@@ -211,6 +211,11 @@ class Server:
         """Launches a run once, even if the request has to be tried several times. Raises ApiError with every field that is wrong."""
         run: Run = self.post("/runs", body, key=key or uuid4().hex)
         return run
+
+    def costs(self, by: str = "month", **query: Any) -> Iterator[Cost]:
+        """What work has cost, by month, project, run or person. `query`: `month` such as 2026-11, `sort`, `run`."""
+        for row in self.all("/costs", by=by, **query):
+            yield cast(Cost, row)
 
     def points(self, run: int, key: str, after_step: int | None = None) -> Iterator[Point]:
         """Every point of a metric, in the order of steps."""

@@ -65,6 +65,23 @@ class Point(TypedDict):
     histogram: dict[str, Any] | None
 
 
+class CostAmount(TypedDict):
+    value: float | None
+    unknown: int
+
+
+class Cost(TypedDict):
+    kind: str
+    id: int
+    name: str
+    url: str
+    hours: CostAmount
+    gpu_hours: CostAmount
+    tokens: CostAmount
+    money: CostAmount
+    minutes: CostAmount
+
+
 class Artifact(TypedDict):
     id: int
     step: int

@@ -2,6 +2,8 @@
 
 import json
 import stat
+from datetime import date
+from decimal import Decimal
 
 import pytest
 import touchstone.wandb as wandb
@@ -19,6 +21,7 @@ from webapp.experiments.models import ClaimStudy, Run
 from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process
+from webapp.usage.models import MonthlyUse
 from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
@@ -232,3 +235,21 @@ def test_a_claim_is_started_with_its_own_task_and_shown(run, cast, tmp_path):
     assert json.loads(run("claims", "show", study.pk, "--json").output)["state"] == "waiting"
     refused = run("claims", "start", "rationale", "--model", "m")
     assert refused.exit_code == 1 and "also name the data" in refused.output
+
+
+def test_costs_are_a_table_or_lines_of_json(run, cast):
+    for number, unpriced in ((1, 0), (2, 2)):
+        MonthlyUse.objects.create(
+            workspace=cast.workspace, month=date(2026, 3, 1), kind="evaluation", work=number, calls=2, prompt_tokens=1000,
+            money=Decimal("1.5"), unpriced=unpriced,
+        )  # fmt: skip
+    shown = run("costs", "--by", "run", "--sort", "money")
+    assert shown.exit_code == 0, shown.output
+    lines = [line.split() for line in shown.output.splitlines()]
+    assert lines[1] == ["Evaluation", "1,", "deleted", "–", "–", "1,000", "1.50", "–"]
+    assert lines[2] == ["Evaluation", "2,", "deleted", "–", "–", "1,000", "–", "+2?", "–"]
+    rows = jsonlines.rows(run("costs", "--by", "run", "--month", "2026-03", "--limit", 1, "--json").output)
+    assert [row["tokens"] for row in rows] == [{"value": 1000.0, "unknown": 0}]
+    assert run("costs", "--month", "2026-04").output.splitlines()[1:] == []
+    refused = run("costs", "--by", "colour")
+    assert refused.exit_code == 1

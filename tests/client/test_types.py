@@ -13,6 +13,8 @@ SCHEMAS = {
     "RunDatasetOut": types.RunDataset,
     "MetricPointOut": types.Point,
     "ArtifactOut": types.Artifact,
+    "CostAmountOut": types.CostAmount,
+    "CostOut": types.Cost,
 }
 JSON = {"string": str, "integer": int, "number": float, "boolean": bool}
 

@@ -38,7 +38,7 @@ ABOUT = {
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
-    Area.EXPERIMENTS: "experiments, runs, recipes, claims, reports, share links, lineage; live messages",
+    Area.EXPERIMENTS: "experiments, runs, recipes, claims, reports, share links, lineage, costs; live messages",
     Area.JUDGING: "judges, their trials and verdicts, verifiers",
     Area.MODELS: "models, endpoints, jobs with weights, trying",
 }
@@ -71,6 +71,7 @@ OF: Mapping[str, Area | None] = {
     "evaluations": Area.EVALUATION,
     "leaderboards": Area.EVALUATION,
     "claims": Area.EXPERIMENTS,
+    "costs": Area.EXPERIMENTS,
     "sweeps": Area.EXPERIMENTS,
     "experiments": Area.EXPERIMENTS,
     "lineage": Area.EXPERIMENTS,
