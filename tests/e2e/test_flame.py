@@ -136,6 +136,31 @@ def test_the_newest_step_is_followed_and_an_earlier_one_stays(open_page, as_rese
     expect(heading).to_have_text("Step 4, 10.50 s")
 
 
+def test_the_slider_shows_the_step_on_which_it_already_stands(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    health = page.get_by_role("region", name="Time and machine")
+    slider = health.get_by_role("slider", name="Step whose time is shown")
+    flame = health.locator(".flame")
+    close = flame.get_by_role("button", name="Close")
+    expect(slider).to_have_attribute("aria-valuetext", "Step 4")  # the newest, before any is chosen
+    for key in ("End", "ArrowRight", "Enter"):
+        slider.press(key)
+        expect(flame.get_by_role("heading")).to_have_text("Step 4, 10.50 s")
+        close.click()
+        expect(flame).to_be_hidden()
+    box = slider.bounding_box()
+    slider.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    expect(flame.get_by_role("heading")).to_have_text("Step 4, 10.50 s")
+    close.click()
+    slider.press("Tab")  # a key that does not belong to the slider shows nothing
+    expect(flame).to_be_hidden()
+    slider.press("Home")
+    expect(flame.get_by_role("heading")).to_have_text("Step 1")
+    slider.press("Home")
+    expect(flame.get_by_role("heading")).to_have_text("Step 1")
+
+
 def test_a_run_without_spans_says_so(open_page, as_researcher, run, process):  # noqa: F811
     trainer = process(run)
     trainer.post(trainer.event("metrics", 1, values=spent(1), histograms={}))

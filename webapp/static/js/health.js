@@ -6,6 +6,7 @@ import { json } from "./http.js";
 import { POINTS } from "./latercurves.js";
 
 const SHOWN = 120; // steps
+const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"]; // keys of a slider
 const FACTS = [
   ["perf/step_s", "Time per step", (value) => `${number(value)} s`],
   ["perf/rollout_tokens_per_s", "Sampled", (value) => `${number(value)} tokens/s`],
@@ -88,8 +89,12 @@ export class Health {
   chooser() {
     const slider = Object.assign(make("input"), { type: "range", step: 1 });
     slider.setAttribute("aria-label", "Step whose time is shown");
-    slider.addEventListener("input", () => this.flame.show(this.columns[slider.value].step));
-    slider.addEventListener("keydown", (event) => event.key === "Enter" && this.flame.show(this.columns[slider.value].step));
+    const show = () => this.flame.show(this.columns[slider.value].step);
+    slider.addEventListener("input", show);
+    // a key or a click that leaves the slider where it is makes no event of its own
+    slider.addEventListener("keydown", ({ key }) => key === "Enter" && show());
+    slider.addEventListener("keyup", ({ key }) => MOVES.includes(key) && show());
+    slider.addEventListener("click", show);
     this.strip.addEventListener("click", (event) => {
       const { left, width } = this.strip.getBoundingClientRect();
       const at = Math.floor(((event.clientX - left) / width) * this.columns.length);
