@@ -32,13 +32,13 @@ def tables(applied: list[list[str]]) -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    from webapp.core.migration_states import copied_fields
+    from webapp.core.migration_states import fast
 
     wanted = {(app, name) for app, name in applied}
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     followed = {parent.key for key in wanted for parent in graph.node_map[key].parents if parent.key[0] == key[0]}
-    with copied_fields():
+    with fast():
         executor.migrate([key for key in graph.nodes if key in wanted and key not in followed])
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.core.management.commands import migrate
 
-from webapp.core.migration_states import copied_fields
+from webapp.core.migration_states import fast
 
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        with copied_fields():
+        with fast():
             super().handle(*args, **options)
