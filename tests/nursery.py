@@ -1,9 +1,10 @@
 """`python -m trainer ...` in processes forked from one that has loaded torch and transformers, because loading these takes four processor
-seconds. It is for tests that need such a process and do not test its start.
+seconds; and programs that use the product, from one that has loaded Django and its apps, which takes two. They are for tests that need such
+a process and do not test its start.
 
 `command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
 It passes its streams, its environment and its folder on to the nursery, and ends as the forked process does. If it is killed, the forked
-process is killed a moment later.
+process is killed a moment later. The settings of Django are those of the environment in which the first such process was started.
 """
 
 import atexit
@@ -36,26 +37,27 @@ if code < 0:
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
-_places: list[Path] = []
+TRAINER = ("tests.trainer.preloaded", "tests.webapp.weights.preloaded", "trainer.serving.command")
+PRODUCT = ("tests.webapp.preloaded",)
+_places: dict[tuple[str, ...], Path] = {}
 
 
-def command(module: str = "trainer") -> list[str]:
-    """The command that stands for `python -m module`. The first call starts the nursery."""
-    if not _places:
+def command(module: str = "trainer", loaded: tuple[str, ...] = TRAINER, **variables: str) -> list[str]:
+    """The command that stands for `python -m module`. The first call starts the nursery, which imports `loaded`, with these variables."""
+    if loaded not in _places:
         place = Path(tempfile.mkdtemp(prefix="ts-nursery-"), "socket")
-        variables = {**os.environ, "OMP_NUM_THREADS": "1"}
         nursery = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(place)],
+            [sys.executable, "-m", __name__, str(place), *loaded],
             cwd=ROOT,
-            env=variables,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert nursery.stdin is not None and nursery.stdout is not None
         assert nursery.stdout.readline() == b"ready\n"
         atexit.register(_end, nursery)
-        _places.append(place)
-    return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[0]), module]
+        _places[loaded] = place
+    return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[loaded]), module]
 
 
 def _end(nursery: "subprocess.Popen[bytes]") -> None:
@@ -64,9 +66,9 @@ def _end(nursery: "subprocess.Popen[bytes]") -> None:
     nursery.wait()
 
 
-def main(place: str) -> None:
+def main(place: str, *loaded: str) -> None:
     """Forks a keeper for each client, until the input ends."""
-    for name in ("tests.trainer.preloaded", "tests.webapp.weights.preloaded", "trainer.serving.command"):
+    for name in loaded:
         import_module(name)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -142,4 +144,4 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str, fds: li
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

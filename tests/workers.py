@@ -3,22 +3,23 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from django.db import connection
 from django.db.models import Model
 
+from tests import nursery
 from webapp.core import locks
 
 ROOT = Path(__file__).parents[1]
 
 
 def worker(code: str, job: Model, **options: Any) -> subprocess.Popen:
-    """Runs `code` with the job's id as its argument."""
-    env = {**os.environ, "DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, "-c", code, str(job.pk)], env=env, cwd=ROOT, **options)
+    """Runs `code` with the job's id as its argument, in a process forked from one that has loaded the product."""
+    ours = {"DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
+    command = [*nursery.command("tests.told", nursery.PRODUCT, **ours), code, str(job.pk)]
+    return subprocess.Popen(command, env={**os.environ, **ours}, cwd=ROOT, **options)
 
 
 def kill(process: subprocess.Popen, job: Model, work: locks.Work) -> None:

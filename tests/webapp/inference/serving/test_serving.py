@@ -7,6 +7,7 @@ import sys
 import pytest
 from django.core.cache import cache
 
+from tests import nursery
 from tests.cast import ApiClient
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process, stream
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consu
 
 
 @pytest.fixture
-def tiny(cast, tiny_folder, short_var):
+def tiny(cast, tiny_folder, short_var, settings):
+    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
     return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
 
 
@@ -78,6 +80,7 @@ def loaded_source(model):
 
 
 def test_a_folder_without_a_model_is_said_in_the_stream(cast, api, short_var, tmp_path):
+    """This process starts as the product starts it."""
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path=str(tmp_path))
     ((_, _), (name, told)) = events(api.post(f"/models/{model.id}/generate", {"prompt": "x"}))
     assert name == "error" and told["code"] == "failed" and "no config.json" in told["message"]
