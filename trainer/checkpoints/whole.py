@@ -158,7 +158,8 @@ def load_step(place: CheckpointPlace, step: int, owners: Collection[str] = ()) -
         raise CheckpointInvalid(f"{place.named(step)}: {INDEX} cannot be read ({error})") from error
     if record.get("format") not in (_WHOLE, _FORMAT):
         raise CheckpointInvalid(
-            f"{place.named(step)}: format {record.get('format')!r}, this program reads {_FORMAT} and before"
+            f"{place.named(step)}: its format is {record.get('format')!r}, and this version of the program reads formats up to {_FORMAT}; "
+            "resume the run with the version that wrote it"
         )
     found: dict[str, list[tuple[Path, Mapping[str, tuple[int, int]]]]] = {}
     for file in _files(record):

@@ -32,7 +32,7 @@ class DataOrder:
         """Raises ValueError if the state belongs to a data set of another size."""
         if state["count"] != self._count:
             raise ValueError(
-                f"the checkpoint was made with {state['count']} training prompts, now there are {self._count}"
+                f"the checkpoint was made with {state['count']} training prompts, and now there are {self._count}; give the run the same data"
             )
         self._position = state["position"]
 

@@ -143,7 +143,8 @@ class PromptOrder:
         """Raises ValueError if the state belongs to a data set of another size, or if a part is missing."""
         if state["count"] != len(self._known):
             raise ValueError(
-                f"the checkpoint was made with {state['count']} training prompts, now there are {len(self._known)}"
+                f"the checkpoint was made with {state['count']} training prompts, and now there are {len(self._known)}; "
+                "give the run the same data"
             )
         self._number, self._pool = state.get("phase", 0), Pool.model_validate(state.get("pool", {}))
         mix = state.get("mix")

@@ -134,7 +134,7 @@ class AsyncCollector:
         self._step = step
         runner = state.values.get("runner")
         if runner is None:
-            raise ValueError("the checkpoint is that of a run with runner.kind 'sync'; resume it as it was")
+            raise ValueError("the checkpoint was written with runner.kind 'sync'; resume the run with that setting")
         self._conductor.load_state_dict(runner)
         owners = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
         self._history = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in owners.items()}

@@ -352,7 +352,7 @@ class _Processes:
             raise error.cause if isinstance(error.cause, Exception) else error from error
         except (RayActorError, OutOfMemoryError) as error:
             raise ProcessLost(
-                "a process of those that train the model together was lost while a checkpoint was written"
+                "one of the processes that train the model together was lost while a checkpoint was written"
             ) from error
         return found
 

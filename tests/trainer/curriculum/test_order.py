@@ -35,7 +35,7 @@ def test_a_restored_order_draws_what_the_first_would_have_drawn() -> None:
 
 
 def test_a_state_of_other_data_is_refused() -> None:
-    with pytest.raises(ValueError, match="made with 7 training prompts, now there are 8"):
+    with pytest.raises(ValueError, match="made with 7 training prompts, and now there are 8"):
         DataOrder(8, seed=5).load_state_dict(DataOrder(7, seed=5).state_dict())
     with pytest.raises(ValueError, match="no training prompt"):
         DataOrder(0, seed=0)

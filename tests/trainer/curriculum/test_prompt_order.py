@@ -154,7 +154,7 @@ def test_a_saved_order_goes_on_as_if_nothing_had_happened(before: list[int], aft
 
 
 def test_another_data_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="with 6 training prompts, now there are 5"):
+    with pytest.raises(ValueError, match="with 6 training prompts, and now there are 5"):
         PromptOrder(KNOWN[:5], 3, True).load_state_dict(order().state_dict())
 
 

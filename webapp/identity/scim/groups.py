@@ -125,7 +125,7 @@ def _follow(directory: Directory, people: Collection[int], named: Collection[str
         return
     if len(people) > MOST_CHANGED:
         raise PayloadTooLargeException(
-            detail=f"Of a group with a role at most {MOST_CHANGED} people can be added or removed at once."
+            detail=f"A group with a role can get or lose at most {MOST_CHANGED} people at once. Send them in parts."
         )
     rows = DirectoryPerson.objects.filter(pk__in=people).select_related("user", "directory").order_by("user_id")
     for person in rows:
