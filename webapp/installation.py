@@ -113,7 +113,7 @@ def change_rights(request: HttpRequest, user_id: int) -> HttpResponse:
 def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
     """Signs a person out of every browser, after the administrator has confirmed."""
     person = get_object_or_404(User, pk=user_id)
-    text = f"{person.email} has to sign in again in every browser. Tokens go on working."
+    text = f"{person.email} has to sign in again in every browser. Tokens still work."
     back = reverse("installation_people")
     if asked := sure.question(request, title=f"Sign {person} out everywhere?", text=text, yes="Sign out", back=back):
         return asked

@@ -68,7 +68,7 @@ def _stopped(job: StageJob, resume: bool, session: Session | None) -> tuple[int,
     saved = checkpoints.steps(job.run_dir / FOLDER) if resume else []
     if not saved:
         return 0, "Stopped before it began"
-    return saved[-1], f"Stopped before it went on after step {saved[-1]}"
+    return saved[-1], f"Stopped before it continued after step {saved[-1]}"
 
 
 def explain(error: BaseException, config: RecipeConfig) -> str:

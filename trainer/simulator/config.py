@@ -66,7 +66,7 @@ class Cluster(Section):
     """The devices. `sync` and `april` sample and train in turn on all of them; `urb` and `dora` keep some for the learner."""
 
     devices: int = knob(64, "Accelerators", ge=1)
-    learner_devices: int = knob(24, "Of these, the learner's where sampling and training go on at once", ge=1)
+    learner_devices: int = knob(24, "Of these, the learner's, if it trains while others sample", ge=1)
     apart: bool = knob(False, "`sync` and `april` keep devices for the learner as well")
 
 

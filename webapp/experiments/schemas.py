@@ -137,7 +137,7 @@ class RunOut(Schema):
     not_before: datetime | None = Field(
         description="It takes no place in the line before this time. null: any time will do"
     )
-    retries: int = Field(description="How often in a row it goes on by itself where its process is lost")
+    retries: int = Field(description="How often in a row it continues by itself if its process is lost")
     last_seq: int
     forked_from: int | None
     start_step: int = Field(

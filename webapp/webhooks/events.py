@@ -39,7 +39,7 @@ EVENTS = {
     "weights_job.finished": "A job that needs weights reached its end",
     "weights_job.failed": "A job that needs weights ended with an error",
     "weights_job.stopped": "A job that needs weights was stopped",
-    "sweep.started": "A sweep was launched; one that goes on does not start again",
+    "sweep.started": "A sweep was launched; a sweep that is continued does not start again",
     "sweep.finished": "All trials of a sweep are over",
     "sweep.failed": "A sweep cannot launch its trials any more",
     "sweep.stopped": "A sweep was stopped and its last run is over",

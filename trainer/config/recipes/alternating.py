@@ -131,7 +131,7 @@ class Panel(Section):
     judge: str = knob(
         "",
         "Another judge of kind pairwise with rubric, such as `Grader v2`. It judges with each rubric of a writer's step whether it too chooses the "
-        "answer of people. Its answers are measured and never trained on. If it cannot be asked, training goes on without it. Empty: no other judge is "
+        "answer of people. Its answers are measured and never trained on. If it cannot be asked, training continues without it. Empty: no other judge is "
         "asked",
         source="judge_names:pairwise_rubric",
     )

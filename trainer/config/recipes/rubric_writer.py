@@ -92,7 +92,7 @@ class WriterReward(TaskJudges):
     matcher_precision: MatcherPrecision = precision_knob()
     matching_judge: str = knob(
         "",
-        "The judge that matches criteria, such as `Matcher v2`. If it cannot be asked, training goes on without its numbers",
+        "The judge that matches criteria, such as `Matcher v2`. If it cannot be asked, training continues without its numbers",
         source="judge_names:rubric_matcher",
         when=("matcher", ("judge",)),
         advanced=True,

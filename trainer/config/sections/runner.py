@@ -114,7 +114,7 @@ class Runner(Section):
     )
     late: Literal["wait", "drop"] = knob(
         "wait",
-        "With `dora`: wait for responses that would become too old, or go on without them",
+        "With `dora`: wait for responses that would become too old, or continue without them",
         advanced=True,
         when=DORA,
     )

@@ -213,7 +213,7 @@ def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int],
         mine = set(places)
         for place in places:
             if tokens[place] in stop_ids and place + 1 in mine:
-                return f"a response goes on after token {tokens[place]}, which ends it: the sampler does not stop where it must."
+                return f"a response continues after token {tokens[place]}, which ends it: the sampler does not stop where it must."
         if t.stop == "stop" and not texts and tokens[places[-1]] not in stop_ids:
             return (
                 f"a response ended by itself with token {tokens[places[-1]]}, which is not an end token: the sampler drops the "

@@ -68,11 +68,11 @@ class MissingRewards:
 
 
 def remedy(part: RewardPart) -> str:
-    """What to do about a part that has a value for no response. Nothing is lost: the run goes on from its last step."""
+    """What to do about a part that has a value for no response. Nothing is lost: the run continues from its last step."""
     if isinstance(part, PythonPart):
-        return f"mend the function {part.entry!r} and resume the run, which goes on from its last step"
+        return f"mend the function {part.entry!r} and resume the run, which continues from its last step"
     if isinstance(part, HttpPart):
-        return f"mend the service {part.endpoint!r} and resume the run, which goes on from its last step"
+        return f"mend the service {part.endpoint!r} and resume the run, which continues from its last step"
     if isinstance(part, FrozenChoicePart):
         return (
             "read what the judge answered under Rollouts, and fork the run with longer judgements (judge.max_new_tokens), longer "

@@ -102,7 +102,7 @@ METHODS: tuple[Method, ...] = (
         "ruscarl",
         "RuscaRL",
         "While sampling, the prompt shows a part of the rubric: less for each further response of a group, and less "
-        "as training goes on.",
+        "and less during training.",
         "A higher held-out score than rubric RL without a scaffold or with all of it; entropy rises, then falls.",
         "Breaking the Exploration Bottleneck (Zhou et al., 2025)",
         recipe="policy",
@@ -154,7 +154,7 @@ METHODS: tuple[Method, ...] = (
         "Two stages",
         "Prompts of moderate difficulty come first. Once the reward has reached a plateau, prompts follow that were hardly"
         " ever solved.",
-        "The score goes on rising when it would reach a plateau with one stage.",
+        "The score keeps rising when it would reach a plateau with one stage.",
         "GLM-4.5 (2025)",
         recipe="policy",
         plans=("stages", "stages_near"),

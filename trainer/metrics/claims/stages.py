@@ -144,5 +144,5 @@ SELF_DISTIL = Plan(
         ("at step 46", "eval/rubric_score:at_46"),
         ("responses kept to imitate", "sift/kept:last"),
     ),
-    summary="The untrained model learns the policy's best answers, and RL goes on from there.",
+    summary="The untrained model learns the policy's best answers, and RL continues from there.",
 )

@@ -21,7 +21,7 @@ Retries = Annotated[
     Field(
         ge=0,
         le=retries.MOST,
-        description="How often in a row it goes on by itself where its process is lost: at once, then after 30 s, then twice as long each time",
+        description="How often in a row it continues by itself if its process is lost: at once, then after 30 s, then twice as long each time",
     ),
 ]
 

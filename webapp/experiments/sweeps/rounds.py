@@ -48,7 +48,7 @@ def watch() -> None:
         try:
             advance(sweep_id)
         except Exception:  # one sweep must not keep the others waiting
-            logger.exception("sweep %s could not go on; the next round tries again", sweep_id)
+            logger.exception("sweep %s could not continue; the next round tries again", sweep_id)
 
 
 def advance(sweep_id: int) -> None:
@@ -167,7 +167,7 @@ def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
     try:
         values = choosing.chosen(sweep.method, asked(sweep, number, sweep.clock, trials))
     except ImportError:
-        move(sweep, Sweep.State.FAILED, f"{tpe.MISSING}. Then go on.")
+        move(sweep, Sweep.State.FAILED, f"{tpe.MISSING}. Then resume the sweep.")
         return False
     if values is None:
         sweep.wanted = len(trials)

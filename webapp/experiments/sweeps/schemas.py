@@ -60,7 +60,7 @@ class SweepIn(Schema):
     at_once: Number = Field(2, description="Trials under way at the same time, 1 to 50")
     seed: Number = Field(0, description="Of the choices at random: the same seed and results make the same choices")
     first_rung: Number = Field(0, description="The step at which trials are first compared; 0: none is stopped early")
-    factor: Number = Field(3, description="One trial in so many goes on behind a rung; rungs are so many times as far")
+    factor: Number = Field(3, description="One trial in so many continues after a rung; rungs are so many times as far")
     together: bool = Field(
         False,
         description="Whether its runs train in one process, in turns, up to 8 of them; 422 with the reason where they cannot",

@@ -137,7 +137,7 @@ def test_which_of_two_models_fits_better_is_asked_beyond_chance() -> None:
 def test_responses_end_where_their_end_is_and_nowhere_else() -> None:
     stops = frozenset({9})
     assert misplaced_ends([trajectory((3, 4, 9), "stop"), trajectory((3, 4))], stops, False) == ""
-    assert "goes on after token 9" in misplaced_ends([trajectory((3, 9, 4))], stops, False)
+    assert "continues after token 9" in misplaced_ends([trajectory((3, 9, 4))], stops, False)
     assert "ended by itself with token 4" in misplaced_ends([trajectory((3, 4), "stop")], stops, False)
     assert misplaced_ends([trajectory((3, 4), "stop")], stops, True) == "", "it may have ended at a text"
 

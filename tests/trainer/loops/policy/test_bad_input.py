@@ -224,7 +224,7 @@ def test_a_function_that_gives_no_number_ends_the_run_which_goes_on_once_it_is_m
     state, reason = outcome(config, examples_file, tiny_dir, out)
     assert state == "failed" and reason == (
         f"No response of step 1 has a reward, so there is nothing to learn. {why}. What helps: mend the function 'own' and "
-        "resume the run, which goes on from its last step."
+        "resume the run, which continues from its last step."
     )
     assert not (out / "outputs").exists(), "a model that has learned nothing is no output"
     if answer == "text":

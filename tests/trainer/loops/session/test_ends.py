@@ -80,4 +80,4 @@ def test_a_run_that_is_stopped_while_it_waits_for_its_places_says_where_it_would
     assert stopped(resume=False) == stopped(resume=True) == (0, "Stopped before it began")
     make: Callable[[StageJob], Any] = lambda job: Stage(job, "fail")  # noqa: E731
     assert not run(small_config(steps=2), examples_file, tiny_dir, tmp_path, make=make)
-    assert stopped(resume=True) == (1, "Stopped before it went on after step 1")
+    assert stopped(resume=True) == (1, "Stopped before it continued after step 1")
