@@ -12,6 +12,23 @@ from webapp.experiments.models import Run
 pytestmark = pytest.mark.browser
 
 
+# Nothing is really sent, because Playwright would wait for the page that comes
+SENT_TWICE = """() => {
+  const form = document.querySelector("#limit-dialog form");
+  const refused = [];
+  addEventListener("submit", (event) => refused.push(event.defaultPrevented) && event.preventDefault());
+  for (let n = 0; n < 2; n += 1) form.requestSubmit(form.querySelector(".primary"));
+  return [refused, form.querySelector(".primary").getAttribute("aria-busy"), form.querySelector("[data-close]").disabled];
+}"""
+
+
+def test_a_form_that_is_being_sent_is_not_sent_again(open_page, as_researcher, run):  # noqa: F811
+    """In an earlier version, the dialog's *Cancel* could not be pressed then, and *Set* sent the form again."""
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    assert page.evaluate(SENT_TWICE) == [[False, True], "true", False]
+
+
 def test_a_limit_is_set_shown_and_refused_where_it_is_used(open_page, as_researcher, run):  # noqa: F811
     Run.objects.filter(id=run.id).update(under_way=timedelta(minutes=90))
     page = open_page(as_researcher)

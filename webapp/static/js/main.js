@@ -3,6 +3,7 @@ import "./htmx-config.js";
 import "./theme.js";
 import "./rail.js";
 import "./menus.js";
+import "./once.js";
 import "./dialogs.js";
 import "./times.js";
 import "./toast.js";

@@ -162,8 +162,6 @@ document.addEventListener("click", async (event) => {
     toast((await copy(pretty)) ? "Copied" : "The browser did not allow copying.", { tone: "good" });
   }
 });
-// A second click while the first request is under way must not send another one.
-document.querySelectorAll("form[data-once]").forEach((form) => form.addEventListener("submit", () => (form.querySelector("button").disabled = true)));
 document.querySelectorAll("[data-only-changed]").forEach((box) => {
   const sift = () => document.querySelector(".config-table").toggleAttribute("data-hide-same", box.checked);
   box.addEventListener("change", sift);
