@@ -206,6 +206,61 @@ def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
     assert Comment.objects.get().text == "Look again."
 
 
+def held_save(page) -> list:
+    """Saves the task; the request is held."""
+    held = []
+    page.route("**/resolution", lambda route: held.append(route))
+    with page.expect_request("**/resolution"):
+        page.keyboard.press("Control+Enter")
+    return held
+
+
+def test_a_comment_that_is_written_while_the_task_is_saved_is_not_lost(open_page, cast):
+    """In an earlier version, the page went to the next task when the task was saved, and the comment was gone."""
+    page, made, task = open_agreed(open_page, cast)
+    held = held_save(page)
+    page.keyboard.press("c")
+    page.keyboard.type("First.")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("c")
+    page.keyboard.type("Second.")
+    with page.expect_response("**/comments"):
+        held[0].continue_()
+    expect(page.locator("#words-text")).to_have_value("Second.")
+    assert page.url.endswith(f"/review/{task.pk}")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["First.", "Second."]
+
+
+def test_a_dialog_that_is_closed_does_not_hold_up_the_next_task(open_page, cast):
+    page, made, task = open_agreed(open_page, cast)
+    held = held_save(page)
+    page.keyboard.press("c")
+    page.keyboard.type("Or not.")
+    with page.expect_response("**/resolution"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.url.endswith(f"/review/{task.pk}")
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+
+
+def test_a_comment_that_was_not_sent_is_given_back(open_page, cast):
+    page, _, _ = open_agreed(open_page, cast)
+    error = {"error": {"message": "The server is starting."}}
+    page.route("**/comments", lambda route: route.fulfill(status=503, json=error))
+    page.keyboard.press("c")
+    page.keyboard.type("Look again.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#toasts")).to_contain_text("This was not sent: The server is starting.")
+    page.unroute("**/comments")
+    page.get_by_role("button", name="Open it again").press("Enter")
+    expect(page.locator("#words-text")).to_have_value("Look again.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
+
+
 def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
     """`g d` opens the datasets. In an earlier version its `d` also dropped the row."""
     made = make_project(cast, n=1)

@@ -20,7 +20,8 @@ let focus = 0;
 let history = []; // the decisions before each change; z goes back
 let editing = null;
 let saving = false;
-const turns = []; // requests that came while another request was under way
+const turns = []; // requests that came while another request was under way: {act, stays}
+let leaving = ""; // the next page, once nothing is being sent or written
 
 const rows = () => data.rows;
 const decided = (row) => decisions[row.id] ?? null;
@@ -204,22 +205,31 @@ const groupsOf = () => items().map((row) => row.items.map((each) => [each.answer
 
 // ---- the server ----
 
-/** Runs `act` now, or after the request that is under way, with its result. */
-function inTurn(act) {
-  turns.push(act);
-  while (!saving && turns.length) turns.shift()();
+/** Runs `act` now, or after the request that is under way, with its result. `stays`: it is done even if the page is about to leave the task. */
+function inTurn(act, stays = false) {
+  if (leaving && !stays) return;
+  turns.push({ act, stays });
+  goOn();
 }
 
-async function call(url, method, body, then) {
+/** The next request; if there is none, and nothing is being written, the next page. */
+function goOn() {
+  while (!saving && turns.length) turns.shift().act();
+  if (leaving && !saving && !dialog.open) location.assign(leaving);
+}
+
+/** `failed(error)` says why instead of the usual message. */
+async function call(url, method, body, then, failed = null) {
   saving = true;
   try {
     then(await json(url, { method, body }));
   } catch (error) {
-    if (error.code === "answers_changed") toast(`${error.message} Reload the page to see them.`, { tone: "warn" });
+    if (failed) failed(error);
+    else if (error.code === "answers_changed") toast(`${error.message} Reload the page to see them.`, { tone: "warn" });
     else await refused(error);
   } finally {
     saving = false;
-    while (!saving && turns.length) turns.shift()();
+    goOn();
   }
 }
 
@@ -256,9 +266,9 @@ function leave() {
 
 function onward(task) {
   draft.forget(data);
-  turns.length = 0; // they were about the previous task
-  if (task.next) return location.assign(`${base}/${task.next}`);
-  location.assign(base);
+  turns.splice(0, turns.length, ...turns.filter(({ stays }) => stays)); // the others were about decisions of the previous task
+  leaving = task.next ? `${base}/${task.next}` : base;
+  goOn();
 }
 
 function withdraw() {
@@ -274,35 +284,48 @@ function withdraw() {
 
 const dialog = document.getElementById("words");
 
-/** What the person wrote, or null. */
-async function written(title, label, button) {
+/** What the person wrote, or null. The field begins with `text`. */
+async function written(title, label, button, text) {
   dialog.querySelector("[data-title]").textContent = title;
   dialog.querySelector("[data-label]").textContent = label;
   dialog.querySelector("[data-send]").textContent = button;
-  return (await ask(dialog))?.text.trim() || null;
+  const answer = ask(dialog);
+  dialog.querySelector("textarea").value = text;
+  const found = (await answer)?.text.trim() || null;
+  if (!found) goOn();
+  return found;
 }
 
-async function remark(kind) {
+/** Sends words that a person wrote. If that fails, `again(words)` gives them back. */
+function sendWords(url, body, words, then, again) {
+  const failed = (error) => {
+    leaving = "";
+    toast(`This was not sent: ${error.message}`, { tone: "bad", id: error.id, action: { label: "Open it again", run: () => again(words) } });
+  };
+  inTurn(() => call(url, "POST", body, then, failed), true);
+}
+
+async function remark(kind, before = "") {
   const flagged = kind === "guidelines";
-  const text = await written(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment");
+  const text = await written(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment", before);
   if (!text) return;
   const told = (made) => {
     data.comments.unshift({ ...made, settled: false });
     drawRemarks();
   };
-  inTurn(() => call(`/api/v1/tasks/${data.task}/comments`, "POST", { kind, text }, told));
+  sendWords(`/api/v1/tasks/${data.task}/comments`, { kind, text }, text, told, (words) => remark(kind, words));
 }
 
-async function sendBack(place) {
+async function sendBack(place, before = "") {
   const person = data.people[place];
   if (!person) return;
-  const text = await written(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back");
+  const text = await written(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back", before);
   if (!text) return;
   const sent = () => {
     toast(`Sent back to ${person.label}. The task returns here with their new answer.`, { tone: "good" });
     setTimeout(() => onward(data), 900);
   };
-  inTurn(() => call(`/api/v1/assignments/${person.assignment}/send-back`, "POST", { words: text }, sent));
+  sendWords(`/api/v1/assignments/${person.assignment}/send-back`, { words: text }, text, sent, (words) => sendBack(place, words));
 }
 
 function drawRemarks() {
