@@ -95,3 +95,4 @@ def test_people_are_found_by_their_address(cast, as_owner):
     text = shown(as_owner.get("/installation/people?q=rosa"))
     assert "rosa@example.org" in text and "ravi@example.org" not in text
     assert "ravi@example.org" in shown(as_owner.get("/installation/people?cursor=x"))
+    assert "No address contains “nobody-has-this”" in shown(as_owner.get("/installation/people?q=nobody-has-this"))
