@@ -8,6 +8,7 @@ from webapp.core.nowhere import Nowhere
 from webapp.experiments.live import consumers
 from webapp.home import home
 from webapp.identity import directory_views as directories
+from webapp.mlflow import pages as mlflow_pages
 from webapp.notices import consumers as notices
 from webapp.search import search
 
@@ -32,6 +33,7 @@ urlpatterns = [
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
     path("scim/v2/", include("webapp.identity.scim.urls")),
     path("mlflow/", include("webapp.mlflow.urls")),
+    path("api/2.0/<path:rest>", mlflow_pages.elsewhere),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.identity.urls")),

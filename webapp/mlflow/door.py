@@ -84,33 +84,33 @@ def _membership(request: HttpRequest, right: Right) -> Membership:
 
 def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
     if isinstance(error, Refused):
-        return _told(error.status, error.code, str(error))
+        return told(error.status, error.code, str(error))
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        return _told(400, CODES[400], f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        return told(400, CODES[400], f"{where}: {first['msg'].removeprefix('Value error, ')}")
     if isinstance(error, TooMany):
-        answer = _told(429, CODES[429], error.message)
+        answer = told(429, CODES[429], error.message)
         answer["Retry-After"] = str(error.wait_s)
         return answer
     if isinstance(error, Problem):
         status = {422: 400}.get(error.status, error.status)
         code = "RESOURCE_LIMIT_EXCEEDED" if error.code == "over_quota" else CODES.get(status, "INVALID_STATE")
-        return _told(403 if error.code == "over_quota" else status, code, _words(error))
+        return told(403 if error.code == "over_quota" else status, code, _words(error))
     if isinstance(error, Http404):
-        return _told(404, CODES[404], "There is nothing with this id here, or you may not see it.")
+        return told(404, CODES[404], "There is nothing with this id here, or you may not see it.")
     if isinstance(error, PermissionDenied):
-        return _told(403, CODES[403], str(error))
+        return told(403, CODES[403], str(error))
     if isinstance(error, RequestDataTooBig):
-        return _told(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
+        return told(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
     if isinstance(error, DataError):
         logger.info("refused a value the database cannot hold: %s", error)
-        return _told(400, CODES[400], "A value is too small or too large, or has characters that cannot be stored.")
+        return told(400, CODES[400], "A value is too small or too large, or has characters that cannot be stored.")
     if isinstance(error, DATABASE_AWAY):
         logger.error("the database does not answer: %s", error)
-        return _told(503, CODES[503], "The database does not answer. Try again.")
+        return told(503, CODES[503], "The database does not answer. Try again.")
     logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=error)
-    return _told(
+    return told(
         500, "INTERNAL_ERROR", f"An error happened on the server. Quote {getattr(request, 'id', '')} in a report."
     )
 
@@ -119,7 +119,7 @@ def _words(problem: Problem) -> str:
     return " ".join([problem.message, *(f"{where}: {why}." for where, why in problem.fields.items())])
 
 
-def _told(status: int, code: str, message: str) -> HttpResponse:
+def told(status: int, code: str, message: str) -> HttpResponse:
     answer = JsonResponse({"error_code": code, "message": message}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = "Bearer"

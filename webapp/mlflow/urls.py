@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from . import artifacts, views
+from . import artifacts, pages, views
 
 TRACKING = "api/2.0/mlflow/"
 ARTIFACTS = "api/2.0/mlflow-artifacts/artifacts"
 
 urlpatterns = [
+    path("", pages.links, name="mlflow_links"),
+    path("runs/<str:key>", pages.run, name="mlflow_run"),
     path(TRACKING + "experiments/create", views.create_experiment),
     path(TRACKING + "experiments/get", views.get_experiment),
     path(TRACKING + "experiments/get-by-name", views.get_experiment_by_name),

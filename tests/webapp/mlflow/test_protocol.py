@@ -322,6 +322,21 @@ def test_the_same_key_begins_one_run(speaker):
     assert LoggedRun.objects.count() == 1
 
 
+def test_the_links_that_the_client_prints_lead_to_the_run(speaker, cast):
+    key = speaker.run()
+    page = browser(cast.reviewer)
+    assert "js/mlflow-links.js" in page.get("/mlflow/").content.decode()
+    run = LoggedRun.objects.get(key=key).run_id
+    assert page.get(f"/mlflow/runs/{key}").headers["Location"] == f"/runs/{run}"
+    assert page.get(f"/mlflow/runs/{'0' * 32}").status_code == 404
+
+
+def test_an_address_without_its_path_is_told(speaker):
+    answer = speaker.client.post("/api/2.0/mlflow/runs/create", {}, content_type="application/json")
+    assert error(answer) == (404, "ENDPOINT_NOT_FOUND")
+    assert "set MLFLOW_TRACKING_URI to" in answer.json()["message"] and "/mlflow." in answer.json()["message"]
+
+
 def test_unknown_addresses_and_methods_answer_in_the_form_of_the_protocol(speaker):
     assert error(speaker.post("logged-models")) == (404, "ENDPOINT_NOT_FOUND")
     assert error(speaker.get("registered-models/search")) == (404, "ENDPOINT_NOT_FOUND")
