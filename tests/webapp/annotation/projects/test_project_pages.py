@@ -25,6 +25,7 @@ from webapp.annotation.models import (
 from webapp.annotation.people import services as people
 from webapp.annotation.projects import gold_services, size_estimate, task_services
 from webapp.annotation.projects import services as projects
+from webapp.annotation.templatetags.annotation import bars
 from webapp.annotation.work import inbox, queue
 from webapp.datasets.models import Example
 
@@ -182,7 +183,12 @@ class TestProgress:
             Assignment.objects.filter(pk=seat.pk).update(submitted_at=now - timedelta(hours=hours))
         Project.objects.filter(pk=project.pk).update(created_at=now - timedelta(hours=5))
         project.refresh_from_db()
-        assert [point["count"] for point in queries.throughput(project)] == [0, 0, 2, 0, 1, 0]
+        by_hour = queries.throughput(project)
+        assert [point["count"] for point in by_hour] == [0, 0, 2, 0, 1, 0]
+        drawn = bars(by_hour, "answers")
+        assert (
+            ": 1 answer<" in drawn and ": 2 answers<" in drawn and "3 answers over 6 hours, at most 2 in one" in drawn
+        )
         Project.objects.filter(pk=project.pk).update(created_at=now - timedelta(days=10))
         project.refresh_from_db()
         by_day = queries.throughput(project)

@@ -4,6 +4,7 @@ import tracemalloc
 from datetime import timedelta
 
 import pytest
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from tests.cast import ApiClient, browser
@@ -166,6 +167,11 @@ def test_rubrics_agree_by_the_items_they_have_in_common(cast):
     assert items["share"]["value"] == pytest.approx(2 / 5)  # one match of three and two items
     assert items["matchers"] == {"words": 1}
     assert TaskReview.objects.get(task=task).agreement == pytest.approx(2 / 5)
+    page = browser(cast.reviewer).get(f"/projects/{made.pk}/agreement")
+    assert "averaged over tasks. 1 task matched by words only." in shown(page)
+    named = {**items, "matchers": {"all-MiniLM-L6-v2": 2, "a reviewer": 1}}
+    told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})
+    assert "2 tasks matched by meaning (all-MiniLM-L6-v2), 1 task corrected by a reviewer." in " ".join(told.split())
 
 
 def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
