@@ -169,9 +169,9 @@ def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool
 
 
 def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
-    """Suggestions for the newest run that has finished."""
+    """Suggestions for the newest run that was launched here and has finished. A run of another program has no rollouts and no form."""
     steps = []
-    finished = next((run for run in runs if run.state == Run.State.FINISHED), None)
+    finished = next((run for run in runs if run.state == Run.State.FINISHED and not run.is_logged), None)
     if finished is not None:
         text = "Scores can rise for the wrong reason. Read a few answers beside the criteria that graded them."
         href = _at("run_tab", finished.pk, "rollouts")

@@ -11,6 +11,7 @@ from tests.webapp.experiments.conftest import launch, make_version, model, versi
 from webapp.accounts.tokens.services import create_token
 from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
+from webapp.tracking import services as tracking
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +43,15 @@ def test_a_finished_run_leads_to_its_rollouts_and_to_the_next_run(as_researcher,
     Run.objects.filter(id=run.id).update(state="finished")
     proposed = as_researcher.get("/").context["steps"]
     assert [step.href for step in proposed[:2]] == [f"/runs/{run.id}/rollouts", f"/runs/{run.id}/fork"]
+
+
+def test_a_run_of_another_program_is_not_proposed_because_it_has_no_rollouts(cast, as_researcher, launch):  # noqa: F811
+    run = launch()
+    Run.objects.filter(id=run.id).update(state="finished")
+    begun = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow")
+    Run.objects.filter(id=begun.run_id).update(state="finished")
+    hrefs = [step.href for step in as_researcher.get("/").context["steps"]]
+    assert f"/runs/{run.id}/rollouts" in hrefs and not any(f"/runs/{begun.run_id}/" in href for href in hrefs)
 
 
 def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch):  # noqa: F811
