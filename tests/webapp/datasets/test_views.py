@@ -115,6 +115,17 @@ def test_examples_are_searched_and_filtered(importing, as_researcher):
     assert as_researcher.get(url, {"cursor": "zz"}).status_code == 302
 
 
+def test_the_page_of_an_import_says_what_comes_next_and_names_the_format_as_the_form_does(
+    importing, as_researcher, cast
+):
+    job = importing([{"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}])
+    page = shown(as_researcher.get(f"/imports/{job.pk}"))
+    assert "TRL preference ·" in page and "trl_preference" not in page
+    assert f'href="/projects/new?version={job.version_id}"' in page
+    assert f'href="/runs/new?dataset={job.version.dataset_id}:{job.version.number}"' in page
+    assert "/projects/new" not in shown(browser(cast.reviewer).get(f"/imports/{job.pk}"))
+
+
 def test_an_example_shows_all_that_is_known(importing, as_researcher):
     importing(
         [

@@ -15,6 +15,7 @@ from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, queries
+from ..formats import importers
 from ..formats.table import SYNONYMS
 from ..ingest import services, uploads
 from ..ingest.inspection import AUTO
@@ -133,7 +134,9 @@ def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
     found = near([VersionPair(job.version, job.version)]) if job.version else []
-    return render(request, template, {"job": job, "near": found, "may_write": require(request).may(Role.RESEARCHER)})
+    format = importers.REGISTRY[job.format].label if job.format in importers.REGISTRY else job.format
+    may_write = require(request).may(Role.RESEARCHER)
+    return render(request, template, {"job": job, "format": format, "near": found, "may_write": may_write})
 
 
 @member(access.WRITER)
