@@ -34,7 +34,7 @@ from benchmarks.planted_bias import draw
 from benchmarks.seeded import finished, interval, number
 from trainer.claims import toy
 from trainer.claims.teaching import Course, Lesson, teach
-from trainer.config.alarms import FLAT
+from trainer.config.alarms import OF_STEPS
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import digest
@@ -232,7 +232,7 @@ def read(family: str, seed: int, events: Path) -> HackedRun:
             responses[step].update({(each["group"], each["index"]): each["response"] for each in found})
         elif data["kind"] == "metrics" and "reward/truth" in data["values"]:
             truth[step] = data["values"]["reward/truth"]
-        elif data["kind"] == "alarm" and data["signal"] != FLAT:
+        elif data["kind"] == "alarm" and data["signal"] not in OF_STEPS:
             alarm = AlarmTold(data["signal"], data["subject"], step, data["since"])
             alarms[alarm.signal, alarm.subject] = alarm
     steps = sorted(step for step, each in responses.items() if each)

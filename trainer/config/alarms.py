@@ -1,5 +1,5 @@
-"""The texts of alarms: each names a sign that a policy games its reward, or that nothing is learned. Their meaning is explained only
-here. It needs no torch."""
+"""The texts of alarms: each names a sign that a policy games its reward, or that the run learns nothing or badly. Their meaning is
+explained only here. It needs no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,16 @@ HELD_OUT = "held_out"
 """Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""
 FLAT = "flat"
 """Steps in a row in which all responses to each prompt have the same reward. This is not a sign of gaming, and not a share of responses."""
+ENTROPY = "entropy"
+"""The policy is almost sure of every token. This and the next two are about steps, not about a share of responses."""
+DEAD = "dead"
+"""Hardly any gradient is left, although rewards within groups differ."""
+MISMATCH = "mismatch"
+"""Sampler and trainer give the same tokens different probabilities."""
+NO_NORM, FEW_TOKENS = "the norm is near 0", "few tokens have one"
+"""The subjects of DEAD."""
+OF_STEPS = (FLAT, ENTROPY, DEAD, MISMATCH)
+"""The signs that a run learns nothing or badly. All others are signs of gaming."""
 SOLVED, NOT_SOLVED, ALWAYS_OR_NEVER = "solved", "not solved", "always or never solved"
 """The subjects of FLAT, which say why."""
 _FLAT_REASONS = {
@@ -24,11 +34,13 @@ _FLAT_REASONS = {
 
 @dataclass(frozen=True)
 class Sign:
-    """`title` stands in lists; `shows` goes on after "... of the responses"; `look` says what to look for in them."""
+    """`title` stands in lists; `shows` goes on after "... of the responses"; `look` says what to look for in them, or what to do. `page`
+    is the page of the documentation, with its heading, that says more."""
 
     title: str
     shows: str
     look: str
+    page: str = "hacking.md#what-is-watched"
 
 
 SIGNALS: dict[str, Sign] = {
@@ -57,8 +69,38 @@ SIGNALS: dict[str, Sign] = {
         "Training leaves held-out pairs behind",
         "earn what held-out pairs do not",
         "Are they right about any pair, or do they only earn on these pairs?",
+        "hacking.md#two-roles",
     ),
-    FLAT: Sign("Nothing to learn: the prompts are {subject}", "", ""),
+    FLAT: Sign("Nothing to learn: the prompts are {subject}", "", "", page="curricula.md#steps-that-teach-nothing"),
+    ENTROPY: Sign(
+        "The entropy has collapsed",
+        "",
+        "If the prompts are solved, the run is done. If they are not, go back to an earlier checkpoint and keep the policy undecided: a lower "
+        "learning rate (optim.lr), a higher upper clip (objective.eps_high), a KL to the untrained model (objective.kl_beta), or a phase with a higher "
+        "temperature.",
+        "alarms.md#the-entropy-has-collapsed",
+    ),
+    DEAD: Sign(
+        "Dead gradients: {subject}",
+        "",
+        "Look at the charts Entropy, Clipped share and Spread of the reward. Much is clipped: fewer passes over a step (optim.epochs_per_step) or a lower "
+        "learning rate. Most groups have equal rewards: prompts that are solved sometimes, or a reward that pays for parts of an answer. The policy is "
+        "sure of every token: what helps against a collapsed entropy.",
+        "alarms.md#dead-gradients",
+    ),
+    MISMATCH: Sign(
+        "Sampler and trainer disagree",
+        "",
+        "The run learns noise from such tokens. Look at sampler.precision and model.dtype: with the same precision the two agree. With an own vLLM server, "
+        "look at its version and at which weights it has. The objective icepop leaves such tokens out.",
+        "alarms.md#sampler-and-trainer-disagree",
+    ),
+}
+_CONCERNS = {
+    FLAT: "learns nothing",
+    ENTROPY: "no longer explores",
+    DEAD: "hardly learns",
+    MISMATCH: "disagrees with its sampler",
 }
 _ROLES = {"judge": "judge", "writer": "rubric writer"}
 
@@ -72,17 +114,25 @@ def title(signal: str, subject: str, role: str = "") -> str:
 
 def concern(signal: str) -> str:
     """What an alarm says of its run, to go on after its name."""
-    return "learns nothing" if signal == FLAT else "may be gaming its reward"
+    return _CONCERNS.get(signal, "may be gaming its reward")
+
+
+def page(signal: str) -> str:
+    """The page of the documentation that says more, with its heading."""
+    sign = SIGNALS.get(signal)
+    return sign.page if sign else "alarms.md"
 
 
 def heading(signals: Sequence[str]) -> str:
     """Over the alarms of a run."""
-    flat = sum(signal == FLAT for signal in signals)
-    if flat == len(signals):
+    if set(signals) == {FLAT}:
         return "Steps in which nothing was learned"
+    of_steps = sum(signal in OF_STEPS for signal in signals)
+    if of_steps == len(signals):
+        return f"{counted(len(signals), 'signs')} that the run learns badly"
     return (
         f"{counted(len(signals), 'alarms')}"
-        if flat
+        if of_steps
         else f"{counted(len(signals), 'signs')} that the reward is being gamed"
     )
 
@@ -100,6 +150,8 @@ def told(data: AlarmData, step: int) -> str:
         reason = _FLAT_REASONS.get(data.subject, "").format(share=data.share, before=data.before)
         steps = f"In steps {data.since} to {step} all responses{whose} to each prompt had the same reward"
         return f"{steps}, so no reward taught anything. {reason}".rstrip()
+    if data.signal in OF_STEPS:
+        return _told_of_steps(data, step, whose)
     sign = SIGNALS.get(data.signal)
     shows = sign.shows.format(subject=data.subject) if sign else f"show {data.signal}"
     before = f"{data.before:.0%} at first"
@@ -108,6 +160,35 @@ def told(data: AlarmData, step: int) -> str:
         return text
     where = f" in “{data.part}”" if data.part else ""
     return f"{text} They earn more{where} than others of their prompt."
+
+
+def _told_of_steps(data: AlarmData, step: int, whose: str) -> str:
+    value, usual = data.value or 0.0, data.usual or 0.0
+    row = f"In steps {data.since} to {step}" if step > data.since else f"In step {step}"
+    if data.signal == ENTROPY:
+        return (
+            f"{row} the policy was almost sure of every token{whose}: its entropy is now {value:.2g} nats per token; in the first steps it was {usual:.2g}. "
+            "The responses to a prompt become alike, so comparing them teaches less and less."
+        )
+    if data.signal == MISMATCH:
+        return (
+            f"{row} sampler and trainer gave many tokens{whose} different probabilities, though both had the same weights: {_percent(value)} of the tokens "
+            f"differ by more than a factor of 2; rounding explains {_percent(usual)} at most."
+        )
+    if data.subject == NO_NORM:
+        return (
+            f"{row} the weights{whose} hardly moved, although the rewards within groups differed: the norm of the gradient is now {value:.2g}; in the first "
+            f"steps it was {usual:.2g}."
+        )
+    first = "" if data.usual is None else f"; in the first steps {_percent(usual)}"
+    return (
+        f"{row} hardly any token{whose} taught anything: {_percent(value)} of the tokens had a gradient{first}. The others are clipped, masked, or in "
+        "groups with equal rewards."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
 
 
 def _points(share: float) -> str:

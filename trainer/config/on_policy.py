@@ -14,6 +14,7 @@ from .recipe import Amount, DataNeed, RecipeConfig, Slot, whole_number
 from .rewards.bounds import ROUNDING
 from .rewards.parts import Composition
 from .sections import phases
+from .sections.alarms import LearningAlarms
 from .sections.budget import Budget, PassRates
 from .sections.closing import Closing
 from .sections.common import Evaluation, Optim
@@ -131,6 +132,7 @@ class OnPolicyConfig(RecipeConfig):
         None, "Learn less from a response that the policy is sure of, if it mostly solves the prompt (WPSM)"
     )
     evaluation: PolicyEvaluation = PolicyEvaluation()
+    alarms: LearningAlarms = LearningAlarms()
 
     @property
     def composition(self) -> Composition:

@@ -241,7 +241,9 @@ class AlarmData(Record):
     value; None if it was not computed. `part` (of the reward) and `criterion`: where these responses earn more, if that is clear.
     `places`: training responses of this step that show the signal. `role`: the role that wrote them, in a run that trains several roles.
     For the signal `held_out`, `share` and `before` are the distance by which training lies above the panel. For `flat`, which is about
-    steps that teach nothing, they are shares of the responses that solved their prompt, and `subject` says why.
+    steps that teach nothing, they are shares of the responses that solved their prompt, and `subject` says why. `entropy`, `dead` and
+    `mismatch` are about steps that teach badly: `value` is what was measured at the step, and `usual` what it is compared with, that of the
+    first steps or, for `mismatch`, the largest share that rounding explains; `share` is `value` as a part of `usual`, or a share itself.
     """
 
     kind: Literal["alarm"] = "alarm"
@@ -255,6 +257,8 @@ class AlarmData(Record):
     criterion: str = Field("", max_length=1000)
     places: tuple[AlarmPlace, ...] = Field(max_length=20)
     role: str = Field("", max_length=40)
+    value: float | None = Field(None, ge=0)
+    usual: float | None = Field(None, ge=0)
 
 
 class StepSpan(NamedTuple):

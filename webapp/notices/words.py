@@ -226,6 +226,8 @@ def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
         .replace("stands", "stand")
         .replace("is blocked", "are blocked")
         .replace("learns", "learn")
+        .replace("explores", "explore")
+        .replace("disagrees with its sampler", "disagree with their samplers")
         .replace("its reward", "their rewards")
     )
     last = f"The last is {name(first)}"

@@ -34,7 +34,7 @@ EVENTS = {
     "run.resumed": "Somebody resumed a run that was paused, stopped or had failed; a run that continues by itself is not announced",
     "run.blocked": "A run waits for something outside it: a judge, GPUs or room on a disk; once each time it becomes blocked",
     "run.stalled": "A run's process lives but makes no more steps; sent again if steps came and then stopped again",
-    "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing; once for each sign",
+    "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing or badly; once for each sign",
     "weights_job.started": "A job that needs weights began to run; once for each attempt",
     "weights_job.finished": "A job that needs weights reached its end",
     "weights_job.failed": "A job that needs weights ended with an error",

@@ -114,6 +114,12 @@ class EngineAgreement:
         return not self.problem(dtype)
 
 
+def precision(config: OnPolicyConfig) -> str:
+    """The precision of the sampler, a key of BOUNDS."""
+    model, sampler = config.model, config.sampler
+    return model.dtype if sampler.precision == "model" else sampler.precision
+
+
 def allowed_outside(tokens: int, dtype: str) -> int:
     """Four standard deviations above the expected number, and two for short responses."""
     expected = BOUNDS[dtype].outside * tokens
@@ -145,7 +151,7 @@ class EngineCheck:
         rollout = rollout or self._config.rollout
         logp_T = _logprobs(learner, chosen, self._config, rollout)
         found = compared([torch.tensor(t.logprobs) for t in chosen], logp_T, self._config.model.dtype)
-        if why := found.problem(self._precision):
+        if why := found.problem(precision(self._config)):
             raise _disagree(why)
         self._looks += 1
         behind = step > 1 and self._refers and self._behind(learner, chosen, torch.cat(logp_T), rollout)
@@ -157,12 +163,6 @@ class EngineCheck:
             f"sampler and trainer agree: over {counted(found.tokens, 'tokens')} their log-probabilities differ by "
             f"{found.mean:.2g} on average"
         ), False
-
-    @property
-    def _precision(self) -> str:
-        """The precision of the sampler."""
-        model, sampler = self._config.model, self._config.sampler
-        return model.dtype if sampler.precision == "model" else sampler.precision
 
     @property
     def _refers(self) -> bool:

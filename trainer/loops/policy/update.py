@@ -54,6 +54,9 @@ class UpdateReport:
     """Means over a response's tokens, if the objective makes its own advantages (distillation)."""
     token_advantages: dict[int, Tensor] = field(default_factory=dict)
     """The values of which these are the means."""
+    apart: dict[int, Tensor] = field(default_factory=dict)
+    """log pi_train - log pi_roll of the tokens [T], with the weights before the step; only if both read the same prompt, and if the sampler
+    recorded the whole distribution."""
     scaled: set[int] | None = None
     """Responses with less weight because they are well learned; None if the config has no such weights."""
     extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class UpdateReport:
     def take_in(self, other: "UpdateReport") -> None:
         """Add what another process did of the same updates; norms are those of the whole gradient in both."""
         self.losses = [mine + theirs for mine, theirs in zip(self.losses, other.losses, strict=True)]
-        for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages", "token_advantages"):
+        for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages", "token_advantages", "apart"):
             getattr(self, name).update(getattr(other, name))
         for name, parts in other.extra.items():
             self.extra.setdefault(name, []).extend(parts)
@@ -217,6 +220,10 @@ class _Step:
         # In both cases the sampler's log-probabilities are pi_old: on the scaffolded prompt, or because the objective says so.
         recorded = mode == "corrected" or sampler_is_old(config.objective)
         self._known = set(range(len(trajectories))) if recorded else set()
+        self._recorded = recorded
+        self._alike = {
+            b for b, t in enumerate(trajectories) if config.rollout.top_p == 1 and (mode == "scaffolded" or not t.view)
+        }
         if recorded:
             self._old_BT.copy_(self._roll_BT)
         self._kl_rows = {b for b in range(len(trajectories)) if self._wants_reference(b)}
@@ -368,6 +375,9 @@ class _Step:
             report.weight[b] = result.weight[row, :length]
             report.entropy.setdefault(b, part.entropy_T.detach())
             report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
+            if b in self._alike and b not in report.apart and not (self._recorded and report.grad_norms):
+                before_T = part.logp_T.detach() if self._recorded else self._old_BT[b, :length]
+                report.apart[b] = before_T - self._roll_BT[b, :length]
             report.tokens += len(self._rows[b].read)
             if result.advantages is not None:
                 report.token_advantages[b] = result.advantages[row, :length]

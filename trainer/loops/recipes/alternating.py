@@ -21,6 +21,7 @@ from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric, criteria_
 from ..learner.export import write_model
 from ..learner.learner import Learner
 from ..policy.evaluation import evaluate
+from ..policy.learning import LearningWatch
 from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
 from ..policy.reports import rollout_records
@@ -106,6 +107,7 @@ class AlternatingStage:
         self._missing = {role: MissingRewards(config.turn(role).composition.parts) for role in ROLES}
         """Steps of each role without a reward; the counts go on from turn to turn."""
         self._watches = {role: TurnWatch(config, role) for role in ROLES}
+        self._learning = {role: LearningWatch(config.turn(role), role) for role in ROLES}
         self._panel = panel_of(writer.prompts.heldout, config)
         self._turn: RoleTurn | None = None
         self.evaluates = bool(writer.prompts.heldout)
@@ -149,6 +151,7 @@ class AlternatingStage:
         missing = {role: counts.state_dict() for role, counts in self._missing.items()}
         watches = {role: watch.state_dict() for role, watch in self._watches.items()}
         values: dict[str, Any] = {"trains": self._roles.trained, "missing": missing, "watches": watches}
+        values["learning"] = {role: watch.state_dict() for role, watch in self._learning.items()}
         if self._config.warmup:
             values["warmup"] = self._warming.state()
         if (turn := self._turn) is not None:
@@ -165,6 +168,8 @@ class AlternatingStage:
             counts.load_state_dict(state.values["missing"][role])
         for role, kept in state.values.get("watches", {}).items():
             self._watches[role].load_state_dict(kept)
+        for role, kept in state.values.get("learning", {}).items():
+            self._learning[role].load_state_dict(kept)
         if (saved := state.values.get("turn")) is None:
             return
         number, turn_of = saved["number"], saved["role"]
@@ -237,7 +242,8 @@ class AlternatingStage:
         parts = Parts(
             config, prompts, self._tokenizer, self._sampler, self._learner, whole.run_dir, whole.base, task=task
         )
-        return PolicyStage(parts, rewards=rewards, missing=self._missing[role], hacking=self._watches[role])
+        missing, hacking, learning = self._missing[role], self._watches[role], self._learning[role]
+        return PolicyStage(parts, rewards=rewards, missing=missing, hacking=hacking, learning=learning)
 
     def _open(self, stage: PolicyStage, role: Role, step: int) -> None:
         stage.open(step)

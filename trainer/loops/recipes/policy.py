@@ -21,6 +21,7 @@ from ..policy.collecting import Collected, MakeCollector, SyncCollector
 from ..policy.evaluation import evaluate
 from ..policy.flat_steps import FlatSteps
 from ..policy.hacking import HackingWatch
+from ..policy.learning import LearningWatch, Vitals, vitals
 from ..policy.missing_rewards import MissingRewards
 from ..policy.offending import save_offending
 from ..policy.parts import Parts
@@ -57,8 +58,9 @@ class PolicyStage:
         rewards: Rewards | None = None,
         missing: MissingRewards | None = None,
         hacking: HackingWatch | None = None,
+        learning: LearningWatch | None = None,
     ) -> None:
-        """`missing` and `hacking` are the counts and the watch of an earlier stage, which go on here."""
+        """`missing`, `hacking` and `learning` are the counts and the watches of an earlier stage, which go on here."""
         config = parts.config
         self._domains = frozenset(prompt.example.domain for prompt in parts.prompts.train)
         self.parts = parts
@@ -72,6 +74,7 @@ class PolicyStage:
         self._missing = missing or MissingRewards(config.composition.parts, config.runner.kind == "async")
         self._hacking = hacking or HackingWatch(config)
         self._flat = FlatSteps(config, self._hacking.role)
+        self._learning = learning or LearningWatch(config, self._hacking.role)
         self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:
@@ -90,7 +93,7 @@ class PolicyStage:
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
             self.parts.sampler.rest()
-            self._update(number, trained, advantages_B, tell)
+            shown = self._update(number, trained, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: the run that resumes draws its prompts again.
             self.phases.load_state_dict(before)
@@ -99,6 +102,7 @@ class PolicyStage:
             raise
         self._hacking.look(number, collected.trajectories, self.parts.tasks, tell)
         self._flat.look(number, rewarded, tell)
+        self._learning.look(number, shown, tell)
         self._learn_pass_rates(collected, tell)
         pushed = time.monotonic()
         self.collector.updated(number)
@@ -130,6 +134,7 @@ class PolicyStage:
             "missing": self._missing.state_dict(),
             "hacking": self._hacking.state_dict(),
             "flat": self._flat.state_dict(),
+            "learning": self._learning.state_dict(),
             "phases": self.parts.schedule.state_dict(),
             "pass_rates": self.planner.pass_rates.state_dict(),
         }
@@ -141,6 +146,7 @@ class PolicyStage:
         self._missing.load_state_dict(state.values.get("missing", {}))
         self._hacking.load_state_dict(state.values.get("hacking", {}))
         self._flat.load_state_dict(state.values.get("flat", {}))
+        self._learning.load_state_dict(state.values.get("learning", {}))
         self.parts.schedule.load_state_dict(state.values.get("phases", {}))
         self.planner.pass_rates.load_state_dict(state.values.get("pass_rates", {}))
         self.parts.learner.load_state_tensors(state.tensors)
@@ -233,14 +239,14 @@ class PolicyStage:
         said, warning = self._engine_check.look(step, self.parts.learner, fresh, self.parts.rollout)
         tell.log(said, "warning" if warning else "info")
 
-    def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
+    def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> Vitals:
         """Update on the rows that the collector chose: without replaced groups. Valid responses are repeated if others
-        of their group were excluded (GLM-5, noisy samples).
+        of their group were excluded (GLM-5, noisy samples). Returns what the step shows of how the run learns.
         """
         trajectories, rows = collected.trajectories + collected.replayed, collected.rows
         if not trajectories:
             tell.log("every group of this step was dropped, so it changes no weights", "warning")
-            return
+            return Vitals()
         if rows is not None:
             rest = [t for place, t in enumerate(trajectories) if place not in set(rows)]
             tell.rollouts(self._records(step, rest))
@@ -263,6 +269,9 @@ class PolicyStage:
         self.parts.schedule.measured(values)
         tell.metrics(values, histograms)
         tell.rollouts(self._records(step, trajectories, advantages_B, report))
+        fresh = {id(t) for t in self.collector.comparable(step, collected.trajectories)}
+        rows_fresh = {b for b, t in enumerate(trajectories) if id(t) in fresh}
+        return vitals(report, advantages_B, config, rows_fresh)
 
     def _own_metrics(self, report: UpdateReport, trajectories: list[Trajectory]) -> dict[str, float]:
         """The metrics of an update that only this kind of stage has."""

@@ -17,6 +17,7 @@ from .stage import StageJob
 
 HOW = (
     "steps",
+    "alarms",
     "checkpoint",
     "evaluation",
     "people",

@@ -14,24 +14,31 @@ class AlarmResponseOut(Schema):
 
 
 class AlarmOut(Schema):
-    """More responses than usual show behaviour that games the reward, or (`flat`) several steps taught nothing. An alarm asks people to
-    look, and proves nothing."""
+    """More responses than usual show behaviour that games the reward, or several steps taught nothing (`flat`) or badly (`entropy`, `dead`,
+    `mismatch`). An alarm asks people to look, and proves nothing."""
 
     id: int
     signal: str
     subject: str = Field(
-        description="The part of the reward or the phrase, where the signal has several; of `flat` the reason; else empty"
+        description="The part of the reward or the phrase, where the signal has several; of `flat` and `dead` the reason; else empty"
     )
     role: str = Field(description="Whose responses they are, in a run that trains several roles; else empty")
     step: int
     since: int = Field(
-        description="The step from which on the share was above the usual; of `held_out` the first of the turn, of `flat` of the row"
+        description="The step from which on the share was above the usual; of `held_out` the first of the turn; of alarms about steps the first of the row"
     )
     share: float = Field(
         description="Of the responses of the step; of `held_out` how far training lies above the held-out panel; of `flat` how many solved "
-        "their prompt"
+        "their prompt; of `entropy` and `dead` what is left of the value of the first steps, or the share of tokens with a gradient; of `mismatch` the "
+        "share of tokens about which sampler and trainer disagree"
     )
     before: float = Field(description="The same of the first steps; of `held_out` in the first turn")
+    value: float | None = Field(
+        description="Of `entropy` (nats per token), `dead` (norm, or share of tokens) and `mismatch` (share of tokens): the measured value; else null"
+    )
+    usual: float | None = Field(
+        description="What `value` is compared with: that of the first steps; of `mismatch` what rounding explains; else null"
+    )
     paid: float | None = Field(
         description="How clearly the reward pays for it, a z value; null where that was not asked"
     )

@@ -8,7 +8,7 @@ from .services import DescribedAlarm
 
 def alarm(found: DescribedAlarm) -> dict[str, Any]:
     """An alarm with its words, its numbers and the places of its responses."""
-    names = ("signal", "subject", "role", "since", "share", "before", "paid", "part", "criterion")
+    names = ("signal", "subject", "role", "since", "share", "before", "paid", "part", "criterion", "value", "usual")
     return {name: getattr(found.data, name) for name in names} | {
         "id": found.row.pk,
         "step": found.row.step,

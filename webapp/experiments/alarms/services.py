@@ -1,4 +1,4 @@
-"""Alarms of runs: the policy may be gaming its reward, or it learns nothing. Each is stored once, sent to webhooks, and sent to people on a
+"""Alarms of runs: the policy may be gaming its reward, or it learns nothing or badly. Each is stored once, sent to webhooks, and sent to people on a
 click."""
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class DescribedAlarm:
 
     @property
     def look(self) -> str:
-        """What to look for in the responses."""
+        """What to look for in the responses, or what to do."""
         sign = SIGNALS.get(self.data.signal)
         return sign.look if sign else ""
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 from tests.cast import ApiClient, browser
 from tests.pages import shown
 from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
+from trainer.config.alarms import SIGNALS
 from webapp.annotation.models import Task
 from webapp.core.models import AuditEntry
 from webapp.experiments.alarms import services
@@ -128,6 +129,32 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, cast, 
     assert "learns nothing" in shown(as_researcher.get("/"))
     part = shown(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "Steps in which nothing was learned" in part and "gamed" not in part and "Send to annotation" not in part
+
+
+@pytest.mark.parametrize(
+    ("signal", "subject", "concern", "words"),
+    [
+        ("entropy", "", "no longer explores", "its entropy is now 0.02 nats per token; in the first steps it was 0.4."),
+        (
+            "dead",
+            "the norm is near 0",
+            "hardly learns",
+            "the norm of the gradient is now 0.02; in the first steps it was 0.4.",
+        ),
+        ("dead", "few tokens have one", "hardly learns", "2% of the tokens had a gradient; in the first steps 40%."),
+        ("mismatch", "", "disagrees with its sampler", "2% of the tokens differ by more than a factor of 2"),
+    ],
+)
+def test_a_run_that_learns_badly_says_how_and_what_to_do(trainer, run, as_researcher, signal, subject, concern, words):
+    facts = {"subject": subject, "paid": None, "part": "", "criterion": "", "places": [], "before": 0.4}
+    trainer.post(told(trainer, signal=signal, share=0.05, value=0.02, usual=0.4, **facts | {"since": 5}))
+    RunAlarm.objects.update(time=timezone.now())
+    page = shown(as_researcher.get(f"/runs/{run.pk}"))
+    assert "1 sign that the run learns badly" in page and "In steps 5 to 7" in page and words in page
+    assert SIGNALS[signal].look in page and "gamed" not in page and "Send to annotation" not in page
+    assert concern in shown(as_researcher.get("/"))
+    [found] = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
+    assert (found["value"], found["usual"], found["subject"]) == (0.02, 0.4, subject)
 
 
 def test_a_run_without_alarms_shows_none(run, as_researcher):
