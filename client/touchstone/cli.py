@@ -185,13 +185,13 @@ def _picture(found: dict[str, Any], drawn: dict[str, list[tuple[int, float]]]) -
 
 @runs_app.command("stop")
 def runs_stop(run: int) -> None:
-    """Ends a run after its present step, with a checkpoint."""
+    """Saves and ends a run. Its present step is given up."""
     _moved(run, "stop")
 
 
 @runs_app.command("pause")
 def runs_pause(run: int) -> None:
-    """Has a run save after its present step and give its place to others, until it is resumed."""
+    """Has a run save and give its place to others, until it is resumed. Its present step is given up."""
     _moved(run, "pause")
 
 

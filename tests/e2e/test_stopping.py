@@ -18,7 +18,9 @@ def test_one_asks_it_to_stop_and_another_ends_it_at_once(open_page, as_researche
         page.goto(f"/runs/{run.id}")
         page.wait_for_selector('#connection[data-state="live"]')
     rosa.get_by_role("button", name="Stop", exact=True).click()
-    expect(owner.get_by_text("It finishes its step first, which may take about 6 min, and saves")).to_be_visible()
+    expect(
+        owner.get_by_text("It saves and gives up its present step, which may be about 6 min of work")
+    ).to_be_visible()
     expect(owner.get_by_role("button", name="Stop", exact=True)).to_be_hidden()
     owner.get_by_role("button", name="Stop at once…").press("Enter")
     for scheme in ("light", "dark"):

@@ -33,6 +33,7 @@ SOMEBODY = "Somebody"
 # texts that the program began with a name: (model, column, what stands behind the name)
 SENTENCES = (
     ("experiments.Run", "state_reason", " asked it to stop"),
+    ("experiments.Run", "state_reason", " asked it to pause"),
     ("weights.WeightsJob", "problem", " asked it to stop"),
 )
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_config
+from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_config, states
 from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.loops.session import saving
+from trainer.runners import ray_learner
 from trainer.runners.policy import make
 
 pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("ray_for_all")]
@@ -44,6 +45,37 @@ def test_a_checkpoint_of_one_process_is_continued_by_two_and_theirs_by_one(
     assert run(config(4, 1), examples_file, tiny_dir, tmp_path / "two", resume=True)
     expected, found = metrics_of(tmp_path / "one"), metrics_of(tmp_path / "two")
     assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_a_stop_reaches_both_processes_in_the_middle_of_a_step(
+    examples_file: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is given up, and a resumed run makes it again. `test_stopping.py` compares the weights."""
+    monkeypatch.setattr(ray_learner, "_LOOK_S", 0.0)
+    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2, "epochs_per_step": 5}})
+    updated: list[bool] = []
+
+    def make_and_stop(job: Any) -> Any:
+        stage = make(job)
+        update = stage.parts.learner.update
+
+        def stopped_in_the_second_step(*arguments: Any) -> Any:
+            if checkpoints.steps(tmp_path / "run" / "checkpoints"):
+                job.monitor.request_stop()
+            found = update(*arguments)
+            updated.append(True)
+            return found
+
+        stage.parts.learner.update = stopped_in_the_second_step
+        return stage
+
+    assert run(config, examples_file, tiny_dir, tmp_path / "run", make=make_and_stop)
+    assert states(tmp_path / "run")[-1][0] == "stopped" and updated == [True]
+    assert checkpoints.steps(tmp_path / "run" / "checkpoints") == [1]
+    assert run(config, examples_file, tiny_dir, tmp_path / "run", resume=True)
+    assert (
+        states(tmp_path / "run")[-1][0] == "finished" and checkpoints.steps(tmp_path / "run" / "checkpoints")[-1] == 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -180,13 +180,18 @@ def test_the_audit_log_keeps_its_entries_and_its_chain(cast):
 
 
 @pytest.mark.parametrize(
-    "rest", ["", " at once", ". It finishes its step first, which may take about 6 min, and saves"]
+    "asked",
+    [
+        "asked it to stop",
+        "asked it to stop at once",
+        "asked it to pause. It saves and gives up its present step, which may be about 6 min of work",
+    ],
 )
-def test_sentences_of_the_program_lose_the_name(cast, rest):
+def test_sentences_of_the_program_lose_the_name(cast, asked):
     run, _ = a_run(cast)
-    Run.objects.filter(pk=run).update(state_reason=f"Rosa asked it to stop{rest}")
+    Run.objects.filter(pk=run).update(state_reason=f"Rosa {asked}")
     erase(cast.researcher.user, cast.owner.user)
-    assert Run.objects.get(pk=run).state_reason == f"Somebody asked it to stop{rest}"
+    assert Run.objects.get(pk=run).state_reason == f"Somebody {asked}"
 
 
 def test_the_last_owner_and_the_last_administrator_are_told_what_to_do_first(cast):

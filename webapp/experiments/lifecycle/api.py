@@ -33,18 +33,18 @@ def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
     return Status(204, None)
 
 
-@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
+@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Save and stop")
 def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, Any]:
-    """Stopping a run that is over changes nothing. `now`: the run ends without finishing its step, which is lost; also if it is stopping
-    already."""
+    """The run gives up its present step within one micro-batch, and saves the steps that are done. Stopping a run that is over changes
+    nothing. `now`: the run ends without saving, so the steps since its last checkpoint are lost; also if it is stopping already."""
     membership = require(request)
     does = services.stop_now if now else services.stop
     return serializers.run(does(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Pause after the present step, with a checkpoint")
+@router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Save and pause")
 def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """The run gives its place to others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
+    """As with a stop, the run gives up its present step and saves. It gives its place to others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
     stopping."""
     membership = require(request)
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
@@ -75,7 +75,7 @@ def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[s
 
 @router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit how long it may run")
 def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str, Any]:
-    """The limit is for all attempts together, without the time in the line. At the limit the run stops after its step, with a checkpoint,
+    """The limit is for all attempts together, without the time in the line. At the limit the run saves and stops,
     and is resumed only with a new limit (409, `time_limit`). 422 if that much is used already."""
     membership = require(request)
     run = access.run_write(membership, run_id)

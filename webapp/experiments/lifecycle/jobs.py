@@ -190,7 +190,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> bool:
     elif overdue:
         _kill(client, run)
         at_once = run.stop_by is not None
-        told = "It was ended before it had finished its step" if at_once else "It did not stop by itself and was killed"
+        told = "It was ended before it had saved" if at_once else "It did not stop by itself and was killed"
         _end(run, f"{told}; its last checkpoint remains", client, job)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)

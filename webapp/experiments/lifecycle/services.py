@@ -51,15 +51,15 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
 
 
 def stop(membership: Membership, run: Run) -> Run:
-    """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless.
+    """Asks a run to save and end. It gives up its present step before the next micro-batch. Stopping twice, or a run that is over, is harmless.
 
     For a run that was logged from outside it only notes that nobody waits for more.
     """
-    return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.finishing(run)}")
+    return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.giving_up(run)}")
 
 
 def stop_now(membership: Membership, run: Run) -> Run:
-    """Ends a run without finishing its step: the step is lost, the last checkpoint remains. Twice is harmless."""
+    """Ends a run without a new checkpoint: the steps since the last one are lost. Twice is harmless."""
     stop(membership, run)
     with transaction.atomic():
         waits = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STOPPING, stop_by=None)
@@ -92,7 +92,7 @@ def stop_used_up(run: Run, now: datetime) -> None:
     with transaction.atomic():
         held = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=run.pk)
         if told := used_up(held, now):
-            stop_as(None, held, f"{told}{stopping.finishing(held)}")
+            stop_as(None, held, f"{told}{stopping.giving_up(held)}")
     run.refresh_from_db(from_queryset=Run.objects.with_names())
 
 
@@ -120,7 +120,7 @@ def _over_at_once(actor: User | None, run: Run, reason: str) -> bool:
 
 
 def pause(membership: Membership, run: Run) -> Run:
-    """Asks a run to save after its present step and to give its place back, until it is resumed. Twice is harmless.
+    """Asks a run to save and to give its place back, until it is resumed. It gives up its present step. Twice is harmless.
 
     Raises Conflict if it is over or stopping.
     """
@@ -129,7 +129,7 @@ def pause(membership: Membership, run: Run) -> Run:
     user = membership.user
     if move(run, State.PAUSED, actor=user, reason="Paused before it started", sources=(State.QUEUED,)):
         return run
-    if move(run, State.PAUSING, actor=user, reason=f"{user} asked it to pause{stopping.finishing(run)}"):
+    if move(run, State.PAUSING, actor=user, reason=f"{user} asked it to pause{stopping.giving_up(run)}"):
         enqueue("workers.runs.stop", run.id)
     elif run.state not in (State.PAUSING, State.PAUSED):
         raise Conflict(f"Only runs that wait or run can be paused; this one is {run.state}.", "not_pausable")

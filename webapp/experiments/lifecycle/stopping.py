@@ -1,4 +1,10 @@
-"""How long a run may take to finish its step and to write a checkpoint, after it was asked to stop or to pause."""
+"""What a run does after it was asked to stop or to pause, and how long it may take.
+
+It gives up its step before the next micro-batch, the next token or, with vLLM, the next step of the engine, and writes a checkpoint of the
+steps that are done. A resumed run makes the step again. This holds for every recipe and runner. Only short work is not interrupted: a push
+of weights, the trial of a role after its turn, a checkpoint, the writing of the models at the end. `GRACE` and `grace` leave room for a
+long micro-batch and a large checkpoint.
+"""
 
 from datetime import datetime, timedelta
 
@@ -6,9 +12,9 @@ from ..metrics import points
 from ..models import Run
 from . import estimates
 
-GRACE = timedelta(minutes=2)  # where there is nothing to finish, or little; and to write the checkpoint
-UNMEASURED = timedelta(minutes=15)  # where its first step is under way, and nobody knows how long that takes
-LONGEST = timedelta(hours=2)  # a step that takes longer is given up
+GRACE = timedelta(minutes=2)  # if it is loading, or its steps are short; and to write the checkpoint
+UNMEASURED = timedelta(minutes=15)  # if its first step is under way, and nobody knows how long its parts take
+LONGEST = timedelta(hours=2)  # a run that has not saved by then is killed
 STEP_S = "perf/step_s"
 LAST = 20  # steps that say how long one takes
 LOADING = ("", "loading")  # phases in which nothing would be lost
@@ -37,9 +43,9 @@ def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
     return asked > GRACE and asked > grace(run)
 
 
-def finishing(run: Run) -> str:
-    """What the run does before it stops, if that takes a while; the end of a sentence."""
+def giving_up(run: Run) -> str:
+    """What the run gives up when it stops, if that is more than a minute of work; the end of a sentence."""
     slowest = step_took(run)
     if slowest is None or slowest < estimates.MINUTE:
         return ""
-    return f". It finishes its step first, which may take {estimates.about(slowest)}, and saves"
+    return f". It saves and gives up its present step, which may be {estimates.about(slowest)} of work"

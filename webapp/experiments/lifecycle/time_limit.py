@@ -1,5 +1,5 @@
-"""The time limit of a run, for all its attempts together. At the limit it stops as if somebody had stopped it: after its step, with a
-checkpoint."""
+"""The time limit of a run, for all its attempts together. At the limit it stops as if somebody had stopped it: with a checkpoint of
+the steps that are done."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -84,7 +84,7 @@ def add_trials(request: HttpRequest, sweep_id: SweepId, payload: s.SweepTrialsIn
 
 @router.post("/sweeps/{sweep_id}/stop", response=s.SweepStandingOut, summary="Stop a sweep and its runs")
 def stop(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
-    """Harmless if it is over. Its runs end after their present step, each with a checkpoint."""
+    """Harmless if it is over. Its runs give up their present steps and save, each with a checkpoint."""
     membership = require(request)
     services.stop(membership, access.sweep_write(membership, sweep_id))
     return _standing(membership, sweep_id)

@@ -42,11 +42,11 @@ def test_it_has_as_long_as_its_recent_steps_took(run, phase, steps, minutes):
     assert stopping.grace(fresh(run)) == timedelta(minutes=minutes)
 
 
-def test_a_long_step_is_finished_and_its_checkpoint_kept(live, run, ray, cast):  # noqa: F811
+def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, cast):  # noqa: F811
     took(run, 6.0 * MINUTES)
     set_row(run, phase="update")
     told = lifecycle.stop(cast.researcher, fresh(run)).state_reason
-    assert told == "Rosa asked it to stop. It finishes its step first, which may take about 6 min, and saves"
+    assert told == "Rosa asked it to stop. It saves and gives up its present step, which may be about 6 min of work"
     set_row(run, state_at=ago(10 * MINUTES))
     live.post()
     watch_for(1_000)
@@ -84,7 +84,7 @@ def test_at_once_it_does_not_wait_for_its_step(live, run, ray, cast):  # noqa: F
         jobs.stop(run.id)
     assert ray.stopped == [f"run-{run.id}-1"]
     assert fresh(run).state == "stopped"
-    assert fresh(run).state_reason == "It was ended before it had finished its step; its last checkpoint remains"
+    assert fresh(run).state_reason == "It was ended before it had saved; its last checkpoint remains"
     assert LogLine.objects.filter(run=run, level="error").exists()
 
 
