@@ -27,6 +27,7 @@ from webapp.core import audit
 from webapp.core.addresses import public_url
 from webapp.core.authorization import bearer_token
 from webapp.core.limits import seconds_to_wait
+from webapp.help import pages as help_pages
 from webapp.version import VERSION
 
 VERSIONS = ("2025-06-18", "2025-03-26")
@@ -292,6 +293,16 @@ def llms(request: HttpRequest) -> HttpResponse:
         f"- [API reference]({base}/api/v1/docs): the same for people",
         f"- [MCP server]({base}/mcp): streamable HTTP; {len(TOOLS)} tools, which are operations of the API",
         f"- [MLflow tracking]({base}/mlflow): set MLFLOW_TRACKING_URI to it to log runs from elsewhere",
+        "",
+        "## Documentation",
+        "",
+        f"The pages of {base}/help as Markdown, with the same token:",
+        "",
+        *(
+            f"- [{entry.title}]({base}/help/{entry.file.slug}.md)"
+            for section in help_pages.sections()
+            for entry in section.entries
+        ),
         "",
         "## Tools of the MCP server",
         "",

@@ -31,6 +31,7 @@ urlpatterns = [
     path("installation/reconciler", installation.reconciler, name="installation_reconciler"),
     path("installation/limits", installation.limits, name="installation_limits"),
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
+    path("", include("webapp.help.urls")),
     path("scim/v2/", include("webapp.identity.scim.urls")),
     path("mlflow/", include("webapp.mlflow.urls")),
     path("api/2.0/<path:rest>", mlflow_pages.elsewhere),

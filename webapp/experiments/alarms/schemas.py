@@ -47,6 +47,7 @@ class AlarmOut(Schema):
     time: datetime
     title: str
     told: str = Field(description="The alarm in words")
+    help: str = Field(description="The page of the help that says more; with .md before the # it is Markdown")
     responses: list[AlarmResponseOut]
     asked: int = Field(description="Responses that were sent to people")
     left_out: int = Field(description="Those that nobody can be asked about")

@@ -15,6 +15,7 @@ def alarm(found: DescribedAlarm) -> dict[str, Any]:
         "time": iso(found.row.time),
         "title": found.title,
         "told": found.told,
+        "help": found.help,
         "responses": [
             {"group": each.group, "index": each.index, "response": each.text, "reward": each.reward}
             for each in found.examples

@@ -9,8 +9,9 @@ from operator import or_
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
+from django.urls import reverse
 
-from trainer.config.alarms import SIGNALS, title, told
+from trainer.config.alarms import SIGNALS, page, title, told
 from trainer.config.alarms import heading as heading_of
 from trainer.contracts import AlarmData, RunEvent
 from webapp.accounts.models import Membership
@@ -61,6 +62,12 @@ class DescribedAlarm:
         """What to look for in the responses, or what to do."""
         sign = SIGNALS.get(self.data.signal)
         return sign.look if sign else ""
+
+    @property
+    def help(self) -> str:
+        """The address of the page of the help that says more, with its heading."""
+        name, mark, anchor = page(self.data.signal).partition("#")
+        return f"{reverse('help_page', args=[name.removesuffix('.md')])}{mark}{anchor}"
 
 
 def heading(alarms: Iterable[DescribedAlarm]) -> str:

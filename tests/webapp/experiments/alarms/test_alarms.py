@@ -151,6 +151,7 @@ def test_a_run_that_learns_badly_says_how_and_what_to_do(trainer, run, as_resear
     RunAlarm.objects.update(time=timezone.now())
     page = shown(as_researcher.get(f"/runs/{run.pk}"))
     assert "1 sign that the run learns badly" in page and "In steps 5 to 7" in page and words in page
+    assert f'href="/help/{SIGNALS[signal].page.replace(".md", "")}"' in page
     assert SIGNALS[signal].look in page and "gamed" not in page and "Send to annotation" not in page
     assert concern in shown(as_researcher.get("/"))
     [found] = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
