@@ -108,6 +108,8 @@ def django_db_setup(django_db_modify_db_settings, request):
         pytest.fail(f"{WITHOUT_DATABASE} is set, and this test needs a database", pytrace=False)
     with schema.template():
         request.getfixturevalue("django_db_setup")
+    yield
+    flushing.close()
 
 
 @pytest.fixture(scope="session")

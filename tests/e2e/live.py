@@ -17,6 +17,7 @@ from asgiref.sync import async_to_sync
 from playwright.sync_api import Page
 
 from tests.patience import SECONDS
+from tests.pooled import shared_connections
 from webapp.core import broadcast
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run
@@ -62,10 +63,11 @@ def server(transactional_db, settings, monkeypatch):  # noqa: F811 - pytest-djan
         pytest.skip("the browser libraries are not there: run `make setup`")
     settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = True
     found = Server()
-    found.start()
-    monkeypatch.setattr(broadcast, "async_to_sync", partial(_also_from_the_test, found))
-    yield found
-    found.stop()
+    with shared_connections():
+        found.start()
+        monkeypatch.setattr(broadcast, "async_to_sync", partial(_also_from_the_test, found))
+        yield found
+        found.stop()
 
 
 def _also_from_the_test(server: Server, send: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
