@@ -145,7 +145,7 @@ class PausedIn(Schema):
 class ShareOut(Schema):
     part: int
     whole: int
-    value: float | None = Field(description="null where there is nothing to take a share of")
+    value: float | None = Field(description="null if there is nothing to take a share of")
 
 
 class FiguresOut(Schema):

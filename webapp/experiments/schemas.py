@@ -31,7 +31,7 @@ class RunProgressOut(Schema):
     phase_total: int
     eta_s: float | None
     learner_device: str = Field(description="What computes the gradients; empty until the process has said so")
-    sampler_device: str = Field(description="What samples the responses; empty where nothing is sampled")
+    sampler_device: str = Field(description="What samples the responses; empty if nothing is sampled")
 
 
 class RunOutputOut(Named):
@@ -43,11 +43,11 @@ class RunOutputOut(Named):
 class RunResultOut(Schema):
     metric: str
     title: str
-    better: str = Field(description="`higher`, `lower`, or empty where neither side is better")
+    better: str = Field(description="`higher`, `lower`, or empty if neither side is better")
     share: bool = Field(description="Shown as per cent")
     first: float | None
     last: float | None
-    low: float | None = Field(description="95% interval of `last`; null where none is told")
+    low: float | None = Field(description="95% interval of `last`; null if none is told")
     high: float | None
     n: int | None = Field(description="How many cases `last` rests on, where it is told")
 

@@ -34,7 +34,7 @@ class LineageOut(Schema):
     way: Way
     counts: dict[str, int] = Field(description="Rows that were found, by kind")
     again: dict[str, int] = Field(description="Of them, what would have to be made again without the start (way down)")
-    whole: bool = Field(description="False where there are more rows than one walk looks at")
+    whole: bool = Field(description="False if there are more rows than one walk looks at")
     people_named: bool = Field(description="False: people are counted, and not listed")
 
 

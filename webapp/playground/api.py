@@ -80,7 +80,7 @@ class PairOut(Schema):
     project_name: str
     task: int
     tasks: int = Field(description="Of the project")
-    made: bool = Field(description="False where this pair was sent before")
+    made: bool = Field(description="False if this pair was sent before")
     url: str
 
 
@@ -112,12 +112,12 @@ class ScoreIn(Schema):
 class ScoredCriterion(Schema):
     text: str
     points: float
-    met: bool | None = Field(description="Null where nothing decides")
+    met: bool | None = Field(description="Null if nothing decides")
     note: str
 
 
 class ScoreOut(Schema):
-    id: int | None = Field(description="To be asked for under this number; null where verifiers said it at once")
+    id: int | None = Field(description="To be asked for under this number; null if verifiers said it at once")
     state: Literal["queued", "running", "finished", "failed"]
     problem: str = Field(description="Why it failed")
     by: str

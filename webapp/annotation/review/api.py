@@ -104,7 +104,7 @@ class MajorityIn(Schema):
 
 
 class MajorityOut(Schema):
-    resolved: int | None = Field(description="null where there are so many tasks that a job does it")
+    resolved: int | None = Field(description="null if there are so many tasks that a job does it")
 
 
 class WithdrawnOut(Schema):
@@ -112,7 +112,7 @@ class WithdrawnOut(Schema):
 
 
 class MatchOut(Schema):
-    started: bool = Field(description="false where nothing waits to be matched, or a job is at it")
+    started: bool = Field(description="false if nothing waits to be matched, or a job is at it")
 
 
 class SentBackOut(Schema):

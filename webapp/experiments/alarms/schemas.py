@@ -39,9 +39,7 @@ class AlarmOut(Schema):
     usual: float | None = Field(
         description="What `value` is compared with: that of the first steps; of `mismatch` what rounding explains; else null"
     )
-    paid: float | None = Field(
-        description="How clearly the reward pays for it, a z value; null where that was not asked"
-    )
+    paid: float | None = Field(description="How clearly the reward pays for it, a z value; null if that was not asked")
     part: str = Field(description="The part of the reward that pays, where it is clear; else empty")
     criterion: str = Field(description="The criterion that pays, where it is clear; else empty")
     time: datetime

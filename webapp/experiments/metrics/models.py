@@ -18,7 +18,7 @@ class MetricPoint(models.Model):
     run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="points", db_index=False)
     key = models.CharField(max_length=250)
     step = models.PositiveIntegerField()
-    value = models.FloatField(null=True)  # null where only a histogram was sent, and where it is not a finite number
+    value = models.FloatField(null=True)  # null if only a histogram was sent, or if it is not a finite number
     # "NaN", "Infinity" or "-Infinity" of a logged run; "" of all others
     not_finite = models.CharField(max_length=9, blank=True, default="", db_default="")
     histogram = models.JSONField(null=True)  # {"edges": [...], "counts": [...]}

@@ -13,9 +13,7 @@ class MetricHistogramOut(Schema):
 
 class MetricPointOut(Schema):
     step: int
-    value: float | None = Field(
-        description="Null where there is only a histogram, or where `not_finite` says what it is"
-    )
+    value: float | None = Field(description="Null if there is only a histogram, or if `not_finite` says what it is")
     not_finite: str = Field(description="NaN, Infinity or -Infinity of a run that was logged from outside; else empty")
     time: datetime
     histogram: MetricHistogramOut | None

@@ -16,9 +16,9 @@ class ArtifactOut(Schema):
     bytes: int
     digest: str
     created_at: datetime
-    present: bool = Field(description="False where the files are gone")
+    present: bool = Field(description="False if the files are gone")
     model: Named | None = Field(description="The model of the registry that these files are")
-    download: str | None = Field(description="Where the files come from; null where they are gone")
+    download: str | None = Field(description="Where the files come from; null if they are gone")
 
 
 class ArtifactList(Schema):

@@ -86,7 +86,7 @@ class SweepAxisOut(Schema):
 
 class SweepEstimateOut(Schema):
     value: float | None = Field(description="Mean over the seeds that have a value; null: none has")
-    low: float | None = Field(description="95% interval by Student's t; null where there is none, as with one seed")
+    low: float | None = Field(description="95% interval by Student's t; null if there is none, as with one seed")
     high: float | None
     n: int = Field(description="Seeds with a value")
     missing: int = Field(description="Seeds without one")

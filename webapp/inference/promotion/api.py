@@ -52,13 +52,11 @@ class StageOut(Schema):
 
 class PromotionOut(Schema):
     kind: str = Field(description="moved, removed or stage")
-    alias: str = Field(description="Empty where a stage was changed")
-    stage: str = Field(description="The new stage; empty where an alias was moved, or the stage was taken away")
+    alias: str = Field(description="Empty if a stage was changed")
+    stage: str = Field(description="The new stage; empty if an alias was moved, or the stage was taken away")
     model: int | None = Field(description="Null once the model was taken off the list")
     model_name: str = Field(description="As it was called at that time")
-    before: str = Field(
-        description="The model that had the alias before, or the stage before; empty where there was none"
-    )
+    before: str = Field(description="The model that had the alias before, or the stage before; empty if there was none")
     reason: str
     by: str | None = Field(description="Null once the account was erased")
     at: datetime

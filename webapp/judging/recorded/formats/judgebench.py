@@ -57,7 +57,7 @@ def _full(row: Row) -> tuple[list[Any], str]:
     if not isinstance(judgments, list) or not 1 <= len(judgments) <= 2:
         raise BadRow("judgments", "must be a list of one judgment, or of two in both orders")
     if any(each is not None and not isinstance(each, dict) for each in judgments):
-        raise BadRow("judgments", "must hold objects, or null where one failed")
+        raise BadRow("judgments", "must hold objects, or null if one failed")
     details = [each.get("judgment") for each in judgments if each]
     models = [each.get("judge_model") for each in details if isinstance(each, dict)]
     model = str(row.get("judge_model") or next((each for each in models if each), ""))
