@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.cast import browser
@@ -16,8 +17,10 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.charts import formulas
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
+from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Artifact
 from webapp.inference.models import RegisteredModel
+from webapp.tracking import services as tracking
 
 pytestmark = pytest.mark.browser
 CASES = json.loads((Path(__file__).parents[1] / "webapp/experiments/charts/computed.json").read_text())
@@ -83,6 +86,14 @@ def test_outliers_are_clipped_with_a_mark_and_a_log_scale_says_what_has_no_place
     page.get_by_label("Log scale").uncheck()
     expect(lacking).to_be_hidden()
     assert "log" not in page.url and "clip" not in page.url
+
+
+def test_a_run_of_another_program_has_its_charts_although_it_has_no_result(open_page, as_researcher, server, cast):
+    row = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow", name="x" * 120)
+    tracking.log(row, [LoggedPoint("loss", step, timezone.now(), 1 / (step + 1)) for step in range(9)])
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{row.run_id}")
+    page.locator("#chart-loss canvas").wait_for()
 
 
 def test_of_a_zoom_only_what_lies_in_it_counts_as_an_outlier(open_page, as_researcher, trainer):

@@ -73,7 +73,8 @@ function show() {
     element.hidden = low === undefined || low === null;
     if (!element.hidden) element.textContent = `95%: ${number(low, share)} to ${number(high, share)}${n ? ` · n ${n}` : ""}`;
   });
-  if (run.result?.last !== null && run.result?.first !== null) write("gain", `${gained(run.result)} since the start`);
+  const { first = null, last = null } = run.result ?? {}; // a run of another program has no result
+  if (first !== null && last !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];
     if (value !== undefined) element.textContent = number(value, metricOf(declared, element.dataset.metric)?.share);
