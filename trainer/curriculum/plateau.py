@@ -10,7 +10,7 @@ _ROUNDING = 1e-12
 
 
 def level(means: Sequence[float]) -> bool:
-    """Whether the slope over `means`, one a step, cannot be told from 0: its two-sided 95% t interval holds 0.
+    """Whether the slope over `means`, one a step, cannot be distinguished from 0: its two-sided 95% t interval holds 0.
 
     The slope is that of least squares over 1..w with w - 2 degrees of freedom; the means are taken as independent. False if there are fewer
     than three.

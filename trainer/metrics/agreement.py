@@ -146,7 +146,7 @@ def ac1(ratings: Ratings) -> Estimate:
     """Gwet's AC1 (2008): as Fleiss' kappa, with chance agreement `sum_v pi_v (1 - pi_v) / (V - 1)`."""
     values = len(ratings.values)
     if values == 1:
-        return undefined("only one value was ever given, so chance agreement cannot be told", len(ratings.paired_UV))
+        return undefined("only one value was ever given, so chance agreement is not defined", len(ratings.paired_UV))
     return _chance_corrected(ratings, lambda pi_DV: (pi_DV * (1 - pi_DV)).sum(-1) / (values - 1))
 
 

@@ -26,7 +26,7 @@ class RewardedPhase(Phase):
     begins: Literal["step", "plateau", "pass_rate"] = knob(  # type: ignore[assignment]
         "step",
         "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when the "
-        "mean reward has reached a plateau, so that the slope over the last steps cannot be told from 0. `pass_rate`: when enough "
+        "mean reward has reached a plateau, so that the slope over the last steps cannot be distinguished from 0. `pass_rate`: when enough "
         "responses of the last steps are correct",
     )
     window: int = knob(

@@ -38,7 +38,7 @@ class Phase(Section):
     begins: Literal["step", "plateau"] = knob(
         "step",
         "When the phase begins, at the earliest after the phase before it. `step`: at a step that you name. `plateau`: when "
-        "`metric` has reached a plateau, so that the slope over its last values cannot be told from 0",
+        "`metric` has reached a plateau, so that the slope over its last values cannot be distinguished from 0",
     )
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
