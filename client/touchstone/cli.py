@@ -332,7 +332,7 @@ def launch(
     file: Annotated[
         Path,
         typer.Argument(
-            help="YAML file with recipe, dataset and config; if needed also with model, experiment and name"
+            help="YAML file with recipe, dataset and config; if needed also with model, experiment, name, not_before, retries and limits"
         ),
     ],
     follow: Annotated[bool, typer.Option(help="Draw the run until it is over")] = False,

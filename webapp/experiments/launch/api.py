@@ -58,6 +58,7 @@ def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey =
         key=idempotency_key,
         not_before=payload.not_before,
         retries=payload.retries,
+        limits=payload.limits.limits(),
     )
     return Status(201, serializers.run(run))
 
@@ -82,5 +83,6 @@ def fork(
         key=idempotency_key,
         not_before=payload.not_before,
         retries=payload.retries,
+        limits=payload.limits.limits(),
     )
     return Status(201, serializers.run(new))

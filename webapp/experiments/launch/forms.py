@@ -32,13 +32,14 @@ from ..outputs import trained_on
 from ..recipes import choices
 from . import checks, devices, memory, pickers
 from . import services as launch_services
+from .typed_limits import LABELS, TypedLimits
 
 MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
 EXPRESSION = "reward_expression"
 WHATS = {"dataset": "Dataset", "experiment": "Experiment", "name": "Name"}
-WHATS |= {schedule.FIELD: "Start not before", retries.FIELD: "Retries"}
+WHATS |= {schedule.FIELD: "Start not before", retries.FIELD: "Retries", **LABELS}
 
 
 @dataclass
@@ -51,6 +52,7 @@ class RunForm:
     experiment: str = ""
     not_before: str = ""  # a date and a time in UTC
     retries: str = str(RETRIES)
+    limits: TypedLimits = field(default_factory=TypedLimits)
     dataset: str = ""  # "<dataset id>:<version number>"
     key: str = field(default_factory=lambda: uuid4().hex)
     as_json: bool = False
@@ -91,6 +93,7 @@ class RunForm:
             dataset=f"{version.dataset_id}:{version.number}",
             raw=raw,
             retries=str(run.retries),
+            limits=TypedLimits.of_run(run),
             forked_from=run,
             start_step=start_step,
         )
@@ -102,6 +105,7 @@ class RunForm:
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
         form.not_before, form.retries = post.get("not_before", "")[:40], post.get("retries", form.retries)[:10]
+        form.limits = TypedLimits.posted(post)
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
         form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
@@ -206,6 +210,16 @@ class RunForm:
             return []  # its problems are said
 
     @property
+    def asks_judges(self) -> bool:
+        """Whether the run would ask judges; True if that is not known, or if a limit on them is typed."""
+        if self.limits.budget_tokens or self.limits.budget_money:
+            return True
+        try:
+            return any(slot.kind == "judge" for slot in self._recipe.filled(resolve(self.recipe, self.raw)))
+        except ConfigInvalid:
+            return True
+
+    @property
     def device(self) -> devices.Expected:
         return devices.expected()
 
@@ -249,6 +263,8 @@ class RunForm:
             self._check_expression()
         self._starts()
         self._tries()
+        self.limits.read()
+        self.problems |= self.limits.problems
         return not self.problems
 
     def _starts(self) -> datetime | None:
@@ -306,6 +322,7 @@ class RunForm:
             key=self.key,
             not_before=self._starts(),
             retries=self._tries(),
+            limits=self.limits.read(),
         )
 
     def _choice(self) -> checks.DatasetChoice:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from webapp.datasets.api.references import DatasetIn, DatasetRef, named
 from webapp.datasets.api.versions import LeakOut, NearOut
 
-from ..lifecycle.schemas import NotBefore, Retries
+from ..lifecycle.schemas import LimitsIn, NotBefore, Retries
 from ..models import RETRIES
 from .checks import DatasetChoice
 
@@ -34,6 +34,7 @@ class LaunchIn(Schema):
     name: str = ""
     not_before: NotBefore = None
     retries: Retries = RETRIES
+    limits: LimitsIn = Field(LimitsIn(), description="The run starts with them")
 
 
 class ForkIn(Schema):
@@ -50,6 +51,7 @@ class ForkIn(Schema):
     )
     not_before: NotBefore = None
     retries: Retries | None = Field(None, description="null: as often as the run that it comes from")
+    limits: LimitsIn = Field(LimitsIn(), description="Those of the run that it comes from do not count")
 
 
 class ConfigCheckIn(Schema):

@@ -16,6 +16,7 @@ from webapp.core.tasks import enqueue
 from .. import names, table_facts
 from ..lifecycle import retries as trying
 from ..lifecycle import schedule, tokens
+from ..lifecycle.limits import NONE, RunLimits
 from ..live import broadcasts
 from ..models import RETRIES, Experiment, Run, RunSlot
 from ..outputs import starting_points
@@ -51,24 +52,27 @@ def launch(
     key: str | None = None,
     not_before: datetime | None = None,
     retries: int = RETRIES,
+    limits: RunLimits = NONE,
 ) -> Run:
     """Checks everything a run needs, writes it as `queued` and hands it to the workers.
 
     `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
     the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to continue
-    from. `not_before`: until then it takes no place. `retries`: processes in a row that it may lose. Raises Invalid with every
-    field that is wrong, KeyReused if the key came with another request before.
+    from. `not_before`: until then it takes no place. `retries`: processes in a row that it may lose. `limits`: it has
+    them before anything can start it. Raises Invalid with every field that is wrong, KeyReused if the key came with another request before.
     """
     rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
     # keys of before these could be asked for stay what they were
     rest += [not_before.isoformat()] if not_before else []
     rest += [f"retries {retries}"] if retries != RETRIES else []
+    rest += [f"limits {limits.json()}"] if limits else []
     asked = once.key(key, recipe, config, rest)
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
     trying.check(retries)
+    limits.check()
     start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
     if forked_from and start:
         checks.continues(plan, forked_from, start_step)
@@ -78,7 +82,7 @@ def launch(
         with transaction.atomic():
             if start:
                 starting_points.hold(start)
-            run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before, retries)
+            run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before, retries, limits)
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
@@ -102,6 +106,7 @@ def _create(
     start_step: int,
     not_before: datetime | None,
     retries: int,
+    limits: RunLimits,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
     row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
@@ -126,6 +131,7 @@ def _create(
         next_try_at=timezone.now(),
         not_before=not_before,
         retries=retries,
+        **limits.columns(),
     )
     table_facts.keep_config(membership.workspace_id, run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
@@ -134,6 +140,7 @@ def _create(
     )
     also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
     also |= {"not_before": not_before.isoformat()} if not_before else {}
+    also |= {"limits": limits.json()} if limits else {}
     audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **also)
     enqueue("workers.runs.launch", run.id)
     run.refresh_from_db(from_queryset=Run.objects.with_names())
@@ -154,6 +161,7 @@ def fork(
     key: str | None = None,
     not_before: datetime | None = None,
     retries: int | None = None,
+    limits: RunLimits = NONE,
 ) -> Run:
     """Runs `run` again with changes: `overrides` is laid over its config; the other values stay as they were.
 
@@ -172,6 +180,7 @@ def fork(
         key=key,
         not_before=not_before,
         retries=run.retries if retries is None else retries,
+        limits=limits,
     )
 
 

@@ -6,6 +6,7 @@ from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from . import retries
+from .limits import RunLimits
 
 NotBefore = Annotated[
     AwareDatetime | None,
@@ -63,6 +64,33 @@ class TokensOut(Schema):
 
     token_limit: int | None = Field(description="null: no limit")
     generated_tokens: int | None = Field(description="null of a recipe that samples no responses")
+
+
+class LimitsIn(Schema):
+    """Limits from the start, the same as those of `/runs/{id}/limit` and `/runs/{id}/budget`; what is left out is no limit."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"seconds": 7200, "budget_tokens": 2_000_000}}
+    )
+
+    seconds: Annotated[
+        int | None, Field(ge=60, le=315_360_000, description="For how long a run may run, all attempts together")
+    ] = None
+    budget_tokens: Annotated[
+        int | None, Field(ge=1, lt=2**53, description="How many tokens all judges of a run together may use")
+    ] = None
+    budget_money: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            lt=10_000_000,
+            allow_inf_nan=False,
+            description="How much all judges of a run together may cost, in the unit of their endpoints' prices",
+        ),
+    ] = None
+
+    def limits(self) -> RunLimits:
+        return RunLimits.of(self.dict())
 
 
 class ScheduleIn(Schema):

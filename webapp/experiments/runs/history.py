@@ -13,6 +13,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 
 from ..lifecycle import moments, time_limit
+from ..lifecycle.limits import RunLimits
 from ..models import OVER, Run
 
 ON_A_PAGE = 100
@@ -133,6 +134,8 @@ def _why(entry: AuditEntry) -> str:
         return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
     if entry.action == "run.token_limit":
         return "lifted" if detail["tokens"] is None else f"to {detail['tokens']:,}"
+    if detail.get("limits"):
+        return f"limited to {RunLimits.of(detail['limits']).words}"
     if detail.get("not_before"):
         return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
     if entry.action == "run.not_before":

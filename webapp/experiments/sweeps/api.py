@@ -100,7 +100,7 @@ def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
 
 def _wish(membership: Membership, payload: s.SweepIn) -> Wish:
     base = _base(membership, payload)
-    given = {name: getattr(payload, name) for name in TAKEN}
+    given = {name: getattr(payload, name) for name in TAKEN} | {"limits": payload.limits.limits()}
     axes: list[Any] = [axis.model_dump() for axis in payload.axes]
     if base is None:
         missing = [name for name in ("recipe", "dataset") if getattr(payload, name) is None]
@@ -140,7 +140,10 @@ def _standing(membership: Membership, sweep_id: int) -> dict[str, Any]:
 def _sweep(row: Sweep) -> dict[str, Any]:
     same = ("id", "name", "state", "state_reason", "recipe", "axes", "method", "metric", "seeds", "at_once", "seed")
     return {
-        **{name: getattr(row, name) for name in (*same, "first_rung", "factor", "together", "created_at", "ended_at")},
+        **{
+            name: getattr(row, name)
+            for name in (*same, "first_rung", "factor", "together", "limits", "created_at", "ended_at")
+        },
         "experiment": row.experiment.name,
         "run": row.source_id,
         "better": "higher" if row.higher else "lower",

@@ -9,6 +9,7 @@ from django.urls import reverse
 from trainer.config import stored
 
 from ..launch.checks import DatasetChoice
+from ..lifecycle.limits import RunLimits
 from ..models import Run, Sweep
 from . import keys
 from .space import SweepAxis
@@ -59,6 +60,7 @@ def of_sweep(sweep: Sweep) -> SweepBase:
             "metric": sweep.metric,
             "better": "higher" if sweep.higher else "lower",
             "trials": sweep.wanted,
+            "limits": RunLimits.of(sweep.limits),
             **{name: getattr(sweep, name) for name in ("seeds", "at_once", "seed", "first_rung", "factor", "together")},
         },
         axes=[SweepAxis.of(each) for each in sweep.axes],

@@ -12,6 +12,7 @@ from webapp.accounts.models import Membership
 from webapp.core.formtree import Input
 
 from ..launch import checks
+from ..lifecycle.limits import NONE, PLACE, RunLimits
 from ..models import Run, Sweep
 from . import choosing, keys, space, tpe
 from .space import SweepAxis
@@ -42,6 +43,7 @@ class Wish:
     name: str = ""
     experiment: str = ""
     source: Run | None = None
+    limits: RunLimits = NONE  # of each run
 
 
 @dataclass
@@ -73,6 +75,8 @@ def check(membership: Membership, wish: Wish) -> Checked:
         found.problems += error.problems
     _check_metric(found, wish)
     _check_numbers(found, wish)
+    for name, why in wish.limits.problems():
+        found.say(f"{PLACE}.{name}", why)
     if found.plan is None:
         return found
     known = keys.of(wish.recipe, found.plan.config)
@@ -264,4 +268,5 @@ def sweep_fields(found: Checked, wish: Wish) -> dict[str, Any]:
         "factor": wish.factor,
         "together": wish.together,
         "source": wish.source,
+        "limits": wish.limits.json(),
     }

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe
+from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve
 from trainer.config.recipe import Metric
 from webapp.accounts.models import Membership
 from webapp.core import once
@@ -15,6 +15,8 @@ from webapp.core.formtree import Input
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
+from ..launch.typed_limits import LABELS, TypedLimits
+from ..lifecycle.limits import NONE
 from ..models import Sweep
 from ..recipes import gallery
 from . import bases, checking, choosing, keys, services, tpe
@@ -76,6 +78,7 @@ class SweepForm:
     base: SweepBase
     rows: list[AxisRow] = field(default_factory=lambda: [AxisRow(0)])
     given: dict[str, str] = field(default_factory=lambda: NUMBERS | WORDS)
+    limits: TypedLimits = field(default_factory=TypedLimits)
     key: str = field(default_factory=lambda: uuid4().hex)
     problems: dict[str, str] = field(default_factory=dict)
     checked: checking.Checked | None = None
@@ -84,8 +87,11 @@ class SweepForm:
     def blank(cls, membership: Membership, base: SweepBase) -> "SweepForm":
         form = cls(membership, base)
         form.given = NUMBERS | WORDS | {"experiment": base.experiment, "metric": form.recipe.headline}
-        form.given |= {name: str(value) for name, value in base.search.items() if name != "together"}
+        form.given |= {
+            name: str(value) for name, value in base.search.items() if name in NUMBERS | WORDS and name != "together"
+        }
         form.given["together"] = "on" if base.search.get("together") else ""
+        form.limits = TypedLimits.of(base.search.get("limits", NONE))
         form.rows = [cls._of(place, axis) for place, axis in enumerate(base.axes)] or form.rows
         form._known()
         return form
@@ -100,6 +106,7 @@ class SweepForm:
         form = cls(membership, base)
         form.key = post.get("key", "")[:64] or form.key
         form.given = {name: post.get(name, usual)[:200] for name, usual in (NUMBERS | WORDS).items()}
+        form.limits = TypedLimits.posted(post)
         count = min(whole(post.get("rows", ""), 2) or 1, checking.MOST_AXES)
         form.rows = [form._row(post, place) for place in range(count)]
         verb, _, place = post.get("action", "").partition(":")
@@ -167,14 +174,15 @@ class SweepForm:
     @property
     def other_problems(self) -> dict[str, str]:
         """The problems that no field shows."""
-        shown = {*NUMBERS, *WORDS, "axes"}
+        shown = {*NUMBERS, *WORDS, *LABELS, "axes"}
         return {path: why for path, why in self.problems.items() if path not in shown and not path.startswith("axes.")}
 
     @property
     def to_fix(self) -> list[tuple[str, str]]:
         found = [(f"f-values-{row.place}", row.path or f"Key {row.place + 1}") for row in self.rows if row.problem]
         named = [name for name in (*WORDS, *NUMBERS) if name in self.problems]
-        return found + [(f"f-{name}", name.replace("_", " ").capitalize()) for name in named]
+        limits = [(f"f-{name}", label) for name, label in LABELS.items() if name in self.problems]
+        return found + [(f"f-{name}", name.replace("_", " ").capitalize()) for name in named] + limits
 
     @property
     def trials(self) -> int | None:
@@ -187,6 +195,13 @@ class SweepForm:
     def apart(self) -> str:
         """Why its runs cannot train in one process; empty if they can, or if nothing is known of them yet."""
         return self.checked.apart if self.checked else ""
+
+    @property
+    def asks_judges(self) -> bool:
+        """Whether its runs ask judges; True if a limit on them is typed."""
+        typed = self.limits.budget_tokens or self.limits.budget_money
+        slots = self.recipe.filled(resolve(self.base.recipe, self.config))
+        return bool(typed) or any(slot.kind == "judge" for slot in slots)
 
     @property
     def runs(self) -> int | None:
@@ -215,16 +230,20 @@ class SweepForm:
             dataset=self.base.dataset,
             axes=[row.raw() for row in rows],
             source=self.base.run,
+            limits=self.limits.read(),
             **(words | numbers),
         )
 
     def check(self, *, whole_form: bool = False) -> bool:
         """Fills `problems`. Before the launch, rows that are not filled in yet are not a problem."""
         rows = [row for row in self.rows if whole_form or (row.path and row.text.strip())]
+        self.limits.read()
         if not rows:
+            self.problems = dict(self.limits.problems)
             return False
         self.checked = checking.check(self.membership, self.wish(rows))
         self._show(self.checked.problems, rows)
+        self.problems |= self.limits.problems
         return not self.problems
 
     def launch(self) -> Sweep | None:

@@ -47,6 +47,9 @@ class Sweep(models.Model):
         default=3
     )  # one in so many continues after a rung, and rungs are so many times as far
     together = models.BooleanField(default=False, db_default=False)  # its runs train in one process, in turns
+    limits = models.JSONField(
+        default=dict, db_default={}, blank=True
+    )  # of each run: `lifecycle.limits.RunLimits` as JSON
     state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
     state_reason = models.TextField(blank=True)
     clock = models.PositiveIntegerField(default=0)

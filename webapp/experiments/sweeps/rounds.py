@@ -23,6 +23,7 @@ from ..launch import checks
 from ..launch import services as launching
 from ..lifecycle import services as lifecycle
 from ..lifecycle import waiting_line
+from ..lifecycle.limits import RunLimits
 from ..lifecycle.states import when_over
 from ..models import OVER, Run, Sweep, SweepRun, SweepTrial
 from . import checking, choosing, reading, space, tpe
@@ -207,6 +208,7 @@ def _launch_seed(membership: Membership, sweep: Sweep, trial: SweepTrial, seed: 
         dataset=checks.DatasetChoice(id=sweep.dataset, version=sweep.version),
         experiment=sweep.experiment.name,
         name=f"{sweep.name[:90]}, trial {trial.number}, seed {seed}",
+        limits=RunLimits.of(sweep.limits),
     )
     Run.objects.filter(pk=run.pk).update(group=sweep.group)
     SweepRun.objects.create(trial=trial, run=run, seed=seed)

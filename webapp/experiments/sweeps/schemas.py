@@ -9,6 +9,7 @@ from pydantic.config import JsonDict
 
 from webapp.datasets.api.references import DatasetRef
 
+from ..lifecycle.schemas import LimitsIn
 from ..models import Sweep, SweepTrial
 from ..schemas import Id, RunStateName
 
@@ -65,6 +66,7 @@ class SweepIn(Schema):
         False,
         description="Whether its runs train in one process, in turns, up to 8 of them; 422 with the reason where they cannot",
     )
+    limits: LimitsIn = Field(LimitsIn(), description="Each of its runs starts with them")
     name: str = Field("", max_length=200)
     experiment: str = Field("", max_length=200)
 
@@ -133,6 +135,7 @@ class SweepOut(Schema):
     first_rung: int
     factor: int
     together: bool
+    limits: LimitsIn = Field(description="With which each of its runs starts")
     created_at: datetime
     ended_at: datetime | None
 

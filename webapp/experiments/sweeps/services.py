@@ -35,8 +35,10 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
 
     Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused if the key came with another request.
     """
-    # keys of before runs could train together stay what they were
-    asked = once.key(key, *(str(value) for name, value in vars(wish).items() if value or name != "together"))
+    # keys of before runs could train together, and have limits, stay what they were
+    asked = once.key(
+        key, *(str(value) for name, value in vars(wish).items() if value or name not in ("together", "limits"))
+    )
     if earlier := once.earlier(_mine(membership), asked):
         return earlier
     found = checking.check(membership, wish)

@@ -1,0 +1,82 @@
+"""The limits with which a run is launched: for how long it may run, and what its judges may use. Each can be changed while the run exists."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from webapp.core.problems import Invalid
+
+from ..models import Run
+from ..rewards.budgets import MOST_MONEY
+from . import time_limit
+from .spending import MOST_TOKENS, money_words
+
+PLACE = "limits"
+CENT = Decimal("0.00000001")  # the smallest amount that a run keeps
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """None is no limit. Money is in the unit of the prices of the judges' endpoints."""
+
+    seconds: int | None = None
+    budget_tokens: int | None = None
+    budget_money: Decimal | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "RunLimits":
+        """The limits in a request, or in a row that keeps them. What is missing is no limit."""
+        money = given.get("budget_money")
+        amount = None if money is None else Decimal(str(money)).quantize(CENT)
+        return cls(given.get("seconds"), given.get("budget_tokens"), amount)
+
+    @classmethod
+    def of_run(cls, run: Run) -> "RunLimits":
+        seconds = None if run.time_limit is None else round(run.time_limit.total_seconds())
+        return cls(seconds, run.judge_token_limit, run.judge_money_limit)
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in asdict(self).values())
+
+    def json(self) -> dict[str, Any]:
+        """The limits that are set."""
+        found = {name: value for name, value in asdict(self).items() if value is not None}
+        return {
+            name: f"{value.normalize():f}" if isinstance(value, Decimal) else value for name, value in found.items()
+        }
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a run that keep them."""
+        return {
+            "time_limit": None if self.seconds is None else timedelta(seconds=self.seconds),
+            "judge_token_limit": self.budget_tokens,
+            "judge_money_limit": self.budget_money,
+        }
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """(name, what is wrong)."""
+        least, most = (round(each.total_seconds()) for each in (time_limit.LEAST, time_limit.MOST))
+        if self.seconds is not None and not least <= self.seconds <= most:
+            yield "seconds", "must be between a minute and ten years"
+        if self.budget_tokens is not None and not 0 < self.budget_tokens < MOST_TOKENS:
+            yield "budget_tokens", f"must be more than 0, and less than {MOST_TOKENS:,}"
+        if self.budget_money is not None and not 0 < self.budget_money < MOST_MONEY:
+            yield "budget_money", f"must be more than 0, and less than {MOST_MONEY:,}"
+
+    def check(self) -> None:
+        """Raises Invalid at each limit that no run can have."""
+        if wrong := {f"{PLACE}.{name}": why for name, why in self.problems()}:
+            raise Invalid("A run cannot have these limits.", wrong)
+
+    @property
+    def words(self) -> str:
+        """2 h, 100,000 tokens of judges, 2.5 for judges; empty without a limit."""
+        told = [] if self.seconds is None else [time_limit.words(timedelta(seconds=self.seconds))]
+        told += [] if self.budget_tokens is None else [f"{self.budget_tokens:,} tokens of judges"]
+        told += [] if self.budget_money is None else [f"{money_words(self.budget_money)} for judges"]
+        return ", ".join(told)
+
+
+NONE = RunLimits()
