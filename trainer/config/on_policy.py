@@ -10,7 +10,7 @@ from .fields import Section, knob
 from .holdings import Holdings, Sampling
 from .objectives import policy as policy_objective
 from .objectives.policy import Grpo, Objective
-from .recipe import Amount, DataNeed, RecipeConfig, Slot, whole_number
+from .recipe import Amount, DataNeed, RecipeConfig, Slot, StepSize, whole_number
 from .rewards.bounds import ROUNDING
 from .rewards.parts import Composition
 from .sections import phases
@@ -169,6 +169,9 @@ class OnPolicyConfig(RecipeConfig):
     def batch_size(self) -> int:
         """Responses per step: P x G."""
         return self.rollout.prompts_per_step * self.rollout.group_size
+
+    def step_size(self) -> StepSize:
+        return StepSize(self.batch_size, self.rollout.max_new_tokens)
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()

@@ -177,6 +177,15 @@ class Amount:
 
 
 @dataclass(frozen=True)
+class StepSize:
+    """What a step works through. `items`: responses, pairs or texts, on average; None if steps of the recipe differ in kind. `tokens`: of
+    each, at most; None if the data decide."""
+
+    items: float | None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
 class ResolvedSlot:
     """A filled slot: `path` is its place in one config, `name` the row that is named there."""
 
@@ -266,6 +275,10 @@ class RecipeConfig(Section):
     def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         """The defaults that a new form changes for data with these training counts."""
         return {}
+
+    def step_size(self) -> StepSize:
+        """How large a step is, so that steps of two runs of the recipe can be compared."""
+        return StepSize(getattr(self, "batch_size", None))
 
     def holdings(self) -> Holdings:
         """What the process of the run holds in memory, besides the model that it trains."""

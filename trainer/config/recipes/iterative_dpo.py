@@ -11,7 +11,7 @@ from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, Rollout
-from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
+from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, StepSize, whole_number
 from ..rewards import parts as rewards
 from ..rewards.parts import AnyPart, JudgePart, RewardPart, expression_knob, parts_knob
 from ..sections import phases
@@ -73,6 +73,11 @@ class IterativeDpoConfig(RecipeConfig):
     optim: DpoOptim = DpoOptim()
     phases: list[RoundPhase] = phases.phases_knob()
     evaluation: Evaluation = Evaluation()
+
+    def step_size(self) -> StepSize:
+        """The responses of a round belong to all of its steps."""
+        drawn = self.rollout.prompts_per_round * self.rollout.samples
+        return StepSize(drawn / self.round_steps, self.rollout.max_new_tokens)
 
     @property
     def comparing(self) -> JudgePart | None:

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
+from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, resolve, stored
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
 from trainer.contracts.counted import counted
@@ -24,13 +24,14 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
+from webapp.inference.models import RegisteredModel
 from webapp.inference.promotion import queries as promotion
 
 from ..lifecycle import moments, retries, schedule
 from ..models import RETRIES, Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
-from . import checks, devices, memory, pickers
+from . import checks, devices, expected, memory, pickers
 from . import services as launch_services
 from .typed_limits import LABELS, TypedLimits
 
@@ -204,20 +205,14 @@ class RunForm:
         """Notes on the data for the config, as far as the version is counted."""
         version = choices.named_version(self.membership.workspace_id, self.dataset)
         counts = training_counts.kept(version) if version else None
-        try:
-            return list(resolve(self.recipe, self.raw).data_notes(counts)) if counts else []
-        except ConfigInvalid:
-            return []  # its problems are said
+        return list(self._config.data_notes(counts)) if counts and self._config else []  # problems of a config are said
 
     @property
     def asks_judges(self) -> bool:
         """Whether the run would ask judges; True if that is not known, or if a limit on them is typed."""
-        if self.limits.budget_tokens or self.limits.budget_money:
+        if self.limits.budget_tokens or self.limits.budget_money or self._config is None:
             return True
-        try:
-            return any(slot.kind == "judge" for slot in self._recipe.filled(resolve(self.recipe, self.raw)))
-        except ConfigInvalid:
-            return True
+        return any(slot.kind == "judge" for slot in self._recipe.filled(self._config))
 
     @property
     def device(self) -> devices.Expected:
@@ -226,11 +221,33 @@ class RunForm:
     @cached_property
     def memory(self) -> memory.ShownForecast:
         """The memory that the run would need, as far as it is known."""
-        try:
-            config = resolve(self.recipe, self.raw)
-        except ConfigInvalid:
+        if self._config is None:
             return memory.ShownForecast(unknown="shown when the config is valid")
-        return memory.shown(config, promotion.named(self.membership.workspace_id, config.model.name))
+        return memory.shown(self._config, self._model)
+
+    @cached_property
+    def time(self) -> expected.ExpectedTime:
+        """How long the run would take here, as far as earlier runs tell."""
+        if self._config is None:
+            return expected.ExpectedTime(how="shown when the config is valid")
+        return expected.time(self.membership.workspace_id, self.recipe, self._config, self._model)
+
+    @cached_property
+    def judges(self) -> expected.ExpectedUse | None:
+        """What its judges would use; None if it asks none, or the config is not valid."""
+        return expected.judges(self.membership.workspace_id, self.recipe, self._config) if self._config else None
+
+    @cached_property
+    def _config(self) -> RecipeConfig | None:
+        """The config with every default; None if it is not valid."""
+        try:
+            return resolve(self.recipe, self.raw)
+        except ConfigInvalid:
+            return None
+
+    @cached_property
+    def _model(self) -> RegisteredModel | None:
+        return promotion.named(self.membership.workspace_id, self._config.model.name) if self._config else None
 
     def fill(self, given: Mapping[str, str]) -> None:
         """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out. No text at a

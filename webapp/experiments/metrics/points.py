@@ -206,6 +206,11 @@ def typical(workspace_id: int, key: str, newest_runs: int) -> list[tuple[str, fl
     return _rows(sql.TYPICAL, workspace=workspace_id, key=key, most=newest_runs)
 
 
+def averages(run_id: int, keys: Sequence[str]) -> dict[str, float]:
+    """Key -> the mean of all points of a run; a key without points is left out."""
+    return dict(_rows(sql.AVERAGES, run=run_id, keys=list(keys)))
+
+
 def histograms(run_id: int, key: str, most: int) -> list[tuple[int, Any]]:
     """(step, histogram) by step: at most `most`, evenly spread, the newest always among them."""
     return [(step, _json(found)) for step, found in _rows(sql.HISTOGRAMS, run=run_id, key=key, most=most)]

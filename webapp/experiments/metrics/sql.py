@@ -152,6 +152,10 @@ WITH newest AS (
 )
 SELECT recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY median), count(*) FROM medians GROUP BY recipe
 """.replace("{found}", ALL.format(run="newest.id", key="%(key)s"))
+AVERAGES = """
+SELECT asked.key, avg(found.value)
+FROM unnest(%(keys)s::text[]) AS asked(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY asked.key
+""".replace("{found}", ALL.format(run="%(run)s", key="asked.key"))
 HISTOGRAMS = """
 SELECT step, histogram FROM (
     SELECT step, histogram, row_number() OVER (ORDER BY step DESC) - 1 AS back, count(*) OVER () AS n
