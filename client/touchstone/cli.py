@@ -80,6 +80,29 @@ def login(
         )
 
 
+@app.command()
+def recipes(
+    name: Annotated[str, typer.Argument(help="Such as policy; without a name, all are listed")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line")] = False,
+) -> None:
+    """Lists what a run can do, or shows one recipe with its presets: configs with which a file for `launch` can begin."""
+    with told():
+        found = [server().get(f"/recipes/{name}")] if name else server().get("/recipes")["items"]
+        if as_json:
+            print("\n".join(json.dumps(recipe) for recipe in found))
+        elif name:
+            out.print(Text(f"{found[0]['title']}\n{found[0]['summary']}"), soft_wrap=True)
+            for preset in found[0]["presets"]:
+                out.print(Text(f"\n{preset['name']}: {preset['title']}. {preset['help']}"), soft_wrap=True)
+                out.print(Text(yaml.safe_dump({"config": preset["config"]}, sort_keys=False)), soft_wrap=True)
+        else:
+            table = Table("recipe", "title", "presets", box=None)
+            for recipe in found:
+                presets = ", ".join(preset["name"] for preset in recipe["presets"])
+                table.add_row(*map(Text, (recipe["name"], recipe["title"], presets)))
+            out.print(table)
+
+
 @runs_app.command("list")
 def runs_list(
     state: Annotated[str, typer.Option(help="Such as running, finished, or active")] = "",

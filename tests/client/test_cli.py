@@ -253,3 +253,13 @@ def test_costs_are_a_table_or_lines_of_json(run, cast):
     assert run("costs", "--month", "2026-04").output.splitlines()[1:] == []
     refused = run("costs", "--by", "colour")
     assert refused.exit_code == 1
+
+
+def test_recipes_are_listed_and_shown_with_their_presets(run):
+    listed = run("recipes")
+    assert listed.exit_code == 0 and "policy" in listed.output and "quick, ruscarl" in listed.output
+    shown = run("recipes", "dpo")
+    assert "rubric_arm: As in the paper: Rubric-ARM." in shown.output and "batch_size: 64" in shown.output
+    [row] = jsonlines.rows(run("recipes", "dpo", "--json").output)
+    assert [preset["name"] for preset in row["presets"]] == ["quick", "rubric_arm", "small"]
+    assert run("recipes", "none").exit_code != 0

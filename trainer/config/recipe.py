@@ -18,6 +18,7 @@ from trainer.contracts.labels import Labels
 from .errors import FieldProblem
 from .fields import Section, When, knob
 from .holdings import Holdings
+from .presets import Preset, changes
 from .rewards.parts import RewardPart
 from .sections.common import Checkpoint, Evaluation, Model, Optim
 from .sections.phases import Line, Phase, label_problems, lines
@@ -343,6 +344,21 @@ class Recipe:
     """Where the method is published: authors, year, title."""
     histograms: tuple[Metric, ...] = field(default=())
     traces: tuple[Trace, ...] = ()
+    presets: tuple[Preset, ...] = ()
+
+    def preset(self, name: str) -> Preset | None:
+        return next((each for each in self.presets if each.name == name), None)
+
+    def filled_by(self, preset: Preset, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """{dotted path: value}: what the preset changes in an unchecked config."""
+        return changes(raw, preset.config, self._filled[preset.name])
+
+    @cached_property
+    def _filled(self) -> dict[str, dict[str, Any]]:
+        """The config that each preset gives alone."""
+        return {
+            each.name: self.schema.model_validate(dict(each.config)).model_dump(mode="json") for each in self.presets
+        }
 
     def metric(self, key: str) -> Metric | None:
         """The declaration of an emitted key. An exact key goes before a pattern, and the first declaration before another."""

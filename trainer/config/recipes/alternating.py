@@ -16,6 +16,7 @@ from ..metrics import policy as policy_metrics
 from ..objectives.policy import Grpo, Objective
 from ..on_policy import OnPolicyConfig, PolicyOptim, Rollout
 from ..preferences import NEEDS
+from ..presets import Preset, few, quick, small
 from ..recipe import Amount, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards.arm import JUSTIFIED, ByRubricForm, FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
 from ..rewards.parts import Composition, RewardPart
@@ -404,6 +405,31 @@ RECIPE = Recipe(
     outputs=(Output("judge", "Judge"), Output("rubric_writer", "Rubric writer")),
     icon="git-compare",
     paper="Rubric-ARM, 2026: alternating reinforcement learning of a rubric generator and a judge from preferences",
+    presets=(
+        quick(
+            steps=8,
+            turn_steps=2,
+            judge=few(tokens=64),
+            writer=few(tokens=64),
+            variances={"pairs": 0},
+            panel={"pairs": 0},
+        ),
+        Preset(
+            "rubric_arm",
+            "As in the paper: Rubric-ARM",
+            "The judge begins each round: 32 pairs with 7 judgements each, then 48 pairs with 6 rubrics each, GRPO with a small KL penalty, and all weights are "
+            "trained. The paper has 3 rounds.",
+            {
+                "first": "judge",
+                "model": {"lora": None},
+                "judge": {"prompts_per_step": 32, "group_size": 7, "max_new_tokens": 1024, "format_reward": True},
+                "writer": {"prompts_per_step": 48, "group_size": 6, "max_new_tokens": 512},
+                "objective": {"name": "grpo", "eps_low": 0.2, "eps_high": 0.28, "kl_beta": 0.001},
+                "optim": {"lr": 1e-6},
+            },
+        ),
+        small(judge=few(prompts=2, group=4, tokens=256), writer=few(prompts=2, group=4, tokens=256)),
+    ),
     example={
         "steps": 3,
         "turn_steps": 1,

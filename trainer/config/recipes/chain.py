@@ -16,6 +16,7 @@ from ..metrics import policy
 from ..metrics.supervised import FITTING
 from ..objectives.policy import Distillation, Grpo, Objective
 from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, PolicyEvaluation, PolicyOptim, Rollout
+from ..presets import Preset, few, quick, small
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards import parts
 from ..rewards.parts import AnyPart, RewardPart, expression_knob, parts_knob
@@ -336,6 +337,22 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Policy"),),
     icon="layers",
     paper="GLM-4.5, 2025: iterative self-distillation; GLM-5, 2026: cross-stage distillation",
+    presets=(
+        quick(
+            steps=6,
+            stages=[{"steps": 2}, {"do": "imitate", "steps": 2}, {"steps": 2}],
+            rollout=few(),
+            imitation={"prompts": 4, "responses": 2, "batch_size": 2},
+        ),
+        Preset(
+            "self_distillation",
+            "As in the paper: GLM-4.5",
+            "Self-distillation: reinforce, teach the best responses to the model that the run began with, and reinforce that one."
+            " The numbers of steps are ours.",
+            {"steps": 60, "stages": [{"steps": 25}, {"do": "imitate", "steps": 10, "begin": "start"}, {"steps": 25}]},
+        ),
+        small(rollout=few(prompts=4, group=4, tokens=64)),
+    ),
     example={
         "steps": 3,
         "stages": [{"steps": 1}, {"do": "imitate", "steps": 1}, {"do": "distil", "steps": 1}],

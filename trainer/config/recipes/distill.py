@@ -13,6 +13,7 @@ from ..metrics.common import COMMON
 from ..metrics.phases import PHASES
 from ..objectives.policy import Distillation
 from ..on_policy import OnPolicyConfig, PolicyEvaluation, PromptData, Rollout
+from ..presets import Preset, few, quick, small
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, Slot, whole_number
 from ..rewards.parts import Composition
 from ..sections.budget import PassRates
@@ -254,6 +255,19 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Policy"),),
     icon="flask-conical",
     paper="GLM-5, 2026: cross-stage distillation, on-policy, with each prompt's own stage as its teacher",
+    presets=(
+        quick(rollout=few(prompts=4, group=1)),
+        Preset(
+            "glm5",
+            "As in the paper: GLM-5",
+            "One response to each of 1,024 prompts in a step, and IcePop with the teacher's advantage. A step takes long on a small machine.",
+            {
+                "rollout": {"prompts_per_step": 1024, "group_size": 1},
+                "objective": {"pop_high": 2.0, "eps_low": 0.2, "eps_high": 0.28},
+            },
+        ),
+        small(rollout=few(prompts=8, group=1, tokens=64)),
+    ),
     example={
         "steps": 3,
         "rollout": {"prompts_per_step": 4, "group_size": 1, "max_new_tokens": 8},

@@ -10,6 +10,7 @@ from ..metrics.phases import STORED_PHASES
 from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
 from ..metrics.supervised import FITTING
 from ..preferences import NEEDS, PreferenceData
+from ..presets import Preset, quick, small
 from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..sections import phases
 from ..sections.common import Evaluation, Optim
@@ -149,6 +150,21 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Policy"),),
     icon="git-compare-arrows",
     paper="Rafailov et al., 2023, Direct Preference Optimization",
+    presets=(
+        quick(batch_size=4),
+        Preset(
+            "rubric_arm",
+            "As in the paper: Rubric-ARM",
+            "DPO with the likelihood of the preferred answer beside it. Batches of 64 pairs, a small learning rate, and all weights are trained.",
+            {
+                "model": {"lora": None},
+                "batch_size": 64,
+                "loss": {"beta": 0.1, "nll_weight": 0.2, "strength": "none"},
+                "optim": {"lr": 8e-7},
+            },
+        ),
+        small(batch_size=4),
+    ),
     example={
         "steps": 3,
         "batch_size": 2,

@@ -11,6 +11,7 @@ from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, Rollout
+from ..presets import Preset, quick, small
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, StepSize, whole_number
 from ..rewards import parts as rewards
 from ..rewards.parts import AnyPart, JudgePart, RewardPart, expression_knob, parts_knob
@@ -412,6 +413,26 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Policy"),),
     icon="refresh-cw",
     paper="Rafailov et al., 2023, Direct Preference Optimization; rounds with swap-consistent labels: Rubric-ARM, 2026",
+    presets=(
+        quick(
+            steps=4, round_steps=2, batch_size=4, rollout={"prompts_per_round": 4, "samples": 2, "max_new_tokens": 32}
+        ),
+        Preset(
+            "rubric_arm",
+            "As in the paper: Rubric-ARM",
+            "Two samples of each prompt, and a pair only if the judge prefers the same one in both orders. Batches of 64 pairs; all weights are trained. Choose "
+            "the judge yourself.",
+            {
+                "model": {"lora": None},
+                "rollout": {"samples": 2},
+                "pairs": {"choose": "neighbours", "labels": "both_orders"},
+                "batch_size": 64,
+                "loss": {"beta": 0.1, "nll_weight": 0.2},
+                "optim": {"lr": 8e-7},
+            },
+        ),
+        small(batch_size=4, rollout={"prompts_per_round": 8, "samples": 2, "max_new_tokens": 64}),
+    ),
     example={
         "steps": 3,
         "round_steps": 2,

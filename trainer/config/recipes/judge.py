@@ -10,6 +10,7 @@ from ..metrics import judge as judge_metrics
 from ..metrics import policy as policy_metrics
 from ..on_policy import OnPolicyConfig, PromptData, Rollout
 from ..preferences import NEEDS, scale_knob
+from ..presets import Preset, few, quick, small
 from ..recipe import DataNeed, Output, Recipe, Slot
 from ..rewards.base import PRECISION_AT, Matcher, MatcherPrecision, TaskJudges, precision_knob
 from ..rewards.parts import Composition, RewardPart
@@ -180,6 +181,30 @@ RECIPE = Recipe(
     outputs=(Output("judge", "Judge"),),
     icon="scale",
     paper="Rationale Consistency / MetaJudge, 2025: generative reward models rewarded by AP x outcome",
+    presets=(
+        quick(rollout=few(tokens=64)),
+        Preset(
+            "rationale",
+            "As in the paper: Rationale Consistency",
+            "A verdict earns something only with the reasons of people (hybrid). Pairs with 3 to 7 reasons, 32 pairs with 8 judgements each, two updates a step "
+            "with GSPO, and all weights are trained. The paper's judgements have up to 12,000 tokens: set the longest that your model can write.",
+            {
+                "data": {"reasons_at_least": 3, "reasons_at_most": 7},
+                "reward": {"arm": "hybrid"},
+                "model": {"lora": None},
+                "rollout": {"prompts_per_step": 32, "group_size": 8, "max_new_tokens": 256},
+                "objective": {"name": "gspo", "eps_low": 2e-4, "eps_high": 2e-4},
+                "optim": {"lr": 2e-6, "minibatch_size": 128},
+            },
+        ),
+        Preset(
+            "outcome",
+            "Verdicts alone",
+            "What the paper compares with: only the verdict earns something, and reasons earn nothing.",
+            {"reward": {"arm": "outcome"}},
+        ),
+        small(rollout=few(prompts=4, group=4, tokens=128)),
+    ),
     example={
         "steps": 3,
         "data": {"form": "lines"},

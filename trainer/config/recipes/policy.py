@@ -8,6 +8,7 @@ from ..fields import Section, knob
 from ..metrics import policy as policy_metrics
 from ..objectives import policy as policy_objective
 from ..on_policy import REWARD_SLOTS, RUBRIC_NEEDS, OnPolicyConfig, PolicyEvaluation, PromptData
+from ..presets import Preset, few, quick, small
 from ..recipe import DataNeed, Output, Recipe, Slot
 from ..rewards import parts as rewards
 from ..rewards.parts import AnyPart, Composition, expression_knob, parts_knob
@@ -173,6 +174,45 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Policy"),),
     icon="trending-up",
     paper="Zhou et al., 2025, Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning",
+    presets=(
+        quick(rollout=few()),
+        Preset(
+            "ruscarl",
+            "As in the paper: RuscaRL",
+            "Zhou et al., 2025: while sampling, the prompt shows a part of the rubric, less in each response of a group, and hardly anything after a fifth of "
+            "the run. Log-probabilities are computed without it.",
+            {
+                "scaffold": {
+                    "group": "linear",
+                    "step": "sigmoid",
+                    "alpha": 125.0,
+                    "t0": 0.2,
+                    "ratio_mode": "unscaffolded",
+                },
+                "hint": None,
+                "objective": {"name": "grpo"},
+            },
+        ),
+        Preset(
+            "rubrics",
+            "Rubrics without a scaffold",
+            "What RuscaRL is compared with: GRPO with the rubric's score as reward, and the plain prompt.",
+            {"scaffold": None, "hint": None, "objective": {"name": "grpo"}},
+        ),
+        Preset(
+            "icepop",
+            "As in the paper: GLM-5",
+            "IcePop: a token counts only if trainer and sampler give it nearly the same probability (up to a factor of 2). 32 prompts with 32 responses each, so "
+            "a step takes long on a small machine.",
+            {
+                "scaffold": None,
+                "hint": None,
+                "objective": {"name": "icepop", "pop_high": 2.0, "eps_low": 0.2, "eps_high": 0.28},
+                "rollout": {"prompts_per_step": 32, "group_size": 32, "top_p": 1.0},
+            },
+        ),
+        small(rollout=few(prompts=4, group=4, tokens=64)),
+    ),
     example={
         "steps": 3,
         "rollout": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},

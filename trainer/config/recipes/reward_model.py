@@ -10,6 +10,7 @@ from ..metrics.phases import STORED_PHASES
 from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
 from ..metrics.supervised import FITTING
 from ..preferences import NEEDS, PreferenceData
+from ..presets import Preset, quick, small
 from ..recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number, with_ends
 from ..sections import phases
 from ..sections.common import Evaluation
@@ -181,6 +182,16 @@ RECIPE = Recipe(
     outputs=(Output("reward_model", "Reward model"),),
     icon="scale",
     paper="Bradley and Terry, 1952; Ouyang et al., 2022; centring: Eisenstein et al., 2023",
+    presets=(
+        quick(batch_size=4),
+        Preset(
+            "bradley_terry",
+            "Plain Bradley-Terry",
+            "The preferred answer should score higher, by any margin, and all weights are trained.",
+            {"margin": 0.0, "model": {"lora": None}},
+        ),
+        small(batch_size=4),
+    ),
     example={
         "steps": 3,
         "batch_size": 2,

@@ -11,6 +11,7 @@ from ..metrics import policy as policy_metrics
 from ..metrics import writer as writer_metrics
 from ..on_policy import OnPolicyConfig, PromptData, Rollout
 from ..preferences import NEEDS, scale_knob
+from ..presets import Preset, few, quick, small
 from ..recipe import Output, Recipe, Slot
 from ..rewards.base import PRECISION_AT, Matcher, MatcherPrecision, TaskJudges, precision_knob
 from ..rewards.parts import Composition, RewardPart
@@ -196,6 +197,34 @@ RECIPE = Recipe(
     outputs=(Output("rubric_writer", "Rubric writer"),),
     icon="list-checks",
     paper="MaMs, 2026, and Rubric-ARM, 2026: rubric generators trained with reinforcement learning from preferences",
+    presets=(
+        quick(rollout=few(tokens=64)),
+        Preset(
+            "mams",
+            "As in the paper: MaMs",
+            "Rubrics of 7 to 20 weighted items. A rubric earns 1 if the preferred answer scores higher by it, else -1; what a judge of rubrics gives is added, and "
+            "a wrong form costs 1. Choose the judges yourself.",
+            {
+                "data": {"form": "mams", "min_items": 7, "max_items": 20},
+                "reward": {"preference_weight": 1.0, "quality_weight": 1.0, "format_weight": 1.0},
+            },
+        ),
+        Preset(
+            "rubric_arm",
+            "As in the paper: Rubric-ARM",
+            "The writer's half: 48 pairs with 6 rubrics each, of at most 512 tokens, GRPO with a small KL penalty, and no reward for the form. All weights are "
+            "trained. Let a judge of kind pairwise with rubric choose by the rubric.",
+            {
+                "data": {"form": "rubric_arm"},
+                "reward": {"format_weight": 0.0},
+                "model": {"lora": None},
+                "rollout": {"prompts_per_step": 48, "group_size": 6, "max_new_tokens": 512},
+                "objective": {"name": "grpo", "eps_low": 0.2, "eps_high": 0.28, "kl_beta": 0.001},
+                "optim": {"lr": 1e-6},
+            },
+        ),
+        small(rollout=few(prompts=4, group=4, tokens=256)),
+    ),
     example={
         "steps": 3,
         "data": {"form": "rubric_arm"},

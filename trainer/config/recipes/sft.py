@@ -10,6 +10,7 @@ from ..metrics.phases import STORED_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING
 from ..on_policy import Rollout
+from ..presets import Preset, quick, small
 from ..recipe import Amount, DataNeed, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
 from ..rewards.parts import RewardPart, RubricPart
 from ..sections import phases
@@ -227,6 +228,16 @@ RECIPE = Recipe(
     outputs=(Output("policy", "Model"),),
     icon="graduation-cap",
     paper="Ouyang et al., 2022, Training language models to follow instructions with human feedback",
+    presets=(
+        quick(batch_size=4, data={"max_tokens": 256}),
+        Preset(
+            "best",
+            "The best answers",
+            "Rejection sampling: of each prompt's stored answers, the one with the highest reward is learnt.",
+            {"data": {"source": "best"}},
+        ),
+        small(batch_size=4, data={"max_tokens": 512}),
+    ),
     example={
         "steps": 3,
         "data": {"source": "references"},

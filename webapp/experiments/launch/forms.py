@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, resolve, stored
+from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve, stored
+from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
 from trainer.contracts.counted import counted
@@ -38,6 +39,7 @@ from .typed_limits import LABELS, TypedLimits
 MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
+MAX_UNDO = 20_000
 EXPRESSION = "reward_expression"
 WHATS = {"dataset": "Dataset", "experiment": "Experiment", "name": "Name"}
 WHATS |= {schedule.FIELD: "Start not before", retries.FIELD: "Retries", **LABELS}
@@ -62,6 +64,7 @@ class RunForm:
     problems: dict[str, str] = field(default_factory=dict)
     forked_from: Run | None = None
     start_step: int = 0  # the step of the checkpoint of `forked_from` to continue from
+    filled: dict[str, Any] = field(default_factory=dict)  # the preset that filled fields last, and their values before
     waits_for: ClassVar[str] = ""  # what it is launched after, in words; empty: at once
 
     @classmethod
@@ -111,6 +114,7 @@ class RunForm:
         form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
         form.raw = form._read_json() if form.as_json else form.tree.read(post)
+        form.filled = _filled(post.get("filled", ""))
         form._press(post.get("action", ""))
         return form
 
@@ -140,6 +144,27 @@ class RunForm:
                 if each.path == EXPRESSION:
                     each.names = tuple(name for name in _part_names(self.raw) if name)
         return drawn
+
+    @property
+    def presets(self) -> list[tuple[Preset, bool]]:
+        """The presets of the recipe, and whether the form has all values of each."""
+        return [(each, not self._recipe.filled_by(each, self.raw)) for each in self._recipe.presets]
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset that filled fields last."""
+        return self._recipe.preset(str(self.filled.get("preset")))
+
+    @property
+    def filled_json(self) -> str:
+        return json.dumps(self.filled) if self.filled else ""
+
+    @property
+    def filled_labels(self) -> list[str]:
+        """What the last preset has changed, as the form calls it."""
+        titles = {each.path: each.title for each in self.group.every_group() if each.path}
+        labels = titles | {each.path: each.label for each in self.group.every_input()}
+        return [labels.get(path, path) for path in self.filled.get("values", {})]
 
     @property
     def recipes(self) -> list[Any]:
@@ -367,6 +392,13 @@ class RunForm:
             self.as_json, self.json_text = True, json.dumps(self.raw, indent=2, ensure_ascii=False)
         elif verb == "form" and self.as_json and "json" not in self.problems:
             self.as_json = False
+        elif verb == "preset" and not self.as_json and (preset := self._recipe.preset(path)):
+            found = self._recipe.filled_by(preset, self.raw)
+            self.filled = {"preset": preset.name, "values": presets.at(self.raw, found)}
+            self.raw = presets.laid(self.raw, found)
+        elif verb == "undo":
+            self.raw = presets.laid(self.raw, self.filled.get("values", {}))
+            self.filled = {}
         elif verb == "add":
             items = _list_at(self.raw, path)
             item = self.tree.item(path) if items is not None else None
@@ -387,6 +419,16 @@ def _move(items: list[Any], index: int, verb: str) -> None:
     other = index - 1 if verb == "up" else index + 1
     if 0 <= other < len(items):
         items[index], items[other] = items[other], items[index]
+
+
+def _filled(text: str) -> dict[str, Any]:
+    """What the page sends back of a preset: its name, and the values before it by their paths. Empty if it is anything else."""
+    try:
+        found = json.loads(text) if text and len(text) <= MAX_UNDO else {}
+    except ValueError:
+        return {}
+    values = found.get("values") if isinstance(found, dict) else None
+    return found if isinstance(values, dict) and len(values) <= MAX_CHOICES else {}
 
 
 def _part_names(raw: dict[str, Any]) -> list[str]:

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from django.http import Http404, HttpRequest
 from ninja import Query, Router
 
-from trainer.config import RECIPES
+from trainer.config import RECIPES, Recipe
 from webapp.accounts.access import require
 from webapp.core.model_schemas import schema_of
 
 from .. import access, recipe_metrics
 from . import choices, gallery, serializers
-from .schemas import FitList, RecipeList, RecipeMetricsOut
+from .schemas import FitList, RecipeList, RecipeMetricsOut, RecipeOut
 
 router = Router(tags=["recipes"])
 
@@ -36,6 +36,14 @@ def recipes_fit(
         "items": [serializers.card(card) for card in gallery.cards(membership.workspace_id, version)],
         "next": None,
     }
+
+
+@router.get("/recipes/{name}", response=RecipeOut, summary="One recipe, with its presets")
+def recipe(request: HttpRequest, name: str) -> Recipe:
+    access.may_read(require(request))
+    if name not in RECIPES:
+        raise Http404("no such recipe")
+    return RECIPES[name]
 
 
 @router.get("/recipes/{name}/metrics", response=RecipeMetricsOut, summary="What a recipe measures")

@@ -1,5 +1,7 @@
 """Recipes, as OpenAPI shows them."""
 
+from typing import Any
+
 from ninja import Schema
 from pydantic import Field
 
@@ -9,6 +11,13 @@ class RecipeNeedOut(Schema):
     words: str
 
 
+class PresetOut(Schema):
+    name: str
+    title: str
+    help: str
+    config: dict[str, Any] = Field(description="The fields that it sets, as `config` of a launch takes them")
+
+
 class RecipeOut(Schema):
     name: str
     title: str
@@ -16,6 +25,7 @@ class RecipeOut(Schema):
     paper: str
     needs: list[RecipeNeedOut]
     headline: str = Field(description="The metric that says how good the result is")
+    presets: list[PresetOut] = Field(description="Values with which a config can begin")
 
 
 class MetricOut(Schema):
