@@ -55,7 +55,7 @@ class RunForm:
     experiment: str = ""
     not_before: str = ""  # a date and a time in UTC
     retries: str = str(RETRIES)
-    limits: TypedLimits = field(default_factory=TypedLimits)
+    limits: TypedLimits = field(default_factory=lambda: TypedLimits("policy"))
     dataset: str = ""  # "<dataset id>:<version number>"
     key: str = field(default_factory=lambda: uuid4().hex)
     as_json: bool = False
@@ -71,6 +71,7 @@ class RunForm:
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
         """The form with the defaults, and with the version that `dataset` names, or one on which the recipe can train."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
+        form.limits = TypedLimits(form.recipe)
         form.raw = form.tree.defaults()
         models = form.model_choices
         found = choices.named_version(membership.workspace_id, dataset) or choices.fitting_version(
@@ -109,7 +110,7 @@ class RunForm:
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
         form.not_before, form.retries = post.get("not_before", "")[:40], post.get("retries", form.retries)[:10]
-        form.limits = TypedLimits.posted(post)
+        form.limits = TypedLimits.posted(form.recipe, post)
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
         form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")

@@ -72,7 +72,7 @@ def launch(
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
     trying.check(retries)
-    limits.check()
+    limits.check(recipe)
     start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
     if forked_from and start:
         checks.continues(plan, forked_from, start_step)

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
+from ..lifecycle import token_limit
 from ..lifecycle.limits import RunLimits
 from ..models import Run
 from ..rewards import forms
 
 LABELS = {
     "hours": "Time limit",
+    "tokens": "Generated tokens",
     "budget_tokens": "Tokens of all judges",
     "budget_money": "Money for all judges",
 }
@@ -21,26 +24,29 @@ MOST_TYPED = 30
 class TypedLimits:
     """`problems` by the name of the field, filled by `read`."""
 
+    recipe: str
     hours: str = ""
+    tokens: str = ""
     budget_tokens: str = ""
     budget_money: str = ""
     problems: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def posted(cls, post: Mapping[str, str]) -> "TypedLimits":
-        hours, tokens, money = (post.get(name, "")[:MOST_TYPED].replace("\0", "") for name in LABELS)
-        return cls(hours, tokens, money)
+    def posted(cls, recipe: str, post: Mapping[str, str]) -> "TypedLimits":
+        hours, generated, tokens, money = (post.get(name, "")[:MOST_TYPED].replace("\0", "") for name in LABELS)
+        return cls(recipe, hours, generated, tokens, money)
 
     @classmethod
     def of_run(cls, run: Run) -> "TypedLimits":
         """As the run has them."""
-        return cls.of(RunLimits.of_run(run))
+        return cls.of(run.recipe, RunLimits.of_run(run))
 
     @classmethod
-    def of(cls, limits: RunLimits) -> "TypedLimits":
+    def of(cls, recipe: str, limits: RunLimits) -> "TypedLimits":
         given = limits.json()
         hours = f"{given['seconds'] / 3600:.4f}".rstrip("0").rstrip(".") if "seconds" in given else ""
-        return cls(hours, str(given.get("budget_tokens", "")), str(given.get("budget_money", "")))
+        generated, tokens, money = (str(given.get(name, "")) for name in ("tokens", "budget_tokens", "budget_money"))
+        return cls(recipe, hours, generated, tokens, money)
 
     @property
     def brief(self) -> str:
@@ -56,10 +62,23 @@ class TypedLimits:
             tokens, money = forms.budget({"budget_tokens": self.budget_tokens, "budget_money": self.budget_money})
         except Invalid as error:
             self.problems |= error.fields
-        limits = RunLimits.of({"seconds": self._seconds(), "budget_tokens": tokens, "budget_money": money})
+        mine = {"seconds": self._seconds(), "tokens": self._tokens()}
+        limits = RunLimits.of({**mine, "budget_tokens": tokens, "budget_money": money})
         names = {"seconds": "hours"}
-        self.problems |= {names.get(name, name): why for name, why in limits.problems()}
+        self.problems |= {names.get(name, name): why for name, why in limits.problems(self.recipe)}
         return RunLimits() if self.problems else limits
+
+    @property
+    def samples(self) -> bool:
+        """Whether the run samples responses, so that a limit on their tokens applies; True if one is typed."""
+        return bool(self.tokens) or token_limit.samples(self.recipe)
+
+    def _tokens(self) -> int | None:
+        text = self.tokens.strip().replace(",", "")
+        found = whole(text, 15) if text else None
+        if text and not found:
+            self.problems["tokens"] = "must be a whole number above 0; empty: no limit"
+        return found
 
     def _seconds(self) -> int | None:
         text = self.hours.strip().replace(",", ".")

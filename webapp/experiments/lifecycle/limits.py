@@ -1,4 +1,4 @@
-"""The limits with which a run is launched: for how long it may run, and what its judges may use. Each can be changed while the run exists."""
+"""The limits with which a run is launched: for how long it may run, what it may generate, and what its judges may use. Each can be changed while the run exists."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from webapp.core.problems import Invalid
 
 from ..models import Run
 from ..rewards.budgets import MOST_MONEY
-from . import time_limit
+from . import time_limit, token_limit
 from .spending import MOST_TOKENS, money_words
 
 PLACE = "limits"
@@ -22,6 +22,7 @@ class RunLimits:
     """None is no limit. Money is in the unit of the prices of the judges' endpoints."""
 
     seconds: int | None = None
+    tokens: int | None = None
     budget_tokens: int | None = None
     budget_money: Decimal | None = None
 
@@ -30,12 +31,12 @@ class RunLimits:
         """The limits in a request, or in a row that keeps them. What is missing is no limit."""
         money = given.get("budget_money")
         amount = None if money is None else Decimal(str(money)).quantize(CENT)
-        return cls(given.get("seconds"), given.get("budget_tokens"), amount)
+        return cls(given.get("seconds"), given.get("tokens"), given.get("budget_tokens"), amount)
 
     @classmethod
     def of_run(cls, run: Run) -> "RunLimits":
         seconds = None if run.time_limit is None else round(run.time_limit.total_seconds())
-        return cls(seconds, run.judge_token_limit, run.judge_money_limit)
+        return cls(seconds, run.token_limit, run.judge_token_limit, run.judge_money_limit)
 
     def __bool__(self) -> bool:
         return any(value is not None for value in asdict(self).values())
@@ -51,29 +52,35 @@ class RunLimits:
         """The columns of a run that keep them."""
         return {
             "time_limit": None if self.seconds is None else timedelta(seconds=self.seconds),
+            "token_limit": self.tokens,
             "judge_token_limit": self.budget_tokens,
             "judge_money_limit": self.budget_money,
         }
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """(name, what is wrong)."""
+    def problems(self, recipe: str) -> Iterator[tuple[str, str]]:
+        """(name, what is wrong) with these limits of a run of the recipe."""
         least, most = (round(each.total_seconds()) for each in (time_limit.LEAST, time_limit.MOST))
         if self.seconds is not None and not least <= self.seconds <= most:
             yield "seconds", "must be between a minute and ten years"
+        if self.tokens is not None and not token_limit.samples(recipe):
+            yield "tokens", "a run of this recipe samples no responses"
+        elif self.tokens is not None and not 0 < self.tokens < token_limit.MOST:
+            yield "tokens", f"must be more than 0, and less than {token_limit.MOST:,}"
         if self.budget_tokens is not None and not 0 < self.budget_tokens < MOST_TOKENS:
             yield "budget_tokens", f"must be more than 0, and less than {MOST_TOKENS:,}"
         if self.budget_money is not None and not 0 < self.budget_money < MOST_MONEY:
             yield "budget_money", f"must be more than 0, and less than {MOST_MONEY:,}"
 
-    def check(self) -> None:
+    def check(self, recipe: str) -> None:
         """Raises Invalid at each limit that no run can have."""
-        if wrong := {f"{PLACE}.{name}": why for name, why in self.problems()}:
+        if wrong := {f"{PLACE}.{name}": why for name, why in self.problems(recipe)}:
             raise Invalid("A run cannot have these limits.", wrong)
 
     @property
     def words(self) -> str:
-        """2 h, 100,000 tokens of judges, 2.5 for judges; empty without a limit."""
+        """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges; empty without a limit."""
         told = [] if self.seconds is None else [time_limit.words(timedelta(seconds=self.seconds))]
+        told += [] if self.tokens is None else [f"{self.tokens:,} generated tokens"]
         told += [] if self.budget_tokens is None else [f"{self.budget_tokens:,} tokens of judges"]
         told += [] if self.budget_money is None else [f"{money_words(self.budget_money)} for judges"]
         return ", ".join(told)

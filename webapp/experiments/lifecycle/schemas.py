@@ -67,7 +67,7 @@ class TokensOut(Schema):
 
 
 class LimitsIn(Schema):
-    """Limits from the start, the same as those of `/runs/{id}/limit` and `/runs/{id}/budget`; what is left out is no limit."""
+    """Limits from the start, the same as those of `/runs/{id}/limit`, `/tokens` and `/budget`; what is left out is no limit."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"seconds": 7200, "budget_tokens": 2_000_000}}
@@ -75,6 +75,9 @@ class LimitsIn(Schema):
 
     seconds: Annotated[
         int | None, Field(ge=60, le=315_360_000, description="For how long a run may run, all attempts together")
+    ] = None
+    tokens: Annotated[
+        int | None, Field(ge=1, lt=2**53, description="How many tokens a run may generate, all attempts together")
     ] = None
     budget_tokens: Annotated[
         int | None, Field(ge=1, lt=2**53, description="How many tokens all judges of a run together may use")

@@ -24,8 +24,13 @@ MOST = 2**53
 
 def applies(run: Run) -> bool:
     """Whether the recipe of the run samples from its model."""
-    recipe = recipe_metrics.recipe_of(run.recipe)
-    return recipe is not None and recipe.metric(GENERATED.key) is not None
+    return samples(run.recipe)
+
+
+def samples(recipe: str) -> bool:
+    """Whether the runs of a recipe sample from their model."""
+    found = recipe_metrics.recipe_of(recipe)
+    return found is not None and found.metric(GENERATED.key) is not None
 
 
 def generated(run: Run) -> int | None:

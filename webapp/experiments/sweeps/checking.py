@@ -75,7 +75,7 @@ def check(membership: Membership, wish: Wish) -> Checked:
         found.problems += error.problems
     _check_metric(found, wish)
     _check_numbers(found, wish)
-    for name, why in wish.limits.problems():
+    for name, why in wish.limits.problems(wish.recipe):
         found.say(f"{PLACE}.{name}", why)
     if found.plan is None:
         return found

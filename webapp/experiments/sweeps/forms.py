@@ -78,7 +78,7 @@ class SweepForm:
     base: SweepBase
     rows: list[AxisRow] = field(default_factory=lambda: [AxisRow(0)])
     given: dict[str, str] = field(default_factory=lambda: NUMBERS | WORDS)
-    limits: TypedLimits = field(default_factory=TypedLimits)
+    limits: TypedLimits = field(default_factory=lambda: TypedLimits("policy"))
     key: str = field(default_factory=lambda: uuid4().hex)
     problems: dict[str, str] = field(default_factory=dict)
     checked: checking.Checked | None = None
@@ -91,7 +91,7 @@ class SweepForm:
             name: str(value) for name, value in base.search.items() if name in NUMBERS | WORDS and name != "together"
         }
         form.given["together"] = "on" if base.search.get("together") else ""
-        form.limits = TypedLimits.of(base.search.get("limits", NONE))
+        form.limits = TypedLimits.of(base.recipe, base.search.get("limits", NONE))
         form.rows = [cls._of(place, axis) for place, axis in enumerate(base.axes)] or form.rows
         form._known()
         return form
@@ -106,7 +106,7 @@ class SweepForm:
         form = cls(membership, base)
         form.key = post.get("key", "")[:64] or form.key
         form.given = {name: post.get(name, usual)[:200] for name, usual in (NUMBERS | WORDS).items()}
-        form.limits = TypedLimits.posted(post)
+        form.limits = TypedLimits.posted(base.recipe, post)
         count = min(whole(post.get("rows", ""), 2) or 1, checking.MOST_AXES)
         form.rows = [form._row(post, place) for place in range(count)]
         verb, _, place = post.get("action", "").partition(":")

@@ -18,16 +18,16 @@ from webapp.experiments.sweeps import rounds
 
 from ..sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures among them
 
-GIVEN = {"seconds": 7200, "budget_tokens": 2_000_000, "budget_money": 2.5}
-SHOWN = {"time_limit_s": 7200.0, "judge_token_limit": 2_000_000, "judge_money_limit": 2.5}
-WORDS = "2 h, 2,000,000 tokens of judges, 2.5 for judges"
+GIVEN = {"seconds": 7200, "tokens": 5000, "budget_tokens": 2_000_000, "budget_money": 2.5}
+SHOWN = {"time_limit_s": 7200.0, "token_limit": 5000, "judge_token_limit": 2_000_000, "judge_money_limit": 2.5}
+WORDS = "2 h, 5,000 generated tokens, 2,000,000 tokens of judges, 2.5 for judges"
 
 
 def limits_of(run: Run) -> tuple:
-    return run.time_limit, run.judge_token_limit, run.judge_money_limit
+    return run.time_limit, run.token_limit, run.judge_token_limit, run.judge_money_limit
 
 
-ALL = (timedelta(hours=2), 2_000_000, Decimal("2.5"))
+ALL = (timedelta(hours=2), 5000, 2_000_000, Decimal("2.5"))
 
 
 def test_the_api_launches_and_forks_with_limits(as_researcher, version, model):
@@ -50,6 +50,7 @@ def test_the_api_launches_and_forks_with_limits(as_researcher, version, model):
     ("limits", "path"),
     [
         ({"seconds": 59}, "limits.seconds"),
+        ({"tokens": 0}, "limits.tokens"),
         ({"budget_tokens": 0}, "limits.budget_tokens"),
         ({"budget_money": 0}, "limits.budget_money"),
         ({"hours": 2}, "limits.hours"),
@@ -73,6 +74,7 @@ def test_the_service_refuses_what_no_schema_has_checked_and_tells_requests_apart
     with pytest.raises(Invalid) as refused:
         launch(RunLimits(seconds=1, budget_money=Decimal("-1")))
     assert set(refused.value.fields) == {"limits.seconds", "limits.budget_money"}
+    assert dict(RunLimits(tokens=9).problems("dpo")) == {"tokens": "a run of this recipe samples no responses"}
     made = launch(RunLimits(seconds=60))
     assert launch(RunLimits(seconds=60)) == made
     with pytest.raises(KeyReused):
@@ -80,17 +82,24 @@ def test_the_service_refuses_what_no_schema_has_checked_and_tells_requests_apart
 
 
 def test_the_form_keeps_refuses_and_launches_limits(cast, version, model, run):
-    typed = {"hours": "2", "budget_tokens": "2,000,000", "budget_money": "2.5"}
+    typed = {"hours": "2", "tokens": "5,000", "budget_tokens": "2,000,000", "budget_money": "2.5"}
     form = RunForm.of_run(cast.researcher, run)
     assert form.limits.brief == "none"
-    form.limits = form.limits.posted(typed)
+    form.limits = form.limits.posted("policy", typed)
     assert form.limits.brief == WORDS
     made = form.launch()
     assert made is not None and limits_of(made) == ALL
     again = RunForm.of_run(cast.researcher, made)
     assert (again.limits.hours, again.limits.budget_tokens, again.limits.budget_money) == ("2", "2000000", "2.5")
-    for name, wrong in (("hours", "soon"), ("hours", "inf"), ("hours", "-1"), ("hours", "1e9"), ("budget_tokens", "0")):
-        again.limits = again.limits.posted({name: wrong})
+    for name, wrong in (
+        ("hours", "soon"),
+        ("hours", "inf"),
+        ("hours", "-1"),
+        ("hours", "1e9"),
+        ("tokens", "-1"),
+        ("budget_tokens", "0"),
+    ):
+        again.limits = again.limits.posted("policy", {name: wrong})
         assert again.launch() is None, (name, wrong)
         assert list(again.problems) == [name]
         assert again.to_fix[0][0] == f"f-{name}"
@@ -116,12 +125,14 @@ def test_a_sweep_takes_them_over_the_api_and_from_its_form(as_researcher, run):
     wanted = {"run": run.pk, "axes": [axis], "method": "grid", "limits": {"seconds": 7200}}
     answer = as_researcher.post("/api/v1/sweeps", wanted, content_type="application/json")
     assert answer.status_code == 201, answer.content
-    assert answer.json()["limits"] == {"seconds": 7200, "budget_tokens": None, "budget_money": None}
+    assert answer.json()["limits"] == {"seconds": 7200, "tokens": None, "budget_tokens": None, "budget_money": None}
     typed = {"rows": "1", "path.0": "optim.lr", "values.0": "1e-4, 1e-3", "method": "grid", "seeds": "1", "hours": "x"}
     refused = as_researcher.post(f"/runs/{run.pk}/sweep", typed | {"at_once": "1", "action": "launch"})
     assert "must be a number of hours" in refused.content.decode()
     as_researcher.post(f"/runs/{run.pk}/sweep", typed | {"at_once": "1", "action": "launch", "hours": "0.5"})
     row = Sweep.objects.latest("id")
     assert row.limits == {"seconds": 1800}
+    again = as_researcher.post("/api/v1/sweeps", {"sweep": row.pk}, content_type="application/json")
+    assert again.json()["limits"]["seconds"] == 1800, "the same search again has the same limits"
     rounds.advance(row.pk)
     assert {each.time_limit for each in Run.objects.filter(group=row.group)} == {timedelta(minutes=30)}
