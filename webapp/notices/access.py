@@ -7,10 +7,12 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership
 from webapp.annotation.access import project_read
-from webapp.datasets.access import dataset_read
+from webapp.datasets.access import curation_read, dataset_read, import_read
+from webapp.evaluation.access import evaluation_read
 from webapp.experiments.access import run_read, sweep_read
 from webapp.inference.access import model_read
 from webapp.judging.access import judge_read
+from webapp.weights.access import job_read
 
 from .listening import READER
 from .queries import Watchable
@@ -22,6 +24,10 @@ READ: Mapping[str, Callable[[Membership, int], Watchable]] = {
     "dataset": dataset_read,
     "judge": judge_read,
     "model": model_read,
+    "evaluation": evaluation_read,
+    "import": import_read,
+    "curation": curation_read,
+    "weights_job": job_read,
 }
 
 

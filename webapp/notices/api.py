@@ -62,7 +62,9 @@ class ReadOut(Schema):
 
 
 class WatchIn(Schema):
-    kind: Literal["run", "sweep", "project", "dataset", "judge", "model"]
+    kind: Literal[
+        "run", "sweep", "project", "dataset", "judge", "model", "evaluation", "import", "curation", "weights_job"
+    ]
     id: int
     on: bool = True
 
@@ -131,7 +133,7 @@ def watches(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
 @router.post(
     "/watches",
     response=WatchIn,
-    summary="Watch a run, a sweep, a project, a dataset, a judge or a model, or stop watching it",
+    summary="Watch a run, an evaluation, a project, a dataset or another thing, or stop watching it",
 )
 def watch(request: HttpRequest, payload: WatchIn) -> WatchIn:
     membership = access.may_read(require(request))

@@ -21,7 +21,7 @@ from webapp.core import broadcast, mail
 from webapp.webhooks.services import when_announced
 
 from . import words
-from .models import SUBJECTS, Mails, Notice, NoticeSettings, Watch
+from .models import FIELDS, Mails, Notice, NoticeSettings, Watch
 
 READER = Role.REVIEWER
 READERS = tuple(role for role in RANK if RANK[role] >= RANK[READER])
@@ -35,8 +35,9 @@ MODELS = {
     "dataset": "datasets.Dataset",
     "judge": "judging.Judge",
     "model": "inference.RegisteredModel",
+    "weights_job": "weights.WeightsJob",
 }
-LAUNCHED = ("sweep", "evaluation", "project", "import", "curation")
+LAUNCHED = ("sweep", "evaluation", "project", "import", "curation", "weights_job")
 INTO_DATASETS = ("import", "curation", "project")
 Thing = tuple[str, int]
 Said = Mapping[tuple[Thing, int], bool]
@@ -121,9 +122,16 @@ def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subje
         sweep, name = run["swept__trial__sweep_id"], run["swept__trial__sweep__name"]
         return Subject(kind, pk, run["created_by_id"], sweep, name or "")
     if kind in LAUNCHED:
-        found = row.values_list("created_by_id", flat=True)
-        return Subject(kind, pk, found[0], also=also) if found else None
+        found = list(row.values_list("created_by_id", flat=True))
+        if not found:
+            return None
+        return Subject(kind, pk, None if is_part_of_more(kind, pk) else found[0], also=also)
     return Subject(kind, pk, None, also=also)
+
+
+def is_part_of_more(kind: str, pk: int) -> bool:
+    """Whether it is a job of an evaluation: its notices would repeat those of the evaluation to the person who launched both."""
+    return kind == "weights_job" and apps.get_model(MODELS["evaluation"]).objects.filter(jobs=pk).exists()
 
 
 def _also(workspace_id: int, event: str, payload: Mapping[str, Any]) -> list[Thing]:
@@ -156,10 +164,10 @@ def _people(subject: Subject, event: str) -> set[int]:
 def _said(subject: Subject) -> Said:
     """People's choices about it, about its sweep, and about the other things that it concerns."""
     of_sweep = [("sweep", subject.sweep)] if subject.sweep else []
-    things = [thing for thing in (subject.thing, *of_sweep, *subject.also) if thing[0] in SUBJECTS]
+    things = [thing for thing in (subject.thing, *of_sweep, *subject.also) if thing[0] in FIELDS]
     if not things:
         return {}
-    about = reduce(or_, (Q(**{kind: pk}) for kind, pk in things))
+    about = reduce(or_, (Q(**{FIELDS[kind]: pk}) for kind, pk in things))
     return {((row.kind, row.subject_id), row.user_id): row.on for row in Watch.objects.filter(about)}
 
 

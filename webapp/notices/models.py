@@ -9,12 +9,31 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
-SUBJECTS = ("run", "sweep", "project", "dataset", "judge", "model")
+FIELDS = {
+    "run": "run",
+    "sweep": "sweep",
+    "project": "project",
+    "dataset": "dataset",
+    "judge": "judge",
+    "model": "model",
+    "evaluation": "evaluation",
+    "import": "import_job",
+    "curation": "curation",
+    "weights_job": "weights_job",
+}
+"""{kind of what people watch: the field of `Watch` that points at it}"""
+SUBJECTS = tuple(FIELDS)
+NOUNS = {"weights_job": "job"}
+
+
+def noun(kind: str) -> str:
+    """The kind as people call it."""
+    return NOUNS.get(kind, kind)
 
 
 def _alone(kind: str) -> Q:
     """A condition: a row is about one thing of this kind, and about nothing else."""
-    return Q(**{f"{each}__isnull": each != kind for each in SUBJECTS})
+    return Q(**{f"{field}__isnull": each != kind for each, field in FIELDS.items()})
 
 
 class Watch(models.Model):
@@ -27,13 +46,20 @@ class Watch(models.Model):
     dataset = models.ForeignKey("datasets.Dataset", null=True, on_delete=models.CASCADE, related_name="+")
     judge = models.ForeignKey("judging.Judge", null=True, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey("inference.RegisteredModel", null=True, on_delete=models.CASCADE, related_name="+")
+    evaluation = models.ForeignKey("evaluation.Evaluation", null=True, on_delete=models.CASCADE, related_name="+")
+    import_job = models.ForeignKey("datasets.ImportJob", null=True, on_delete=models.CASCADE, related_name="+")
+    curation = models.ForeignKey("datasets.CurationJob", null=True, on_delete=models.CASCADE, related_name="+")
+    weights_job = models.ForeignKey("weights.WeightsJob", null=True, on_delete=models.CASCADE, related_name="+")
     on = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         verbose_name_plural = "watches"
         constraints = [
-            *(models.UniqueConstraint(fields=["user", kind], name=f"one_watch_per_{kind}") for kind in SUBJECTS),
+            *(
+                models.UniqueConstraint(fields=["user", field], name=f"one_watch_per_{kind}")
+                for kind, field in FIELDS.items()
+            ),
             models.CheckConstraint(condition=reduce(or_, map(_alone, SUBJECTS)), name="a_watch_has_one_subject"),
         ]
 
@@ -42,17 +68,23 @@ class Watch(models.Model):
 
     @property
     def kind(self) -> str:
-        return next(kind for kind in SUBJECTS if getattr(self, f"{kind}_id") is not None)
+        return next(kind for kind, field in FIELDS.items() if getattr(self, f"{field}_id") is not None)
+
+    @property
+    def noun(self) -> str:
+        return noun(self.kind)
 
     @property
     def subject_id(self) -> int:
-        found: int = getattr(self, f"{self.kind}_id")
+        found: int = getattr(self, f"{FIELDS[self.kind]}_id")
         return found
 
     @property
     def name(self) -> str:
         """The name of what it is about."""
-        return str(getattr(self, self.kind))
+        if self.curation is not None:
+            return f"{self.curation.get_kind_display()}: {self.curation.version}"
+        return str(getattr(self, FIELDS[self.kind]))
 
 
 class Mails(models.TextChoices):

@@ -8,15 +8,18 @@ from django.db.models import Q, QuerySet
 from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Project
 from webapp.core import mail
-from webapp.datasets.models import Dataset
+from webapp.datasets.models import CurationJob, Dataset, ImportJob
+from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Run, Sweep
 from webapp.inference.models import RegisteredModel
 from webapp.judging.models import Judge
+from webapp.weights.models import WeightsJob
 
-from .listening import MODELS, READER
-from .models import SUBJECTS, Letter, Notice, NoticeSettings, Watch
+from .listening import MODELS, READER, is_part_of_more
+from .models import FIELDS, SUBJECTS, Letter, Notice, NoticeSettings, Watch
 
-Watchable = Run | Sweep | Project | Dataset | Judge | RegisteredModel
+Launchable = Run | Sweep | Project | Evaluation | ImportJob | CurationJob | WeightsJob
+Watchable = Launchable | Dataset | Judge | RegisteredModel
 MANY = 100
 """More unread ones than this are not counted."""
 
@@ -51,14 +54,13 @@ def kind_of(subject: Watchable) -> str:
 
 def watched(membership: Membership, subject: Watchable) -> bool:
     """Whether this person watches it: by their choice, or because they launched it. Nobody launches data, judges or models."""
-    said = Watch.objects.filter(user_id=membership.user_id, **{kind_of(subject): subject.pk}).values_list(
-        "on", flat=True
-    )
+    kind = kind_of(subject)
+    said = Watch.objects.filter(user_id=membership.user_id, **{FIELDS[kind]: subject.pk}).values_list("on", flat=True)
     if (found := said.first()) is not None:
         return found
-    if not isinstance(subject, Run | Sweep | Project):
+    if not isinstance(subject, Launchable) or subject.created_by_id != membership.user_id:
         return False
-    return subject.created_by_id == membership.user_id and settings(membership.user_id).own
+    return settings(membership.user_id).own and not is_part_of_more(kind, subject.pk)
 
 
 def settings(user_id: int) -> NoticeSettings:
@@ -81,7 +83,8 @@ def last_letter(user_id: int) -> Letter | None:
 def watches(membership: Membership) -> "QuerySet[Watch]":
     """The person's choices about things of this workspace, newest first."""
     here = Q(run__experiment__workspace=membership.workspace_id)
-    for kind in set(SUBJECTS) - {"run"}:
-        here |= Q(**{f"{kind}__workspace": membership.workspace_id})
+    here |= Q(curation__version__dataset__workspace=membership.workspace_id)
+    for kind in set(SUBJECTS) - {"run", "curation"}:
+        here |= Q(**{f"{FIELDS[kind]}__workspace": membership.workspace_id})
     rows = Watch.objects.filter(here, user_id=membership.user_id)
-    return rows.select_related(*SUBJECTS, "run__experiment").order_by("-id")
+    return rows.select_related(*FIELDS.values(), "run__experiment", "curation__version__dataset").order_by("-id")

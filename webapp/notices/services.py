@@ -14,7 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from . import queries
 from .listening import group
-from .models import Letter, Mails, Notice, NoticeSettings, Watch
+from .models import FIELDS, Letter, Mails, Notice, NoticeSettings, Watch
 
 MOST_WATCHES = 2_000
 KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
@@ -24,10 +24,10 @@ KEPT_READ, KEPT = timedelta(days=30), timedelta(days=90)
 def watch(membership: Membership, subject: queries.Watchable, on: bool) -> None:
     """Starts or ends this person's watch. The same again changes nothing. Raises Conflict at one too many."""
     mine = Watch.objects.filter(user_id=membership.user_id)
-    kind = queries.kind_of(subject)
-    if on and not mine.filter(**{kind: subject.pk}).exists() and mine.count() >= MOST_WATCHES:
+    field = FIELDS[queries.kind_of(subject)]
+    if on and not mine.filter(**{field: subject.pk}).exists() and mine.count() >= MOST_WATCHES:
         raise Conflict(f"You already watch {MOST_WATCHES:,} things. Stop watching some first.", "too_many_watches")
-    about: dict[str, Any] = {kind: subject}
+    about: dict[str, Any] = {field: subject}
     Watch.objects.update_or_create(user_id=membership.user_id, **about, defaults={"on": on})
 
 

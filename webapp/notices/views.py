@@ -14,7 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from . import access, queries, services, words
 from .listening import READER
-from .models import Mails
+from .models import Mails, noun
 
 PAGE = 100
 MOST_IDS = 1_000
@@ -67,7 +67,8 @@ def watch(request: HttpRequest, kind: str, subject_id: int) -> HttpResponseBase:
     except Conflict as problem:
         messages.error(request, problem.message)
     if request.headers.get("HX-Request"):
-        return render(request, "notices/_watch.html", {"kind": kind, "subject": subject, "on": on})
+        shown = {"kind": kind, "noun": noun(kind), "subject": subject, "on": on}
+        return render(request, "notices/_watch.html", shown)
     return redirect(_back(request))
 
 

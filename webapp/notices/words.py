@@ -55,6 +55,10 @@ KINDS: Mapping[str, Kind] = {
     "curation.started": Kind(tone="info", icon="play", said="was started"),
     "curation.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "curation.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "weights_job.started": Kind(tone="info", icon="play", said="began to run"),
+    "weights_job.finished": Kind(tone="good", icon="circle-check", said="finished"),
+    "weights_job.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
+    "weights_job.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
     "version.frozen": Kind(tone="info", icon="snowflake", said="has a frozen version"),
     "judge.versioned": Kind(tone="info", icon="scale", said="has a new version"),
     "model.alias_moved": Kind(tone="info", icon="tag", said="has a new alias"),
@@ -74,12 +78,20 @@ NAMED = {
     "dataset": "Dataset",
     "judge": "Judge",
     "model": "Model",
+    "weights_job": "Job",
 }
 PAGES = {"run": "run", "sweep": "sweep", "evaluation": "evaluation", "project": "project", "import": "import_job"}
-PAGES |= {"curation": "curation", "dataset": "dataset", "judge": "judge", "model": "model"}
+PAGES |= {
+    "curation": "curation",
+    "dataset": "dataset",
+    "judge": "judge",
+    "model": "model",
+    "weights_job": "weights_job",
+}
 KEPT = frozenset(
     [
         "name",
+        "title",
         "experiment",
         "step",
         "reason",
@@ -131,7 +143,7 @@ def name(row: Notice) -> str:
     if row.about == "run":
         run = str(row.facts["name"])
         return f"{run[:1].upper()}{run[1:]} of {row.facts['experiment']}"
-    return f"{NAMED[row.about]} “{row.facts['name']}”"
+    return f"{NAMED[row.about]} “{row.facts.get('name') or row.facts['title']}”"
 
 
 def text(row: Notice) -> str:

@@ -8,6 +8,7 @@ from django.template import RequestContext
 from webapp.accounts.models import Membership
 
 from .. import queries
+from ..models import noun
 
 register = template.Library()
 
@@ -26,5 +27,5 @@ def unread_notices(context: RequestContext) -> int:
 @register.inclusion_tag("notices/_watch.html", takes_context=True)
 def watch_button(context: RequestContext, subject: queries.Watchable) -> dict[str, Any]:
     request = context["request"]
-    on = queries.watched(request.membership, subject)
-    return {"request": request, "kind": queries.kind_of(subject), "subject": subject, "on": on}
+    on, kind = queries.watched(request.membership, subject), queries.kind_of(subject)
+    return {"request": request, "kind": kind, "noun": noun(kind), "subject": subject, "on": on}
