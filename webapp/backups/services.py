@@ -10,10 +10,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from webapp.accounts.models import Membership, User
+from webapp.accounts.models import Membership, Role, User
 from webapp.core import audit, jobs, locks
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
 from . import alarm, drill, keeping, making, manifest, queries
 from .models import Backup, BackupPlan, Origin
@@ -67,7 +68,10 @@ def carry_out(pk: int, key_file: Path | None) -> None:
         finally:
             if backup.state == Backup.State.RUNNING:  # Ctrl-C
                 backup.state = Backup.State.CANCELLED
-            BACKUP.save(backup, *RESULT, open=None, finished_at=timezone.now())
+            with transaction.atomic():
+                BACKUP.save(backup, *RESULT, open=None, finished_at=timezone.now())
+                if backup.state == Backup.State.FAILED:
+                    _announce(backup)
         if backup.state == Backup.State.FAILED and backup.origin == Origin.SCHEDULE:
             alarm.ring("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
 
@@ -115,7 +119,20 @@ def end_lost(quiet: timedelta = QUIET) -> int:
     """Ends backups that a dead process left under way; returns how many. A living process holds its lock."""
     words = "Its process ended without a message. Earlier backups are as they were; what was copied is used again."
     end = {"state": Backup.State.FAILED, "open": None, "finished_at": timezone.now(), "problem": words}
-    return BACKUP.end_lost(quiet, **end)
+    with transaction.atomic():
+        under_way = list(Backup.objects.filter(open=True).values_list("pk", flat=True))
+        ended = BACKUP.end_lost(quiet, **end)
+        for backup in Backup.objects.filter(pk__in=under_way, state=Backup.State.FAILED) if ended else ():
+            _announce(backup)
+    return ended
+
+
+def _announce(backup: Backup) -> None:
+    """Tells the workspaces that an administrator owns: backups belong to the installation, not to a workspace."""
+    owners = Membership.objects.filter(role=Role.OWNER, user__is_administrator=True, user__is_active=True)
+    told = {"backup": backup.pk, "name": str(backup), "origin": backup.origin, "reason": backup.problem}
+    for workspace_id in sorted(set(owners.values_list("workspace_id", flat=True))):
+        announce(workspace_id, "backup.failed", told)
 
 
 def change_plan(by: User, **told: int | None) -> None:

@@ -71,6 +71,16 @@ def record_all(
     AuditEntry.objects.bulk_create(_entry(where, actor, action, obj, detail) for obj in objects)
 
 
+def who_asked(obj: models.Model, *actions: str, **detail: object) -> int | None:
+    """The id of the person of the newest entry of `obj` with one of these actions and this detail; None if there is none.
+
+    A process ends what a person has asked it to end: the change that it makes has no actor, but the person need not be told of it.
+    """
+    about = {"object_type": obj._meta.model_name or "", "object_id": obj.pk, "action__in": actions}
+    rows = AuditEntry.objects.filter(**about, **{f"detail__{name}": value for name, value in detail.items()})
+    return rows.order_by("-id").values_list("actor_id", flat=True).first()
+
+
 def told(entry: AuditEntry) -> dict[str, object]:
     """An entry as programs read it."""
     return {

@@ -2,7 +2,8 @@
 
 People are told who watch the thing of the event, or another thing that it concerns: the dataset that an import goes into, the model that an
 alias leaves. The person who launched a run, a sweep or a project watches it, unless they have said otherwise. For the runs of a sweep,
-people who watch the sweep are told of failures; the sweep tells them the rest. A person is not told of their own actions.
+people who watch the sweep are told of failures; the sweep tells them the rest. A person is not told of their own actions. Administrators
+are told of backups, which nobody launches or watches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from django.apps import apps
 from django.db.models import Q
 from django.utils import timezone
 
-from webapp.accounts.models import RANK, Membership, Role
+from webapp.accounts.models import RANK, Membership, Role, User
 from webapp.core import broadcast, mail
 from webapp.webhooks.services import when_announced
 
@@ -36,8 +37,10 @@ MODELS = {
     "judge": "judging.Judge",
     "model": "inference.RegisteredModel",
     "weights_job": "weights.WeightsJob",
+    "claim": "experiments.ClaimStudy",
+    "backup": "backups.Backup",
 }
-LAUNCHED = ("sweep", "evaluation", "project", "import", "curation", "weights_job")
+LAUNCHED = ("sweep", "evaluation", "project", "import", "curation", "weights_job", "claim")
 INTO_DATASETS = ("import", "curation", "project")
 Thing = tuple[str, int]
 Said = Mapping[tuple[Thing, int], bool]
@@ -45,7 +48,10 @@ Said = Mapping[tuple[Thing, int], bool]
 
 @dataclass(frozen=True)
 class Subject:
-    """The thing of an event, the person who launched it, and other things that it concerns and people watch."""
+    """The thing of an event, the person who launched it, and other things that it concerns and people watch.
+
+    `asked`: the person who asked for what comes after it. `administrators`: it concerns all of them.
+    """
 
     kind: str
     pk: int
@@ -53,6 +59,8 @@ class Subject:
     sweep: int | None = None
     sweep_name: str = ""
     also: Sequence[Thing] = ()
+    asked: int | None = None
+    administrators: bool = False
 
     @property
     def thing(self) -> Thing:
@@ -120,7 +128,13 @@ def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subje
         if run is None:
             return None
         sweep, name = run["swept__trial__sweep_id"], run["swept__trial__sweep__name"]
-        return Subject(kind, pk, run["created_by_id"], sweep, name or "")
+        asked = None
+        if event == "run.then_refused":
+            steps = apps.get_model("experiments.ChainStep").objects.filter(pk=payload["chain_step"])
+            asked = steps.values_list("created_by_id", flat=True).first()
+        return Subject(kind, pk, run["created_by_id"], sweep, name or "", asked=asked)
+    if kind == "backup":
+        return Subject(kind, pk, None, administrators=True)
     if kind in LAUNCHED:
         found = list(row.values_list("created_by_id", flat=True))
         if not found:
@@ -135,11 +149,15 @@ def is_part_of_more(kind: str, pk: int) -> bool:
 
 
 def _also(workspace_id: int, event: str, payload: Mapping[str, Any]) -> list[Thing]:
-    """The other things that an event concerns: the dataset of an operation, the model that an alias leaves."""
+    """The other things that an event concerns: the dataset of an operation, the model that an alias leaves, the run that has left a model
+    and the model with which that run began."""
     if event.partition(".")[0] in INTO_DATASETS and (known := payload.get("dataset")):
         return [("dataset", known)]
     if words.about(event) == "import":  # under way: it has the name of its dataset, which cannot be renamed meanwhile
         kind, name = "dataset", payload["name"]
+    elif event == "model.registered":
+        base = apps.get_model(MODELS["model"]).objects.filter(pk=payload["model"]).values_list("base_id", flat=True)
+        return [*(("model", pk) for pk in base if pk), *(("run", pk) for pk in [payload.get("run")] if pk)]
     elif event == "model.alias_moved" and payload["before"]:
         kind, name = "model", payload["before"]
     else:
@@ -158,6 +176,9 @@ def _people(subject: Subject, event: str) -> set[int]:
         sweep = ("sweep", subject.sweep)
         others |= {user for (thing, user), on in said.items() if on and thing == sweep}
         others |= _launched(sweep, subject.by, said)
+    people |= _launched(subject.thing, subject.asked, said)
+    if subject.administrators:
+        people |= set(User.objects.filter(is_administrator=True).values_list("pk", flat=True))
     return people | {user for user in others if said.get((subject.thing, user), True)}
 
 

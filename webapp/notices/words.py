@@ -33,6 +33,9 @@ KINDS: Mapping[str, Kind] = {
     "run.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
     "run.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
     "run.blocked": Kind(tone="warn", icon="hourglass", said="is blocked", trouble=True),
+    "run.paused": Kind(tone="info", icon="circle-pause", said="was paused"),
+    "run.resumed": Kind(tone="info", icon="play", said="was resumed"),
+    "run.then_refused": Kind(tone="bad", icon="circle-x", said="is not followed by the next step", trouble=True),
     "run.stalled": Kind(tone="warn", icon="hourglass", said="stands still", trouble=True),
     "run.alarm": Kind(tone="warn", icon="siren", said="may be gaming its reward", trouble=True),
     "sweep.started": Kind(tone="info", icon="play", said="was launched"),
@@ -59,8 +62,11 @@ KINDS: Mapping[str, Kind] = {
     "weights_job.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "weights_job.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
     "weights_job.stopped": Kind(tone="info", icon="circle-stop", said="was stopped"),
+    "claim.refused": Kind(tone="bad", icon="circle-x", said="cannot launch its runs", trouble=True),
+    "backup.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
     "version.frozen": Kind(tone="info", icon="snowflake", said="has a frozen version"),
     "judge.versioned": Kind(tone="info", icon="scale", said="has a new version"),
+    "model.registered": Kind(tone="info", icon="box", said="was registered"),
     "model.alias_moved": Kind(tone="info", icon="tag", said="has a new alias"),
     "model.alias_removed": Kind(tone="info", icon="tag", said="has lost an alias"),
     "model.deleted": Kind(tone="info", icon="trash-2", said="was taken off the list"),
@@ -79,6 +85,8 @@ NAMED = {
     "judge": "Judge",
     "model": "Model",
     "weights_job": "Job",
+    "claim": "Claim",
+    "backup": "Backup",
 }
 PAGES = {"run": "run", "sweep": "sweep", "evaluation": "evaluation", "project": "project", "import": "import_job"}
 PAGES |= {
@@ -87,6 +95,7 @@ PAGES |= {
     "judge": "judge",
     "model": "model",
     "weights_job": "weights_job",
+    "claim": "claim_study",
 }
 KEPT = frozenset(
     [
@@ -108,6 +117,8 @@ KEPT = frozenset(
         "before",
         "stage",
         "judge",
+        "then",
+        "source",
     ]
 )
 
@@ -136,6 +147,8 @@ def title(row: Notice) -> str:
 def _said(row: Notice) -> str:
     if row.event in ("model.alias_moved", "model.alias_removed"):
         return f"{KINDS[row.event].said}, {MARK}{row.facts['alias']}"
+    if row.event == "run.then_refused":
+        return f"is not followed by “{row.facts['then']}”"
     return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
 
 
@@ -163,7 +176,9 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
         value = found.get("value")
         shown = f"{value:.3g}" if isinstance(value, int | float) else ""
         return f"{found['label']}: {shown}." if shown and found.get("label") else ""
-    if event in ("run.finished", "run.stopped"):
+    if event == "model.registered":
+        return "A run has left it." if facts["source"] == "run" else ""
+    if event in ("run.finished", "run.stopped", "run.paused"):
         return f"At step {facts['step']:,}."
     if event == "sweep.finished":
         return f"{counted(facts['trials'], 'trials')}."
@@ -180,6 +195,10 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
 def href(row: Notice) -> str:
     if row.event in ("run.failed", "run.stalled"):
         return reverse("run_tab", args=[row.subject, "log"])
+    if row.event == "run.then_refused":
+        return reverse("run_tab", args=[row.subject, "chain"])
+    if row.event == "backup.failed":
+        return reverse("installation_backups")
     if row.event == "model.deleted":
         return reverse("models")
     if row.event == "version.frozen":
@@ -237,6 +256,7 @@ def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
         .replace("was ", "were ")
         .replace("stands", "stand")
         .replace("is blocked", "are blocked")
+        .replace("is not", "are not")
         .replace("learns", "learn")
         .replace("explores", "explore")
         .replace("disagrees with its sampler", "disagree with their samplers")

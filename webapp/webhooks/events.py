@@ -35,6 +35,8 @@ EVENTS = {
     "run.blocked": "A run waits for something outside it: a judge, GPUs or room on a disk; once each time it becomes blocked",
     "run.stalled": "A run's process lives but makes no more steps; sent again if steps came and then stopped again",
     "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing or badly; once for each sign",
+    "run.then_refused": "A step that waited for a run cannot be launched: a run or an evaluation",
+    "claim.refused": "The runs of a claim cannot be launched",
     "weights_job.started": "A job that needs weights began to run; once for each attempt",
     "weights_job.finished": "A job that needs weights reached its end",
     "weights_job.failed": "A job that needs weights ended with an error",
@@ -43,5 +45,6 @@ EVENTS = {
     "sweep.finished": "All trials of a sweep are over",
     "sweep.failed": "A sweep cannot launch its trials any more",
     "sweep.stopped": "A sweep was stopped and its last run is over",
+    "backup.failed": "A backup of the installation has failed; only workspaces that an administrator owns are told",
 }
 TEST = "webhook.test"  # sent by the test button alone

@@ -50,6 +50,8 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
                 announce(job.workspace_id, "weights_job.started", _facts(job))
             if to in OVER:
                 by = None if actor is None else actor.pk
+                if actor is None and to == State.STOPPED:
+                    by = audit.who_asked(job, "weights_job.stopping", attempt=job.attempt)
                 announce(job.workspace_id, f"weights_job.{to}", _facts(job), by=by)
                 # once this is committed: the lock of the line comes before any lock of a job
                 transaction.on_commit(line.let_in)

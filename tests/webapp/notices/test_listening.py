@@ -1,18 +1,27 @@
 """People who watch and may read get one notice for each change, and nobody else gets any."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from tests.at_once import at_once
-from webapp.accounts.models import Membership
+from trainer.contracts import ModelFacts, ModelFile
+from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Task
 from webapp.annotation.projects import services as projects
 from webapp.annotation.work import queue
+from webapp.backups import services as backups
+from webapp.backups.models import Backup, Origin
+from webapp.backups.problems import BackupProblem
 from webapp.evaluation.models import Evaluation
-from webapp.experiments.lifecycle.states import move
-from webapp.experiments.models import Run
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.lifecycle.states import facts, move
+from webapp.experiments.models import ChainStep, ClaimStudy, Run
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
+from webapp.inference.registry import services as registry
 from webapp.notices import services, words
 from webapp.notices.models import Notice
 from webapp.tracking import services as tracking
@@ -153,9 +162,87 @@ def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
     for event in words.KINDS:
         about = words.about(event)
         facts = {"name": "n", "experiment": "e", "step": 3, "version": 2, "trials": 1, "tasks": 2, "quiet_s": 700}
+        facts |= {"then": "second", "source": "run", "title": "t"}
         facts |= {"signal": "length", "subject": "", "role": "", "alias": "a", "before": "", "stage": "retired"}
         row = Notice(event=event, about=about, subject=7, facts=facts)
         assert words.title(row) and words.href(row).startswith("/") and isinstance(words.text(row), str)
+
+
+def test_who_pauses_or_stops_a_run_is_not_told_of_it_when_the_process_has_ended(launch, cast):
+    for ask, ended in (("pause", "paused"), ("stop", "stopped")):
+        run = launch()
+        services.watch(cast.reviewer, run, True)
+        for state in ("starting", "running"):
+            move(run, state)
+        Notice.objects.all().delete()
+        getattr(lifecycle, ask)(cast.researcher, run)
+        assert move(run, ended, reason="after step 3")
+        assert told(cast.researcher) == [] and told(cast.reviewer) == [f"run.{ended}"]
+    services.watch(cast.owner, run, True)
+    lifecycle.resume(cast.reviewer, run)
+    assert told(cast.researcher) == ["run.resumed"] and told(cast.owner) == ["run.resumed"]
+    move(run, "stopped", reason="by its time limit")
+    assert told(cast.researcher) == ["run.resumed", "run.stopped"], "nobody asked this attempt to stop"
+
+
+def test_who_stops_a_sweep_is_not_told_of_it(sweep, cast):
+    row = sweep(at_once=1)
+    services.watch(cast.reviewer, row, True)
+    sweeps.stop(cast.researcher, row)
+    rounds.advance(row.pk)
+    assert "sweep.stopped" not in told(cast.researcher) and "sweep.stopped" in told(cast.reviewer)
+
+
+def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run, model, cast):
+    base = model
+    services.watch(cast.reviewer, base, True)
+    services.watch(cast.owner, run, True)
+    file = ModelFile(path="model.safetensors", bytes=1, digest="d" * 64)
+    told_of_it = ModelFacts(name="m", role="policy", format="hf", base="b", files=(file,))
+    given = {"facts": told_of_it, "digest": "d" * 64, "path": "/m"}
+    with transaction.atomic():
+        made = registry.add_output(cast.workspace, "m", "", base=base, run=run.pk, **given)
+    assert told(cast.reviewer) == told(cast.owner) == ["model.registered"] and told(cast.researcher) == []
+    row = Notice.objects.filter(user=cast.owner.user).get()
+    assert (words.title(row), words.text(row)) == (f"Model “{made.name}” was registered", "A run has left it.")
+    assert words.href(row) == f"/models/{made.pk}"
+
+
+def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, cast):
+    step = ChainStep.objects.create(
+        after=run, workspace=cast.workspace, kind="run", name="second", asked={}, created_by=cast.reviewer.user
+    )
+    about = {"chain_step": step.pk, "kind": "run", "then": "second", "reason": "The dataset was deleted"}
+    announce(cast.workspace.pk, "run.then_refused", facts(run) | about)
+    assert told(cast.reviewer) == told(cast.researcher) == ["run.then_refused"]
+    row = Notice.objects.filter(user=cast.reviewer.user).get()
+    assert words.title(row).endswith(f"{run.experiment.name} is not followed by “second”")
+    assert (words.text(row), words.href(row)) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
+    study = ClaimStudy.objects.create(workspace=cast.workspace, plan="toggle", created_by=cast.owner.user)
+    claim = {"claim": study.pk, "plan": "toggle", "name": "Budgets", "reason": "No model"}
+    announce(cast.workspace.pk, "claim.refused", claim)
+    row = Notice.objects.filter(user=cast.owner.user).get()
+    assert (words.title(row), words.text(row)) == ("Claim “Budgets” cannot launch its runs", "No model")
+    assert words.href(row) == f"/experiments/claims/{study.pk}"
+
+
+def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(cast, tmp_path, monkeypatch):
+    def full(*args):
+        raise BackupProblem("The disk is full. Free some space.")
+
+    User.objects.update(is_administrator=False)
+    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
+    monkeypatch.setattr(backups, "_make", full)
+    backup = backups.start(tmp_path, Origin.COMMAND)
+    backups.carry_out(backup.pk, None)
+    assert told(cast.owner) == ["backup.failed"] and told(cast.researcher) == told(cast.outsider) == []
+    row = Notice.objects.get()
+    assert (row.workspace_id, words.text(row)) == (cast.workspace.pk, "The disk is full. Free some space.")
+    assert words.href(row) == "/installation/backups"
+    lost = backups.start(tmp_path, Origin.COMMAND)
+    Backup.objects.filter(pk=lost.pk).update(state="running", seen_at=timezone.now() - timedelta(hours=1))
+    backups.look()
+    assert told(cast.owner) == ["backup.failed"] * 2
 
 
 def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, cast):

@@ -20,11 +20,12 @@ from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 from webapp.inference.models import RegisteredModel
+from webapp.webhooks.services import announce
 
 from .. import access
 from ..launch import checks, refusals
 from ..launch import services as launching
-from ..lifecycle.states import when_finished
+from ..lifecycle.states import facts, when_finished
 from ..live import broadcasts
 from ..models import Artifact, ChainStep, ClaimRun, Run
 from ..outputs import trained_judges
@@ -72,6 +73,8 @@ def _launch(step: ChainStep, first: Run) -> None:
     if not decide(step, lambda membership: _make(membership, step, first)):
         told = {"step": step.pk, "then": str(step), "reason": step.reason}
         audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
+        about = {"chain_step": step.pk, "kind": step.kind, "then": str(step), "reason": step.reason}
+        announce(first.experiment.workspace_id, "run.then_refused", facts(first) | about)
     broadcasts.run_changed(first)
 
 

@@ -14,6 +14,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
 
 from .. import access
@@ -244,6 +245,8 @@ def begin(study_id: int) -> None:
         except (ConfigInvalid, Problem) as error:
             study.state, study.problem = State.REFUSED, refusals.words(error)
             audit.record(study.workspace, None, "claim.refused", study, reason=study.problem)
+            told = {"claim": study.pk, "plan": study.plan, "name": plan_of(study.plan).title, "reason": study.problem}
+            announce(study.workspace_id, "claim.refused", told)
         study.save(update_fields=["state", "problem"])
 
 

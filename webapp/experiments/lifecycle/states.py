@@ -35,6 +35,8 @@ SOURCES: dict[str, frozenset[str]] = {
 }
 ENDS = {State.STOPPING.value: State.STOPPED, State.PAUSING.value: State.PAUSED}
 """The end of a run whose process was asked to save and to end."""
+ASKED = {State.STOPPED.value: "run.stopping", State.PAUSED.value: "run.pausing"}
+"""The audit entry of the person who asked for the end of a process."""
 TOLD = frozenset({State.FINISHED, State.FAILED, State.STOPPED, State.PAUSED})  # to webhooks and people
 
 
@@ -99,6 +101,8 @@ def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> 
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)
     broadcasts.run_changed(run)
     by = None if actor is None or run.is_logged else actor.pk  # of a logged run it is the program that speaks
+    if actor is None and (asked := ASKED.get(run.state)):
+        by = audit.who_asked(run, asked, attempt=run.attempt)
     if run.state == State.BLOCKED:
         announce(run.experiment.workspace_id, "run.blocked", facts(run) | {"judge": waiting_judge(run)})
     elif run.state in TOLD:

@@ -42,6 +42,7 @@ def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
             facts=facts,
             digest=artifact.digest,
             base=run.base,
+            run=run.pk,
         )
         artifact.save(update_fields=["registered"])
 

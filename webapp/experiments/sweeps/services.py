@@ -144,7 +144,8 @@ def move(row: Sweep, state: State, reason: str = "") -> None:
     if row.is_over:
         told = {"before": before, "trials": row.trials.count(), **({"reason": reason} if reason else {})}
         audit.record(row.workspace, None, f"sweep.{row.state}", row, **told)
-        announce(row.workspace_id, f"sweep.{row.state}", _facts(row))
+        by = audit.who_asked(row, "sweep.stop") if state == State.STOPPED else None
+        announce(row.workspace_id, f"sweep.{row.state}", _facts(row), by=by)
 
 
 def _facts(row: Sweep) -> dict[str, object]:

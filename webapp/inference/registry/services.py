@@ -128,7 +128,7 @@ def _add(membership: Membership, **fields: Any) -> RegisteredModel:
         with transaction.atomic():
             model = RegisteredModel.objects.create(workspace=membership.workspace, **fields)
             audit.record(membership, membership.user, "model.registered", model, name=model.name, source=model.source)
-            announce(membership.workspace_id, "model.registered", _facts(model))
+            announce(membership.workspace_id, "model.registered", _facts(model), by=membership.user_id)
             trials.start(model)
     except IntegrityError as error:
         raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
@@ -140,9 +140,17 @@ def _facts(model: RegisteredModel) -> dict[str, object]:
 
 
 def add_output(
-    workspace: Workspace, stem: str, ending: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
+    workspace: Workspace,
+    stem: str,
+    ending: str,
+    *,
+    path: str,
+    facts: ModelFacts,
+    digest: str,
+    base: RegisteredModel,
+    run: int,
 ) -> RegisteredModel:
-    """A row for the model that a run has written to `path`. Its name is `stem`, cut to fit, `ending`, and a number if the name is taken."""
+    """A row for the model that the run with this id has written to `path`. Its name is `stem`, cut to fit, `ending`, and a number if the name is taken."""
     fields = {"source": RegisteredModel.Source.RUN, "path": path, "base": base, **_told(facts, digest, base)}
     for name in _free_names(stem, ending):
         try:
@@ -151,7 +159,7 @@ def add_output(
         except IntegrityError:
             continue
         audit.record(workspace, None, "model.registered", model, name=name, source=model.source, role=model.role)
-        announce(workspace.pk, "model.registered", _facts(model))
+        announce(workspace.pk, "model.registered", _facts(model) | {"run": run})
         return model
     raise AssertionError("names never run out")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.at_once import at_once
+from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core.models import AuditEntry
@@ -130,6 +131,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(r
     step = add(name="second")
     last = add(behind=step, name="third")
     finish()
+    listen(cast.owner)
     Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
     rounds.take_up(run.id)
     assert fresh(step).state == "refused"
@@ -137,6 +139,9 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(r
     assert (fresh(last).state, fresh(last).reason) == ("cancelled", "“second” before it was refused")
     entry = AuditEntry.objects.get(action="run.then_refused")
     assert (entry.object_id, entry.actor, entry.detail["reason"]) == (run.id, None, fresh(step).reason)
+    facts = {"run": run.pk, "chain_step": step.pk, "kind": "run", "then": "second", "reason": fresh(step).reason}
+    [told_facts] = [given for event, given in told() if event == "run.then_refused"]
+    assert facts.items() <= told_facts.items()
     assert Run.objects.count() == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.at_once import at_once
 from tests.cast import browser
 from tests.pages import shown
+from tests.webapp.webhooks.told import listen, told
 from tests.webapp.weights.conftest import Process
 from trainer.claims import faults, rubrics
 from trainer.claims.tasks import TASKS
@@ -226,11 +227,15 @@ def test_names_that_are_taken_get_a_number(cast, ask, made):
 def test_who_left_launches_nothing(cast, ask, made):
     study = ask()
     made(WeightsJob.objects.get())
+    listen(cast.owner)
     Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
+    claims.begin(study.pk)
     claims.begin(study.pk)
     study.refresh_from_db()
     assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
-    assert AuditEntry.objects.filter(action="claim.refused").exists()
+    assert AuditEntry.objects.filter(action="claim.refused").count() == 1
+    [facts] = [given for event, given in told() if event == "claim.refused"]
+    assert (facts["claim"], facts["reason"]) == (study.pk, study.problem)
     page = shown(browser(cast.owner).get(f"/experiments/claims/{study.pk}"))
     assert "is no longer allowed to launch anything here" in page and "could not be launched" in page
 

@@ -254,7 +254,9 @@ def test_a_reward_model_with_another_tokenizer(launch, cast, api, version, model
     """The tokenizer has the same size, so the weights accept its tokens. Only the recorded tokenizer shows the difference."""
     file = folder / "tokenizer.json"
     told = ModelFacts(name="rm", role="reward_model", format="hf", head="scalar", base="b", files=(as_told(file),))
-    reward = registry.add_output(cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model)
+    reward = registry.add_output(
+        cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model, run=1
+    )
     part = {"kind": "reward_model", "model": reward.name}
     training = file.read_text()
     file.write_text(json.dumps({"model": {"vocab": {"x": 0, "y": 1, "z": 2}}}))
