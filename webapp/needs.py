@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,16 +13,20 @@ from django.utils import timezone
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.counted import counted
-from webapp.accounts.models import Membership
-from webapp.annotation.models import Comment, Project
+from trainer.metrics.claims import PLANS
+from webapp.accounts.models import Membership, Role
+from webapp.annotation.models import Comment, Project, Task
 from webapp.annotation.models import Job as ProjectJob
 from webapp.annotation.review import queries as review
-from webapp.datasets.models import ImportJob
+from webapp.backups.models import Backup
+from webapp.core.models import AuditEntry
+from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import queries, recipe_metrics
 from webapp.experiments.lifecycle import stalls
-from webapp.experiments.models import Run, RunAlarm, RunJudge
+from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
 from webapp.experiments.templatetags.runs import measured
+from webapp.weights.models import WeightsJob
 
 LATELY = timedelta(days=3)
 """How long failures and alarms are listed."""
@@ -63,6 +67,13 @@ def of(membership: Membership) -> Needs:
         *_failed(_evaluations(workspace), "Evaluation", "evaluations", "evaluation", "evaluations"),
         *_failed(_imports(workspace), "Import", "imports", "import_job", "datasets"),
         *_failed_jobs(workspace),
+        *_failed(_sweeps(workspace), "Sweep", "sweeps", "sweep", "sweeps"),
+        *_failed(_weights_jobs(workspace), "Job", "jobs", "weights_job", "weights_jobs"),
+        *_failed(_curations(workspace), "Curation", "curations", "curation", "datasets"),
+        *_refused_steps(workspace),
+        *_refused_claims(workspace),
+        *_failed_backup(membership),
+        *_paused(workspace),
         *_blocked(workspace),
         *_still(workspace),
         *_alarms(workspace),
@@ -119,13 +130,18 @@ def _failed(rows: QuerySet[Any], one: str, many: str, page: str, everything: str
     ]
 
 
-def _name(row: Evaluation | ImportJob) -> str:
-    return row.dataset_name if isinstance(row, ImportJob) else row.name
+def _name(row: Evaluation | ImportJob | Sweep | WeightsJob | CurationJob) -> str:
+    if isinstance(row, ImportJob):
+        return row.dataset_name
+    if isinstance(row, CurationJob):
+        return f"{row.get_kind_display()}: {row.version}"
+    return row.title if isinstance(row, WeightsJob) else row.name
 
 
 def _reason(row: Any) -> str:
     """The first line of what is known about the failure. Each kind of work stores it in a field of another name."""
-    said = next((text for field in ("state_reason", "problem", "error") if (text := getattr(row, field, ""))), "")
+    fields = ("state_reason", "problem", "error", "reason")
+    said = next((text for field in fields if (text := getattr(row, field, ""))), "")
     return str(said).strip().partition("\n")[0][:MOST_WORDS] or "The reason is not known; its page has the log."
 
 
@@ -145,6 +161,83 @@ def _imports(workspace: int) -> QuerySet[ImportJob]:
         state=ImportJob.State.FINISHED,
     )
     return rows.filter(state=ImportJob.State.FAILED).exclude(Exists(later)).order_by("-finished_at")
+
+
+def _sweeps(workspace: int) -> QuerySet[Sweep]:
+    """Failed sweeps; one that somebody resumes is under way again."""
+    rows = Sweep.objects.filter(workspace_id=workspace, state=Sweep.State.FAILED)
+    return rows.filter(ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
+
+
+def _weights_jobs(workspace: int) -> QuerySet[WeightsJob]:
+    """Failed jobs that need weights, without those of evaluations, which fail themselves."""
+    rows = WeightsJob.objects.filter(workspace_id=workspace, state=WeightsJob.State.FAILED, evaluations=None)
+    return rows.filter(ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
+
+
+def _curations(workspace: int) -> QuerySet[CurationJob]:
+    """Failed curations, without those after which a curation of the same kind finished for the same version."""
+    later = CurationJob.objects.filter(
+        version=OuterRef("version"), kind=OuterRef("kind"), id__gt=OuterRef("id"), state=CurationJob.State.FINISHED
+    )
+    rows = CurationJob.objects.filter(version__dataset__workspace_id=workspace, state=CurationJob.State.FAILED)
+    lately = rows.filter(finished_at__gt=timezone.now() - LATELY).exclude(Exists(later))
+    return lately.select_related("version__dataset").order_by("-finished_at")
+
+
+def _refused_steps(workspace: int) -> list[AttentionItem]:
+    """Steps of chains that could not be launched, the newest first."""
+    rows = ChainStep.objects.filter(workspace_id=workspace, state=ChainStep.State.REFUSED, after__archived_at=None)
+    rows = rows.filter(decided_at__gt=timezone.now() - LATELY).select_related("after__experiment")
+    return [
+        AttentionItem(
+            "bad",
+            f"“{step}” after {step.after} of {step.after.experiment.name} could not be launched",
+            _reason(step),
+            _at("run_tab", step.after_id, "chain"),
+            icon="circle-x",
+        )
+        for step in rows.order_by("-decided_at")[:SINGLY]
+        if step.after
+    ]
+
+
+def _refused_claims(workspace: int) -> list[AttentionItem]:
+    """Claims whose runs could not be launched. They have no time of that, so those are shown that were asked for lately."""
+    rows = ClaimStudy.objects.filter(workspace_id=workspace, state=ClaimStudy.State.REFUSED, plan__in=PLANS)
+    return [
+        AttentionItem(
+            "bad",
+            f"The runs of the claim “{PLANS[study.plan].title}” could not be launched",
+            _reason(study),
+            _at("claim_study", study.pk),
+            icon="circle-x",
+        )
+        for study in rows.filter(created_at__gt=timezone.now() - LATELY).order_by("-id")[:SINGLY]
+    ]
+
+
+def _failed_backup(membership: Membership) -> list[AttentionItem]:
+    """The last backup, if it failed. Only for administrators who own the workspace: nobody else can open the page."""
+    if not (membership.may(Role.OWNER) and membership.user.is_administrator):
+        return []
+    over = Backup.objects.filter(state__in=(Backup.State.FINISHED, Backup.State.FAILED))
+    last = over.order_by("-id").first()
+    if last is None or last.state != Backup.State.FAILED:
+        return []
+    there = _at("installation_backups")
+    return [AttentionItem("bad", "The last backup failed", _reason(last), there, icon="circle-x")]
+
+
+def _paused(workspace: int) -> list[AttentionItem]:
+    """Evaluations that paused by themselves. If a person has paused one, it says no reason."""
+    rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.PAUSED).exclude(problem="")
+    return [
+        AttentionItem(
+            "warn", f"Evaluation “{row.name}” paused", _reason(row), _at("evaluation", row.pk), "circle-pause"
+        )
+        for row in rows.order_by("-seen_at")[:SINGLY]
+    ]
 
 
 def _failed_jobs(workspace: int) -> list[AttentionItem]:
@@ -267,12 +360,46 @@ def _news(workspace: int) -> list[AttentionItem]:
             AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check")
             for run in runs
         ]
+    sweeps = Sweep.objects.filter(workspace_id=workspace, state=Sweep.State.FINISHED, ended_at__gt=since)
+    news += _finished(sweeps.order_by("-ended_at"), "Sweep", "sweeps", "sweep", "sweeps")
     done = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.FINISHED, ended_at__gt=since)
-    news += [
-        AttentionItem("good", f"Evaluation “{row}” finished", "", _at("evaluation", row.pk), icon="check")
-        for row in done.order_by("-ended_at")[:SINGLY]
+    news += _finished(done.order_by("-ended_at"), "Evaluation", "evaluations", "evaluation", "evaluations")
+    imports = ImportJob.objects.filter(workspace_id=workspace, state=ImportJob.State.FINISHED, finished_at__gt=since)
+    news += _finished(imports.order_by("-finished_at"), "Import", "imports", "import_job", "datasets")
+    return news + _complete_projects(workspace, since)
+
+
+def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: str) -> list[AttentionItem]:
+    """Lines for the rows, newest first. Many share a line."""
+    found = list(rows[: SINGLY + 1])
+    if len(found) > SINGLY:
+        text = f"The last is “{_name(found[0])}”."
+        return [AttentionItem("good", f"More than {SINGLY} {many} finished", text, reverse(everything), icon="check")]
+    return [
+        AttentionItem("good", f"{one} “{_name(row)}” finished", _came_of(row), _at(page, row.pk), icon="check")
+        for row in found
     ]
-    return news
+
+
+def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
+    """What a person wants to know of it first, as far as its own row says so."""
+    if isinstance(row, ImportJob):
+        known = "Its content was there already." if row.unchanged else ""
+        return known or (f"{counted(row.rows_done, 'rows')}." if row.rows_done else "")
+    return f"{counted(row.wanted, 'trials')}." if isinstance(row, Sweep) else ""
+
+
+def _complete_projects(workspace: int, since: datetime) -> list[AttentionItem]:
+    """Projects whose last answer came since then, and which wait for no new one. The audit log knows when it came."""
+    last = AuditEntry.objects.filter(
+        object_type="project", object_id=OuterRef("pk"), action="project.complete", created_at__gt=since
+    )
+    rows = Project.objects.filter(Exists(last), workspace_id=workspace)
+    rows = rows.exclude(Exists(Task.objects.filter(project=OuterRef("pk"), open=True)))
+    return [
+        AttentionItem("good", f"Project “{row.name}” has all its answers", "", _at("project", row.pk), icon="check")
+        for row in rows.order_by("-id")[:MOST_PROJECTS]
+    ]
 
 
 def _result(run: Run) -> str:

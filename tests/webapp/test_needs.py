@@ -3,20 +3,27 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from tests.webapp.annotation.conftest import make_version
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
+from trainer.metrics.claims import PLANS
 from webapp import needs
+from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Comment, Project, Resolution, Task, TaskReview
 from webapp.annotation.models import Job as ProjectJob
 from webapp.annotation.projects import services as projects
-from webapp.datasets.models import Example, ImportJob
+from webapp.annotation.work import completion
+from webapp.backups.models import Backup
+from webapp.datasets.models import CurationJob, Example, ImportJob
+from webapp.evaluation.launch import services as evaluations
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import recipe_metrics
-from webapp.experiments.models import MetricPoint, Run, RunAlarm, RunJudge
+from webapp.experiments.models import ChainStep, ClaimStudy, Experiment, MetricPoint, Run, RunAlarm, RunJudge, Sweep
 from webapp.judging.judges.services import create_judge
+from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -113,6 +120,103 @@ def test_many_blocked_runs_share_a_line_that_leads_to_them(cast, as_researcher, 
     assert f'href="/runs/{rows[0].pk}"' in as_researcher.get(need.href).content.decode()
 
 
+def sweep_of(cast, **fields) -> Sweep:
+    where, _ = Experiment.objects.get_or_create(workspace=cast.workspace, name="rates")
+    plain = {"recipe": "policy", "config": {}, "dataset": 1, "version": 1, "axes": [], "method": "grid"}
+    plain |= {"metric": "m", "higher": True, "seeds": 1, "wanted": 3, "at_once": 1, "name": "Rates"}
+    return Sweep.objects.create(workspace=cast.workspace, experiment=where, **plain | fields)
+
+
+def job_of(cast, **fields) -> WeightsJob:
+    key = f"{WeightsJob.objects.count()}"
+    return WeightsJob.objects.create(workspace=cast.workspace, kind="export", title="Export of m", key=key, **fields)
+
+
+def test_failed_sweeps_jobs_and_curations_are_named_until_somebody_deals_with_them(cast, version, as_researcher):  # noqa: F811
+    ended = {"state": "failed", "ended_at": NOW - timedelta(hours=1)}
+    sweep = sweep_of(cast, state_reason="Nobody may launch its runs.", **ended)
+    job = job_of(cast, problem="The model does not fit.", **ended)
+    evaluation = Evaluation.objects.create(workspace=cast.workspace, name="e", recipe="study")
+    evaluation.jobs.add(job_of(cast, problem="told by the evaluation", **ended))
+    plain = {"version": version, "kind": "leaks"}
+    curation = CurationJob.objects.create(state="failed", error="No room.\nTraceback", finished_at=NOW, **plain)
+    found = {need.title: (need.text, need.href) for need in needs.of(cast.researcher).now}
+    assert found == {
+        "Sweep “Rates” failed": ("Nobody may launch its runs.", f"/experiments/sweeps/{sweep.pk}"),
+        "Job “Export of m” failed": ("The model does not fit.", f"/jobs/{job.pk}"),
+        f"Curation “Find leaks: {version}” failed": ("No room.", f"/curations/{curation.pk}"),
+    }
+    page = as_researcher.get("/").content.decode()
+    assert all(title in page for title in found)
+    CurationJob.objects.create(state="finished", finished_at=NOW, **plain)
+    Sweep.objects.update(state="running", ended_at=None)
+    WeightsJob.objects.update(state="queued", ended_at=None)
+    assert titles(cast.researcher) == []
+
+
+def test_steps_and_claims_that_could_not_be_launched_need_somebody(cast, launch):  # noqa: F811
+    run, gone = launch(), launch()
+    plain = {"workspace": cast.workspace, "kind": "run", "asked": {}, "decided_at": NOW}
+    ChainStep.objects.create(after=run, name="DPO", state="refused", reason="The dataset was deleted", **plain)
+    ChainStep.objects.create(after=run, name="taken back", state="cancelled", **plain)
+    ChainStep.objects.create(after=gone, name="old", state="refused", **plain)
+    end(gone, "stopped", archived_at=NOW)
+    study = ClaimStudy.objects.create(workspace=cast.workspace, plan="toggle", state="refused", problem="No model.")
+    first, second = needs.of(cast.researcher).now
+    assert first.title == f"“DPO” after run {run.number} of {run.experiment.name} could not be launched"
+    assert (first.text, first.href) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
+    assert second.title == f"The runs of the claim “{PLANS['toggle'].title}” could not be launched"
+    assert (second.text, second.href) == ("No model.", f"/experiments/claims/{study.pk}")
+    ClaimStudy.objects.update(state="waiting")
+    assert titles(cast.researcher) == [first.title]
+
+
+def test_an_evaluation_that_paused_by_itself_needs_somebody_and_one_that_a_person_paused_does_not(cast):
+    plain = {"workspace": cast.workspace, "recipe": "study"}
+    made = Evaluation.objects.create(name="Judges", state="paused", problem="The budget is spent. Resume it.", **plain)
+    waits = Evaluation.objects.create(name="e", state="queued", problem="Waits for run 7", **plain)
+    evaluations.move(cast.researcher, waits, "paused")
+    (need,) = needs.of(cast.researcher).now
+    assert (need.title, need.text) == ("Evaluation “Judges” paused", "The budget is spent. Resume it.")
+    assert (need.href, need.tone) == (f"/evaluations/{made.pk}", "warn")
+    evaluations.move(cast.researcher, made, "queued")
+    assert titles(cast.researcher) == []
+
+
+def test_the_last_backup_is_named_if_it_failed_to_owners_who_are_administrators(cast):
+    User.objects.filter(pk__in=[cast.owner.user_id, cast.researcher.user_id]).update(is_administrator=True)
+    owner, researcher = (Membership.objects.get(pk=each.pk) for each in (cast.owner, cast.researcher))
+    Backup.objects.create(folder="/b", origin="schedule", state="failed", open=None, problem="The disk is full.")
+    (need,) = needs.of(owner).now
+    assert (need.title, need.text) == ("The last backup failed", "The disk is full.")
+    assert need.href == "/installation/backups" and titles(researcher) == []
+    User.objects.update(is_administrator=False)
+    assert titles(Membership.objects.get(pk=owner.pk)) == []
+    User.objects.filter(pk=owner.user_id).update(is_administrator=True)
+    Backup.objects.create(folder="/b", origin="page", state="finished", open=None)
+    assert titles(Membership.objects.get(pk=owner.pk)) == []
+
+
+def test_sweeps_imports_and_complete_projects_are_news(cast, project):
+    sweep_of(cast, state="finished", ended_at=NOW)
+    sweep_of(cast, state="finished", ended_at=NOW - timedelta(days=2), name="old")
+    plain = {"workspace": cast.workspace, "state": "finished", "finished_at": NOW}
+    ImportJob.objects.create(dataset_name="pairs", rows_done=1200, **plain)
+    with transaction.atomic():
+        completion.tell(project)
+    found = {news.title: news.text for news in needs.of(cast.researcher).news}
+    assert found == {
+        "Sweep “Rates” finished": "3 trials.",
+        "Import “pairs” finished": "1,200 rows.",
+        "Project “Colours” has all its answers": "",
+    }
+    for _ in range(3):
+        ImportJob.objects.create(dataset_name="pairs", **plain)
+    assert "More than 3 imports finished" in [news.title for news in needs.of(cast.researcher).news]
+    Task.objects.filter(pk=reviewed(project, 1.0).pk).update(overlap=2, taken=0)
+    assert "Project “Colours” has all its answers" not in [news.title for news in needs.of(cast.researcher).news]
+
+
 def test_alarms_of_a_run_share_a_line(cast, launch):  # noqa: F811
     run = launch()
     RunAlarm.objects.create(run=run, signal="length", step=4, content={}, time=NOW - timedelta(hours=2))
@@ -179,13 +283,24 @@ def test_nothing_of_another_workspace_is_told(cast, launch, project):  # noqa: F
 
 def test_the_queries_do_not_grow(cast, project, launch, django_assert_num_queries):  # noqa: F811
     def fill() -> None:
+        sweep_of(cast, state="failed", ended_at=timezone.now())
+        sweep_of(cast, state="finished", ended_at=timezone.now())
+        job_of(cast, state="failed", ended_at=timezone.now())
+        CurationJob.objects.create(version=project.version, kind="leaks", state="failed", finished_at=timezone.now())
+        plain = {"workspace": cast.workspace, "kind": "run", "asked": {}, "decided_at": timezone.now()}
+        ChainStep.objects.create(after=launch(), name="DPO", state="refused", **plain)
+        ClaimStudy.objects.create(workspace=cast.workspace, plan="toggle", state="refused")
+        Evaluation.objects.create(workspace=cast.workspace, name="p", recipe="study", state="paused", problem="Spent.")
+        ImportJob.objects.create(
+            workspace=cast.workspace, dataset_name="pairs", state="finished", finished_at=timezone.now()
+        )
         end(launch(), "failed")
         end(launch(), "stopped")
         RunAlarm.objects.create(run=launch(), signal="length", step=4, content={}, time=timezone.now())
         reviewed(project, 0.0)
 
     fill()
-    with django_assert_num_queries(12) as few:
+    with django_assert_num_queries(21) as few:
         needs.of(cast.researcher)
     fill()
     with django_assert_num_queries(len(few)):

@@ -1,6 +1,6 @@
 """Detects when the last answer of a whole project has come in."""
 
-from webapp.core import locks
+from webapp.core import audit, locks
 from webapp.webhooks.services import announce
 
 from ..models import Project, Task
@@ -22,8 +22,9 @@ def none_waits(project: Project) -> bool:
 
 
 def tell(project: Project) -> None:
-    """Announces `project.complete`. Called if no task waits any more."""
+    """Announces `project.complete`, and audits it. Called if no task waits any more."""
     name, dataset = Project.objects.values_list("name", "version__dataset_id").get(pk=project.pk)
     tasks = Task.objects.filter(project=project, overlap__isnull=False).count()
     facts = {"project": project.pk, "name": name, "dataset": dataset, "tasks": tasks}
+    audit.record(project.workspace, None, "project.complete", project, tasks=tasks)
     announce(project.workspace_id, "project.complete", facts)

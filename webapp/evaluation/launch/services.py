@@ -144,7 +144,8 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
         if to != State.QUEUED:
             line.lock()  # both this and the line lock several jobs, each in another order
         fields: dict[str, Any] = {"state": to, "seen_at": timezone.now()}
-        fields |= {"problem": ""} if to == State.QUEUED else {}
+        # an evaluation that paused by itself says why; one that a person pauses no longer says what it waited for
+        fields |= {"problem": ""} if to in (State.QUEUED, State.PAUSED) else {}
         fields |= {"ended_at": timezone.now()} if to == State.CANCELLED else {"ended_at": None}
         moved = Evaluation.objects.filter(pk=evaluation.pk, state__in=MOVES[to]).update(**fields)
         before = evaluation.state
