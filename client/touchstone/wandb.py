@@ -10,7 +10,9 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,6 +22,8 @@ from .spool import Background, Sender, Spool, now_ms
 from .values import flat, number, word
 
 logger = logging.getLogger(__name__)
+ALERT = "touchstone.alert."  # the tags that the server takes as alerts: see webapp/tracking/alerts.py
+ALERT_WAIT_S = 60.0
 FINISH_S = 60.0  # how long `finish` waits for the server; the rest waits on disk
 LONGEST = 6_000  # characters of a value of the config
 DEFAULT_PROJECT = "uncategorized"
@@ -116,7 +120,7 @@ class Run:
         self.step = 0
         self._spool, self._row = spool, dict[str, Any]()
         self._lock = threading.RLock()
-        self._ended, self._alerts = False, 0
+        self._ended, self._alerts, self._alerted = False, 0, dict[str, float]()
         self._sender = Sender(server, spool) if server and spool else None
         self._thread = Background(self._sender) if self._sender else None
         if self._thread:
@@ -179,11 +183,31 @@ class Run:
             shutil.copyfile(path, self._spool.folder / kept)
             self.keep("file", path=Path(path).name, kept=kept)
 
-    def alert(self, title: str, text: str = "", level: str = AlertLevel.INFO, **_: Any) -> None:
-        """Sets a tag of the run, which its page shows."""
+    def alert(
+        self,
+        title: str,
+        text: str = "",
+        level: str = AlertLevel.INFO,
+        wait_duration: float | timedelta | None = ALERT_WAIT_S,
+        **_: Any,
+    ) -> None:
+        """Tells the people who watch the run, and webhooks. The page of the run shows it as a tag.
+
+        After an alert, those with the same title are left out for `wait_duration` seconds.
+        """
+        wait = wait_duration.total_seconds() if isinstance(wait_duration, timedelta) else wait_duration or 0.0
+        now = time.monotonic()
+        if title in self._alerted and now - self._alerted[title] < wait:
+            logger.info("the alert %r was sent less than %g seconds ago, so it is left out", title, wait)
+            return
+        self._alerted[title] = now
         self._alerts += 1
-        said = f"{level}: {title}" + (f" · {text}" if text else "")
-        self.keep("batch", body={"tags": [{"key": f"alert.{self._alerts}", "value": said[:8_000]}]})
+        said = json.dumps({"title": str(title)[:200], "text": str(text)[:4_000], "level": str(level)})
+        self.keep("batch", body={"tags": [{"key": f"{ALERT}{self._alerts}", "value": said}]})
+
+    def continues(self, step: int, alerts: int) -> None:
+        """Continues the numbers of steps and alerts of a run that this machine has begun."""
+        self.step, self._alerts = step, alerts
 
     def finish(self, exit_code: int | None = None, **_: Any) -> None:
         """Sends the rest and ends the run. What the server has not accepted within a minute waits on disk for `touchstone sync`."""
@@ -261,10 +285,10 @@ def init(
     if mode == "disabled":
         run = Run(None, name, project, mode, None)
     else:
-        spool, begun = _spool(id, resume)
+        spool, begun, alerts = _spool(id, resume)
         run = Run(spool, name, project, mode, (server or Server()) if mode == "online" else None)
         if begun:
-            run.step = begun
+            run.continues(begun, alerts)
             run.keep("batch", body={"tags": [{"key": "resumed", "value": str(now_ms())}]})
             run.keep("end", body={"status": "RUNNING"})
         else:
@@ -277,8 +301,8 @@ def init(
     return run
 
 
-def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int]:
-    """The spool, and the step at which a run continues; 0: it begins. Raises UsageError."""
+def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int, int]:
+    """The spool, the step at which a run continues (0: it begins), and the number of its alerts so far. Raises UsageError."""
     if known is not None and not (0 < len(known) <= 64 and known.replace("-", "").replace("_", "").isalnum()):
         raise UsageError("id must have 1 to 64 letters, digits, - and _.")
     spool = Spool.new(known)
@@ -288,11 +312,12 @@ def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int]:
     if not any(line["do"] == "begin" for line in lines):
         if resume == "must":
             raise UsageError(f"No run {known!r} was started on this machine.")
-        return spool, 0
+        return spool, 0, 0
     if resume in (None, False, "never"):
         raise UsageError(f"The run {known!r} was started before; pass resume='allow' to continue it.")
     steps = [each["step"] for line in lines if line["do"] == "metrics" for each in line["metrics"]]
-    return spool, max(steps, default=0) + 1
+    tags = [each["key"] for line in lines if line["do"] == "batch" for each in line["body"].get("tags", ())]
+    return spool, max(steps, default=0) + 1, sum(key.startswith(ALERT) for key in tags)
 
 
 def _active() -> Run:
@@ -305,8 +330,8 @@ def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = 
     _active().log(data, step, commit)
 
 
-def alert(title: str, text: str = "", level: str = AlertLevel.INFO, **_: Any) -> None:
-    _active().alert(title, text, level)
+def alert(title: str, text: str = "", level: str = AlertLevel.INFO, **given: Any) -> None:
+    _active().alert(title, text, level, **given)
 
 
 def save(path: str | os.PathLike[str], **_: Any) -> None:

@@ -9,6 +9,7 @@ from touchstone.spool import Sender, Spool, send_kept
 
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
+from webapp.notices.models import Notice
 from webapp.tracking.models import LoggedRun
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +45,7 @@ def test_what_is_logged_is_a_run_like_any_other(begun, remote, settings, tmp_pat
     wandb.log({"table": wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]])})
     wandb.config.epochs = 4
     wandb.alert("Low score", "it fell", level=wandb.AlertLevel.WARN)
+    wandb.alert("Low score", "left out, because a minute has not passed")
     wandb.summary["best"] = "model-2"
     run.finish()
     assert sent(run, remote).refused == []
@@ -55,7 +57,10 @@ def test_what_is_logged_is_a_run_like_any_other(begun, remote, settings, tmp_pat
     assert set(Point.objects.values_list("key", flat=True)) == {"loss", "eval.score", "on"}
     tags = LoggedRun.objects.get().tags
     assert tags["notes"] == "as before" and tags["tag.nightly"] == "yes" and tags["said"] == "word"
-    assert tags["alert.1"] == "WARN: Low score · it fell" and tags["summary.best"] == "model-2"
+    assert tags["alert.1"] == "WARN: Low score · it fell" and len([key for key in tags if "alert" in key]) == 1
+    [notice] = Notice.objects.filter(event="run.alert")
+    assert (notice.facts["title"], notice.facts["level"]) == ("Low score", "WARN")
+    assert tags["summary.best"] == "model-2"
     file = tmp_path / "var" / "runs" / str(row.pk) / Artifact.objects.get().path
     assert json.loads(file.read_text()) == {"columns": ["a", "b"], "data": [[1, "x"], [2, "y"]]}
 

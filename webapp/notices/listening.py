@@ -114,7 +114,7 @@ def message(row: Notice) -> dict[str, object]:
     """The message of a notice. `tag` is the same for notices that share a line, so that a browser shows one box, not forty."""
     tag = f"{row.event} {row.sweep}" if row.sweep and row.about == "run" else str(row.pk)
     told = {"id": row.pk, "title": words.title(row), "text": words.text(row), "href": words.href(row), "tag": tag}
-    return {"type": "notice", **told, "tone": words.KINDS[row.event].tone}
+    return {"type": "notice", **told, "tone": words.kind(row).tone}
 
 
 def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subject | None:

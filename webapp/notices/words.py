@@ -1,7 +1,7 @@
 """The words of a notice, made of its event and facts alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.urls import reverse
@@ -37,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "run.resumed": Kind(tone="info", icon="play", said="was resumed"),
     "run.then_refused": Kind(tone="bad", icon="circle-x", said="is not followed by the next step", trouble=True),
     "run.stalled": Kind(tone="warn", icon="hourglass", said="stands still", trouble=True),
+    "run.alert": Kind(tone="warn", icon="bell-ring", said="alerts", trouble=True),
     "run.alarm": Kind(tone="warn", icon="siren", said="may be gaming its reward", trouble=True),
     "sweep.started": Kind(tone="info", icon="play", said="was launched"),
     "sweep.finished": Kind(tone="good", icon="circle-check", said="finished"),
@@ -74,6 +75,8 @@ KINDS: Mapping[str, Kind] = {
 }
 ABOUT = {"version": "dataset"}
 """Events whose notices are about another kind of thing than their first word."""
+LEVELS = {"INFO": "info", "WARN": "warn", "ERROR": "bad"}
+"""{level of an alert: its tone}"""
 TROUBLE = frozenset(event for event, kind in KINDS.items() if kind.trouble)
 NAMED = {
     "sweep": "Sweep",
@@ -118,6 +121,8 @@ KEPT = frozenset(
         "stage",
         "judge",
         "then",
+        "text",
+        "level",
         "source",
     ]
 )
@@ -140,6 +145,12 @@ def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
     return {name: payload[name] for name in payload if name in KEPT and name not in out}
 
 
+def kind(row: Notice) -> Kind:
+    """The words of its event, with the tone of the level if a program alerts."""
+    known = KINDS[row.event]
+    return replace(known, tone=LEVELS[row.facts["level"]]) if row.event == "run.alert" else known
+
+
 def title(row: Notice) -> str:
     return f"{name(row)} {_said(row)}"
 
@@ -147,6 +158,8 @@ def title(row: Notice) -> str:
 def _said(row: Notice) -> str:
     if row.event in ("model.alias_moved", "model.alias_removed"):
         return f"{KINDS[row.event].said}, {MARK}{row.facts['alias']}"
+    if row.event == "run.alert":
+        return f"alerts: {row.facts['title']}"
     if row.event == "run.then_refused":
         return f"is not followed by “{row.facts['then']}”"
     return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
@@ -162,6 +175,8 @@ def name(row: Notice) -> str:
 def text(row: Notice) -> str:
     """A further line, or an empty text."""
     facts = row.facts
+    if row.event == "run.alert":
+        return " ".join(str(facts["text"]).split())[:MOST_WORDS]
     if why := str(facts.get("reason") or facts.get("error") or "").strip():
         return why.partition("\n")[0][:MOST_WORDS]
     if row.event == "run.alarm":
@@ -225,7 +240,7 @@ class Told:
 
     @property
     def kind(self) -> Kind:
-        return KINDS[self.newest.event]
+        return kind(self.newest)
 
     @property
     def unread(self) -> bool:

@@ -32,6 +32,7 @@ from webapp.experiments.models import LOGGED, OVER, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
 from webapp.webhooks.services import announce
 
+from . import alerts
 from .models import ExperimentTags, LoggedRun
 
 MOST_PARAMS, MOST_TAGS = 5_000, 1_000  # of one run
@@ -141,8 +142,10 @@ def log(
         if tags or without:
             gone = set(without)
             kept = {key: value for key, value in row.tags.items() if key not in gone}
-            row.tags = _merged(kept, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
+            said, alerted = alerts.split(tags or {}, row.tags)
+            row.tags = _merged(kept, said, "tags", MOST_TAGS, LONGEST_TAG)
             row.save(update_fields=["tags"])
+            alerts.tell(run, alerted)
         if news:
             writing.logged(run.pk, news)
             fields |= _progress(run, news)

@@ -162,7 +162,7 @@ def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
     for event in words.KINDS:
         about = words.about(event)
         facts = {"name": "n", "experiment": "e", "step": 3, "version": 2, "trials": 1, "tasks": 2, "quiet_s": 700}
-        facts |= {"then": "second", "source": "run", "title": "t"}
+        facts |= {"text": "it fell", "level": "ERROR", "then": "second", "source": "run", "title": "t"}
         facts |= {"signal": "length", "subject": "", "role": "", "alias": "a", "before": "", "stage": "retired"}
         row = Notice(event=event, about=about, subject=7, facts=facts)
         assert words.title(row) and words.href(row).startswith("/") and isinstance(words.text(row), str)

@@ -41,6 +41,7 @@ WORDS = {
     "run.note_changed": "A note on tokens changed",
     "run.note_deleted": "A note on tokens deleted",
     "run.budget": "Budget of a judge changed",
+    "run.alert": "The program alerted",
     "run.alarm_asked": "Responses of an alarm sent to people",
     "run.reconciled": "Compared with Ray, and mended",
     "run.reasons_matched": "Reasons matched",
@@ -142,6 +143,8 @@ def _why(entry: AuditEntry) -> str:
         return "lifted"
     if entry.action == "run.priority":
         return f"to {detail.get('priority')}"
+    if entry.action == "run.alert":
+        return f"{detail['level']}: {detail['title']}" + (f" · {detail['text']}" if detail["text"] else "")
     if entry.action == "run.rename":
         return str(detail.get("name") or "no name")
     if "then" in detail:
