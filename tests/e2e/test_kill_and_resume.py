@@ -43,8 +43,8 @@ def api(stack: Stack) -> httpx.Client:
     return client
 
 
-def launch(api: httpx.Client, name: str) -> int:
-    body = {"recipe": "policy", "config": CONFIG, "dataset": "resumable", "model": "resumable", "name": name}
+def launch(api: httpx.Client, name: str, **changes) -> int:
+    body = {"recipe": "policy", "config": CONFIG | changes, "dataset": "resumable", "model": "resumable", "name": name}
     response = api.post("runs", json=body)
     assert response.status_code == 201, response.text
     return response.json()["id"]
@@ -105,6 +105,29 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(stack: Stack, api: httpx.Clie
     assert api.post(f"runs/{run_id}/resume").status_code == 200
     finished = wait(api, stack, run_id, is_over)
     assert (finished["state"], finished["progress"]["step"], finished["attempt"]) == ("finished", STEPS, 2)
+
+
+def test_a_run_stops_with_a_checkpoint_when_it_has_generated_its_tokens_and_goes_on_with_a_new_limit(
+    stack: Stack, api: httpx.Client
+):
+    run_id = launch(api, "limited", steps=4000)
+    limit, step = 1000, 0
+    for attempt in (1, 2):
+        assert api.post(f"runs/{run_id}/tokens", json={"tokens": limit}).json()["token_limit"] == limit
+        if attempt == 2:
+            assert api.post(f"runs/{run_id}/resume").status_code == 200
+        stopped = wait(api, stack, run_id, is_over)
+        assert (stopped["state"], stopped["attempt"]) == ("stopped", attempt)
+        assert step < stopped["progress"]["step"] < 4000, "it saved, and went on from there"
+        step, used = stopped["progress"]["step"], api.get(f"runs/{run_id}/tokens").json()["generated_tokens"]
+        counted = api.get(f"runs/{run_id}/metrics", params={"key": "perf/generated_tokens", "limit": 2000}).json()
+        assert [point["step"] for point in counted["points"]] == list(range(1, step + 1))
+        assert limit <= used == sum(point["value"] for point in counted["points"])
+        whys = [event["why"] for event in api.get(f"runs/{run_id}/history").json()["items"]]
+        assert any(f"The {limit:,} tokens that it may generate are used up" in why for why in whys), whys
+        refused = api.post(f"runs/{run_id}/resume")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "token_limit")
+        limit = used + 1000
 
 
 def test_runs_that_train_together_lose_one_process_and_arrive_where_runs_by_themselves_do(
