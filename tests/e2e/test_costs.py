@@ -14,7 +14,7 @@ from webapp.experiments.lifecycle import states
 from webapp.experiments.models import Run
 from webapp.usage import spans
 from webapp.usage.models import MonthlyUse, WorkKind, WorkSpan
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page
     assert in_both_themes(page, "/costs?by=run") == [], "while there is nothing"
     for hours, gpus in ((3, 0), (1, 0.5), (2, None)):
         Run.objects.filter(pk=(run := launch()).pk).update(name=f"lasted {hours} hours")
-        work = Work(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
+        work = MeteredWork(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
         spans.begin(work, 1, now - timedelta(hours=hours), gpus)
         spans.end(WorkKind.RUN, run.pk, now, on_gpu=None)
     run = launch()

@@ -8,7 +8,7 @@ from trainer.metrics.claims import PLANS
 from webapp.datasets.models import VersionMember
 from webapp.inference.models import RegisteredModel
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 from .models import ClaimStudy, Run, RunQuerySet, Sweep, SweepTrial
 
@@ -18,9 +18,9 @@ def runs(workspace_id: int) -> RunQuerySet:
     return Run.objects.with_names().filter(experiment__workspace_id=workspace_id).present()
 
 
-def work_of(run: Run) -> Work:
+def work_of(run: Run) -> MeteredWork:
     """The run in the ledger of what work has cost."""
-    return Work(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
+    return MeteredWork(run.experiment.workspace_id, WorkKind.RUN, run.pk, run.created_by_id, run.experiment_id)
 
 
 def models_by_role(run: Run) -> dict[str, RegisteredModel]:

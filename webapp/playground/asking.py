@@ -17,7 +17,7 @@ from webapp.inference.serving import process
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.verdicts import queries as verdict_queries
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 from .models import TriedScore
 from .scoring import CRITERIA, SCORE, ShownScore, State, by_rubric
@@ -55,7 +55,7 @@ def _by_judge(row: TriedScore) -> ShownScore:
     if kind in CRITERIA and rubric and not shown:
         return by_rubric(rubric, given)
     asked = JudgeInput(row.key, _messages(row), {ANSWER: row.text}, shown, row.reference)
-    work = Work(row.workspace_id, WorkKind.TRIED, row.pk, row.created_by_id)
+    work = MeteredWork(row.workspace_id, WorkKind.TRIED, row.pk, row.created_by_id)
     counts = judge_calls(version, [asked], budget=Budget(tokens=row.tokens), used_by=work)
     answers = [answer for _, found in verdict_queries.answers(version, [asked]) for answer in found]
     if not any(answer.parsed is not None for answer in answers):

@@ -2,7 +2,7 @@
 
 A counter is a row that many transactions add to, so it is the last row that a transaction locks: verdicts, troubles of endpoints, judges
 of runs and questions come before it. A transaction that holds a counter then waits for nobody who waits for it. `count` adds to one
-counter with one statement; a transaction that counts for several calls it in the order of `Work.kind`, `Work.id` and the endpoint's id.
+counter with one statement; a transaction that counts for several calls it in the order of `MeteredWork.kind`, `MeteredWork.id` and the endpoint's id.
 
 What is counted is in the transaction that stores the answers. A worker that is killed before it commits has stored and counted nothing,
 and a message that is delivered twice stores nothing the second time and must count nothing then: its caller sees to it.
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from webapp.core import prepared
 
-from .works import PERSON, Work
+from .works import PERSON, MeteredWork
 
 _COUNT = f"""
 INSERT INTO usage_monthlyuse AS old (
@@ -48,7 +48,7 @@ class CallUse:
     unpriced: int = 0
 
 
-def count(work: Work, endpoint: int, use: CallUse, at: datetime | None = None) -> None:
+def count(work: MeteredWork, endpoint: int, use: CallUse, at: datetime | None = None) -> None:
     """Adds to the counter of this work, this endpoint and the month of `at`, or of now."""
     if not use.calls:
         return

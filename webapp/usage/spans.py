@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Greatest, NullIf
 from webapp.core import prepared
 
 from .models import WorkKind, WorkSpan
-from .works import PERSON, Work
+from .works import PERSON, MeteredWork
 
 _BEGIN = f"""
 INSERT INTO usage_workspan (workspace_id, kind, work, attempt, place, person_id, began, gpus, told, measured)
@@ -25,7 +25,7 @@ ON CONFLICT (kind, work, attempt) DO NOTHING
 """  # noqa: S608  built from constants
 
 
-def begin(work: Work, attempt: int, at: datetime, gpus: float | None) -> None:
+def begin(work: MeteredWork, attempt: int, at: datetime, gpus: float | None) -> None:
     """An attempt runs from `at` on. `gpus`: how many it holds; None if nobody knows. The same attempt twice begins once."""
     asked = {"workspace": work.workspace, "kind": str(work.kind), "work": work.id, "attempt": attempt}
     prepared.run(_BEGIN, asked | {"place": work.place, "person": work.person, "began": at, "gpus": gpus})

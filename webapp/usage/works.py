@@ -6,7 +6,7 @@ from .models import WorkKind
 
 
 @dataclass(frozen=True)
-class Work:
+class MeteredWork:
     """`person` is the id of the person who asked for it, `place` the id of the experiment of a run."""
 
     workspace: int

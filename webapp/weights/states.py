@@ -9,7 +9,7 @@ from webapp.accounts.models import User
 from webapp.core import audit, broadcast
 from webapp.usage import spans
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.webhooks.services import announce
 
 from . import gpus, line
@@ -61,7 +61,7 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
 def _enter(job: WeightsJob, to: str, now: datetime) -> None:
     """Notes in the ledger that an attempt has begun to run, or has ended."""
     if to == State.RUNNING:
-        work = Work(job.workspace_id, WorkKind.JOB, job.pk, job.created_by_id)
+        work = MeteredWork(job.workspace_id, WorkKind.JOB, job.pk, job.created_by_id)
         spans.begin(work, job.attempt, now, gpus.asked(job.params))
     elif to in OVER:
         held = gpus.asked(job.params)

@@ -19,7 +19,7 @@ from webapp.personal_data.erasing import erase
 from webapp.usage import counters
 from webapp.usage.counters import CallUse
 from webapp.usage.models import MonthlyUse, WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ def priced(version, chat_server):  # noqa: F811
 
 
 def evaluation(cast, number=1):
-    return Work(cast.workspace.pk, WorkKind.EVALUATION, number, cast.researcher.user_id)
+    return MeteredWork(cast.workspace.pk, WorkKind.EVALUATION, number, cast.researcher.user_id)
 
 
 def stored():

@@ -18,7 +18,7 @@ from webapp.experiments.models import LOGGED, Run
 from webapp.personal_data.erasing import erase
 from webapp.usage import spans
 from webapp.usage.models import WorkKind, WorkSpan
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
 from webapp.weights.states import move
@@ -170,7 +170,7 @@ def test_of_ends_at_once_the_first_counts_and_an_attempt_begins_once(run):  # no
 
 @pytest.mark.django_db(transaction=True)
 def test_deliveries_at_once_write_one_span(cast):
-    work = Work(cast.workspace.pk, WorkKind.JOB, 7, cast.owner.user.pk)
+    work = MeteredWork(cast.workspace.pk, WorkKind.JOB, 7, cast.owner.user.pk)
     at_once([lambda n=n: spans.begin(work, 1, NOON + timedelta(seconds=n), 1.0) for n in range(8)])
     assert WorkSpan.objects.count() == 1
     ends = [
@@ -180,7 +180,7 @@ def test_deliveries_at_once_write_one_span(cast):
 
 
 def test_the_database_keeps_what_makes_no_sense_out(cast):
-    spans.begin(work := Work(cast.workspace.pk, WorkKind.RUN, 1), 1, NOON, None)
+    spans.begin(work := MeteredWork(cast.workspace.pk, WorkKind.RUN, 1), 1, NOON, None)
     with pytest.raises(IntegrityError), transaction.atomic():
         WorkSpan.objects.update(ended=NOON - timedelta(seconds=1))
     spans.begin(work, 2, NOON, None)
@@ -193,5 +193,5 @@ def test_after_an_erasure_the_hours_stay_and_name_nobody(run, cast):  # noqa: F8
     assert WorkSpan.objects.get().person == cast.researcher.user
     erase(cast.researcher.user, None)
     assert WorkSpan.objects.get().person is None
-    spans.begin(Work(cast.workspace.pk, WorkKind.JOB, 3, cast.researcher.user_id), 1, NOON, None)
+    spans.begin(MeteredWork(cast.workspace.pk, WorkKind.JOB, 3, cast.researcher.user_id), 1, NOON, None)
     assert WorkSpan.objects.get(kind="job").person is None, "a worker that read the row before"

@@ -32,7 +32,7 @@ from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.asking.calls import ask
 from webapp.judging.verdicts.store import taken, use
 from webapp.usage import counters
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
 from webapp.weights.line import is_waiting
 from webapp.weights.models import WeightsJob
@@ -197,7 +197,7 @@ def of_endpoint(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int], None],
-    used_by: Work,
+    used_by: MeteredWork,
 ) -> list[WrittenText]:
     """Asks the prompts without an answer and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
 

@@ -19,7 +19,7 @@ from webapp.judging.asking.jobs import Errand, job_for, spent_by_job
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.judging.verdicts import queries as verdict_queries
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.weights.line import Turn
 from webapp.weights.models import WeightsJob
 
@@ -86,7 +86,7 @@ def ask(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int, str], None],
-    used_by: Work,
+    used_by: MeteredWork,
     draw: int = 0,
 ) -> None:
     """Asks the questions without a stored verdict. `tell(done, total, words)` gets the progress. Raises Halted if calls are left to
@@ -155,9 +155,9 @@ def ask_by_job(
     return job
 
 
-def work(evaluation: Evaluation) -> Work:
+def work(evaluation: Evaluation) -> MeteredWork:
     """The evaluation in the ledger."""
-    return Work(evaluation.workspace_id, WorkKind.EVALUATION, evaluation.pk, evaluation.created_by_id)
+    return MeteredWork(evaluation.workspace_id, WorkKind.EVALUATION, evaluation.pk, evaluation.created_by_id)
 
 
 def turn(evaluation: Evaluation) -> Turn:

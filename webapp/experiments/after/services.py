@@ -54,7 +54,7 @@ def add(
     if run.is_logged:
         raise LoggedElsewhere
     said = once.key(key, run.pk, behind and behind.pk, asked.__dict__)
-    if earlier := once.earlier(_mine(membership), said):
+    if earlier := once.earlier(mine(membership), said):
         return earlier
     content = _checked(membership, run, behind, asked)
     name = names.optional_name(asked.name, "name")
@@ -83,13 +83,14 @@ def add(
             if first:
                 enqueue(TAKE_UP, first.pk)  # it may have finished by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(ChainStep, membership.user, _mine(membership), said):
+        if earlier := once.made_meanwhile(ChainStep, membership.user, mine(membership), said):
             return earlier
         raise
     return step
 
 
-def _mine(membership: Membership) -> QuerySet[ChainStep]:
+def mine(membership: Membership) -> QuerySet[ChainStep]:
+    """The steps that this person has added, among which a key is unique."""
     return ChainStep.objects.filter(created_by=membership.user, workspace=membership.workspace)
 
 

@@ -26,7 +26,7 @@ from ..launch import services as launching
 from ..launch.checks import DatasetChoice
 from ..models import ChainStep, LoggedElsewhere, Run
 from . import rounds
-from .services import MOST, end
+from .services import MOST, end, mine
 
 TAKE_UP = "workers.after.settled"
 State = ChainStep.State
@@ -43,7 +43,7 @@ def add(
     if like.is_logged or like.recipe not in RECIPES:
         raise LoggedElsewhere
     said = once.key(key, "project", project.pk, like.pk, experiment, name)
-    if earlier := once.earlier(_mine(membership), said):
+    if earlier := once.earlier(mine(membership), said):
         return earlier
     config = resolve(like.recipe, stored(like.recipe, like.config)).model_dump(mode="json")
     title = names.name(experiment or like.experiment.name, "experiment")
@@ -69,14 +69,10 @@ def add(
             )
             enqueue(TAKE_UP, project.pk)  # it may be settled by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(ChainStep, membership.user, _mine(membership), said):
+        if earlier := once.made_meanwhile(ChainStep, membership.user, mine(membership), said):
             return earlier
         raise
     return step
-
-
-def _mine(membership: Membership) -> QuerySet[ChainStep]:
-    return ChainStep.objects.filter(created_by=membership.user, workspace=membership.workspace)
 
 
 def steps(project: Project) -> QuerySet[ChainStep]:

@@ -29,7 +29,7 @@ from webapp.inference.folders.stored import here
 from webapp.inference.models import Endpoint
 from webapp.usage import counters
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 from ..judges.services import begin_use
 from ..models import JudgeVersion, Verdict
@@ -92,7 +92,7 @@ def judge_calls(
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[CallCounts], None] = lambda counts: None,
     draw: int = 0,
-    used_by: Work | None = None,
+    used_by: MeteredWork | None = None,
 ) -> CallCounts:
     """Asks `version` about every input and stores a verdict per call; for workers, in their own thread.
 
@@ -127,9 +127,9 @@ def judge_calls(
     return counts
 
 
-def of_judge(version: JudgeVersion) -> Work:
+def of_judge(version: JudgeVersion) -> MeteredWork:
     """The judge itself, which is what calls count for if they are for nothing else."""
-    return Work(version.endpoint.workspace_id, WorkKind.JUDGE, version.judge_id, version.created_by_id)
+    return MeteredWork(version.endpoint.workspace_id, WorkKind.JUDGE, version.judge_id, version.created_by_id)
 
 
 def target_of(endpoint: Endpoint, spec: BaseSpec) -> CallTarget | None:

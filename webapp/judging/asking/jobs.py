@@ -25,7 +25,7 @@ from webapp.inference.endpoints.targets import local_target, prices
 from webapp.inference.models import Endpoint
 from webapp.usage import counters
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind, Results
 from webapp.weights.line import NOW, Turn
@@ -53,7 +53,7 @@ class Errand:
     data: DatasetVersion | None = None
     resources: dict[str, Any] | None = None
     turn: Turn = NOW
-    used_by: Work | None = None
+    used_by: MeteredWork | None = None
     """For what the calls cost something; None: for the job itself."""
 
 
@@ -161,9 +161,9 @@ def _brief(job: WeightsJob) -> dict[str, Any]:
     }
 
 
-def _used_by(job: WeightsJob) -> Work:
+def _used_by(job: WeightsJob) -> MeteredWork:
     kind, of = job.params.get(USED_BY, (WorkKind.JOB, job.pk))
-    return Work(job.workspace_id, WorkKind(kind), int(of), job.created_by_id)
+    return MeteredWork(job.workspace_id, WorkKind(kind), int(of), job.created_by_id)
 
 
 def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:

@@ -15,7 +15,7 @@ from webapp.annotation.work.stress_test import given_of
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 from .. import queries
 from ..asking.calls import judge_calls
@@ -92,7 +92,7 @@ def _ask(answer: Answer) -> None:
     row = queries.usable_versions(answer.project.workspace_id, KINDS).filter(pk=version).first()
     if row is not None:
         project = answer.project
-        work = Work(project.workspace_id, WorkKind.PROJECT, project.pk, project.created_by_id)
+        work = MeteredWork(project.workspace_id, WorkKind.PROJECT, project.pk, project.created_by_id)
         judge_calls(row, [_input(given)], used_by=work)
 
 

@@ -21,7 +21,7 @@ from webapp.core import audit
 from webapp.core.jobs import Later
 from webapp.core.problems import Conflict, Invalid
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
 
 from ..asking.calls import CallCounts, judge_calls
@@ -151,10 +151,10 @@ def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Te
             runner.save(job, "params")
 
 
-def _work(job: Job) -> Work:
+def _work(job: Job) -> MeteredWork:
     """The project, and who has asked for the suggestions."""
     person = job.membership.user_id if job.membership else None
-    return Work(job.project.workspace_id, WorkKind.PROJECT, job.project_id, person)
+    return MeteredWork(job.project.workspace_id, WorkKind.PROJECT, job.project_id, person)
 
 
 def _tasks(ids: Sequence[int]) -> QuerySet[Task]:

@@ -20,7 +20,7 @@ from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 from webapp.usage import counters
 from webapp.usage.models import WorkKind
-from webapp.usage.works import Work
+from webapp.usage.works import MeteredWork
 
 from ..asking.calls import CallCounts, call, expanded, judge_calls, replay, target_of
 from ..judges.services import version_digest
@@ -111,8 +111,8 @@ def _draft(trial: Trial) -> str:
     return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
 
 
-def _work(trial: Trial) -> Work:
-    return Work(trial.workspace_id, WorkKind.TRIAL, trial.pk, trial.created_by_id)
+def _work(trial: Trial) -> MeteredWork:
+    return MeteredWork(trial.workspace_id, WorkKind.TRIAL, trial.pk, trial.created_by_id)
 
 
 def _told(outcome: Outcome, place: int) -> dict[str, Any]:
