@@ -1,5 +1,6 @@
 """The page of costs in a browser: it says what was measured, passes axe in both themes, and fits a phone."""
 
+import os
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,14 @@ from webapp.usage.models import MonthlyUse, WorkKind, WorkSpan
 from webapp.usage.works import MeteredWork
 
 pytestmark = pytest.mark.browser
+
+
+def seen(page, name):
+    """Saves pictures in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/costs-{name}-{scheme}.png")
 
 
 def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page, as_researcher, launch):  # noqa: F811
@@ -53,6 +62,7 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page
         looked_at(page)
     expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
+    seen(page, "runs")
     row = page.locator("tbody tr").filter(has_text="paused and resumed")
     expect(row.locator("td").first).to_have_text("1.50")
     expect(row.locator("td").nth(1)).to_have_text("3.00")
