@@ -1,8 +1,9 @@
 """What calls of endpoints used, month by month.
 
-A counter is a row that many transactions add to, so it is the last row that a transaction locks: verdicts, troubles of endpoints, judges
-of runs and questions come before it. A transaction that holds a counter then waits for nobody who waits for it. `count` adds to one
-counter with one statement; a transaction that counts for several calls it in the order of `MeteredWork.kind`, `MeteredWork.id` and the endpoint's id.
+A counter is a row that many transactions add to. So it comes after all other rows that several workers may want: the row of a job, verdicts,
+troubles of endpoints, judges of runs, questions. A transaction that holds a counter then waits for nobody who waits for the counter. `count`
+adds to one counter with one statement; a transaction that counts for several calls it in the order of `MeteredWork.kind`, `MeteredWork.id`
+and the endpoint's id.
 
 What is counted is in the transaction that stores the answers. A worker that is killed before it commits has stored and counted nothing,
 and a message that is delivered twice stores nothing the second time and must count nothing then: its caller sees to it.

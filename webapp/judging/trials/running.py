@@ -98,12 +98,13 @@ def _draft(trial: Trial) -> str:
     order = {each.key: place for place, each in enumerate(calls)}
 
     def keep(outcomes: list[Outcome]) -> None:
+        # before they are shown: a trial whose worker dies here makes its calls again, and they are paid for again
+        counters.count(_work(trial), endpoint.pk, use(outcomes))
         listed = trial.results["calls"]
         listed.extend(_told(outcome, order[outcome.call.key]) for outcome in outcomes)
         listed.sort(key=lambda each: each["place"])
         trial.done = len(listed)
         _save(trial)
-        counters.count(_work(trial), endpoint.pk, use(outcomes))
 
     target = target_of(trial.endpoint, spec)
     if target is None:

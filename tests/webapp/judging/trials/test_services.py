@@ -12,6 +12,7 @@ from webapp.core.problems import Invalid
 from webapp.datasets.models import Example
 from webapp.judging.judges.services import create_judge, fix_examples, new_version
 from webapp.judging.models import Trial, Verdict
+from webapp.judging.trials import running
 from webapp.judging.trials.services import Extra, start_comparison, start_trial
 
 from ..conftest import MET
@@ -156,6 +157,22 @@ def test_a_trial_whose_worker_died_is_taken_up_again(
     trial.refresh_from_db()
     assert (trial.state, trial.done, len(trial.results["calls"])) == ("finished", 6, 6)
     assert jobs.take_up_lost() == 0
+
+
+def test_calls_of_a_draft_whose_worker_dies_cost_what_was_paid(cast, endpoint, examples, chat_server, monkeypatch):
+    trial = start_trial(cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=ids(examples))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dies, pytest.raises(KeyboardInterrupt):
+        dies.setattr(running, "_save", killed)
+        running.run_trial(trial.pk)
+    paid = sum(calls for _, _, calls, _ in counted())
+    assert 0 < paid <= chat_server.requests
+    Trial.objects.update(seen_at=timezone.now() - timedelta(minutes=9))
+    running.run_trial(trial.pk)
+    assert counted() == [("trial", trial.pk, paid + 6, cast.researcher.user_id)]
 
 
 def test_only_the_newest_trials_are_kept(cast, version, endpoint, examples, monkeypatch):
