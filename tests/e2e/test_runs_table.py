@@ -229,10 +229,9 @@ def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_
     expect(rows.first).to_contain_text("Question a")
     expect(rows.first).to_contain_text("+0.700")
     expect(rows.nth(1)).to_contain_text("−0.100")
-    page.locator("#compare-prompts").scroll_into_view_if_needed()
-    photograph(page, "compare-prompts")
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == [] and faults(page) == []
+    photograph(page, "compare-prompts")
     page.locator("#prompts-second").select_option(str(runs[1].pk))
     expect(page.locator("#prompts-told")).to_have_text(f"{runs[1]} has no evaluation with responses yet.")
     expect(rows).to_have_count(0)
