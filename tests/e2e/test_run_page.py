@@ -265,6 +265,35 @@ def test_the_log_follows_and_waits_while_paused(open_page, as_researcher, run, p
     page.get_by_text("step 2 done").wait_for()
 
 
+def test_older_lines_are_loaded_once_and_a_failure_is_said(open_page, as_researcher, run, process):
+    """In an earlier version, a second press drew the same lines twice, and nothing was said if the server did not answer."""
+    trainer, held = process(run), []
+    for first in range(0, 600, 100):
+        trainer.post(
+            *(trainer.event("log", level="info", message=f"line {n} of many") for n in range(first, first + 100))
+        )
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/log")
+    lines, older = page.locator(".log-line"), page.get_by_role("button", name="Load older lines")
+    page.get_by_text("line 599 of many").wait_for()
+    page.locator("#log-search").fill("nothing like this")
+    page.get_by_text("No line here has these words").wait_for()
+    page.locator("#log-search").fill("")
+    shown = lines.count()
+    page.route("**/log?before_seq=*", lambda route: held.append(route))
+    with page.expect_request("**/log?before_seq=*"):
+        older.press("Enter")
+    older.press("Enter")
+    page.wait_for_timeout(100)
+    assert len(held) == 1 and older.get_attribute("aria-busy") == "true"
+    held[0].fulfill(status=503, json={"error": {"message": "The server is starting."}})
+    page.get_by_text("The log could not be loaded: The server is starting.").wait_for()
+    page.unroute("**/log?before_seq=*")
+    older.press("Enter")
+    page.get_by_text("line 0 of many").wait_for()
+    assert lines.count() > shown and page.get_by_text("line 50 of many").count() == 1
+
+
 def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_right(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=policy")

@@ -16,6 +16,7 @@ let waiting = []; // lines that came while the log was paused or older lines wer
 let older = true;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const complain = (error) => toast(`The log could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
 const atEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
 
 function fits(line) {
@@ -35,6 +36,7 @@ function row(line) {
 
 function count(shown) {
   by("log-count").textContent = lines.length ? `${shown} of ${lines.length} lines${older ? ", older ones exist" : ""}` : "No lines yet: the first ones come when the job starts.";
+  by("log-none").hidden = shown > 0 || !lines.length;
   by("log-older").hidden = !older || !lines.length;
 }
 
@@ -76,7 +78,7 @@ function pause(yes) {
   by("log-news").hidden = true;
   const came = waiting;
   waiting = [];
-  catchUp().then(() => append(came));
+  catchUp().then(() => append(came)).catch(complain);
 }
 
 /** Everything after the newest line on the page; the server answers in portions. */
@@ -91,9 +93,13 @@ async function catchUp() {
   count(by("log-lines").childElementCount);
 }
 
-by("log-older").addEventListener("click", async () => {
+by("log-older").addEventListener("click", async ({ currentTarget: button }) => {
   pause(true); // somebody reads backwards, so the end of the log must not move the lines
-  const found = await json(`${api}/log?before_seq=${lines[0].seq}`);
+  if (button.getAttribute("aria-busy")) return; // the same lines are under way
+  button.setAttribute("aria-busy", "true");
+  const found = await json(`${api}/log?before_seq=${lines[0].seq}`).catch((error) => complain(error));
+  button.removeAttribute("aria-busy");
+  if (!found) return;
   older = found.lines.length >= 500;
   const height = box.scrollHeight;
   lines = [...found.lines, ...lines].slice(0, MOST);
@@ -110,6 +116,6 @@ by("log-copy").addEventListener("click", async () => {
 });
 
 onMessage("log", (message) => arrive(message.lines));
-const safely = () => catchUp().catch((error) => toast(`The log could not be loaded: ${error.message}`, { tone: "bad", id: error.id }));
+const safely = () => catchUp().catch(complain);
 onBack(safely);
 safely().then(() => (box.scrollTop = box.scrollHeight));

@@ -2,7 +2,6 @@
 import { show } from "./dialogs.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
-import { toast } from "./toast.js";
 
 const MOST = 300; // columns that are drawn at a time
 const HEADS = { fact: "Of every run", metric: "Metrics", config: "Config" };
@@ -46,7 +45,8 @@ export function chooseColumns(button, dialog, shown) {
     try {
       known ??= (await json("/api/v1/runs/table/columns")).items.filter((each) => each.name !== "name");
     } catch (error) {
-      toast(error.message, { tone: "bad", id: error.id });
+      list.removeAttribute("aria-busy");
+      list.replaceChildren(make("p", "error", `The columns could not be loaded: ${error.message}`));
       return;
     }
     list.removeAttribute("aria-busy");
