@@ -12,7 +12,7 @@ from webapp.accounts.administration import quotas
 from webapp.weights import jobs as weights_jobs
 
 from ..models import Run
-from . import claimants, estimates, moments, resources
+from . import claimants, estimates, moments, paces, resources
 from .claimants import Claimant
 from .line_order import Gpus, Why, walk
 
@@ -22,13 +22,14 @@ TOLD = 100  # of those that wait, whose reason is kept up to date
 
 @dataclass(frozen=True)
 class WaitingRun:
-    """A waiting run: how many are before it, why it waits (empty: it is about to start) and after how many seconds it is its turn, if that
-    is known."""
+    """A waiting run: how many are before it, why it waits (empty: it is about to start), after how many seconds it is its turn, and how long
+    it takes then, if that is known."""
 
     claimant: Claimant
     before: int
     reason: str
     starts_in_s: float | None
+    takes_s: float | None = None
 
     @property
     def run(self) -> Run | None:
@@ -41,11 +42,16 @@ class Holders:
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.all = claimants.placed()
+        silent = [each.run for each in self.all if each.run and estimates.left(each.run, now) is None]
+        self._paces = paces.step_s([run for run in silent if run.state in (Run.State.STARTING, Run.State.RUNNING)])
 
     def left(self, each: Claimant) -> float | None:
         if each.job:
             return estimates.left_of_job(each.job, self.now)
-        return estimates.left(each.run, self.now) if each.run else None
+        if each.run is None:
+            return None
+        said = estimates.left(each.run, self.now)
+        return paces.left(each.run, self._paces.get(each.run.pk)) if said is None else said
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]
@@ -59,6 +65,7 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
     known = quotas.own()
     mine: Counter[int] = Counter()
     needed = 0.0
+    pace = paces.step_s([each.run for each in claimants.waiting() if each.run])
     for before, (each, why) in enumerate(islice(walk(gpus), most)):
         limits = quotas.of(each.workspace_id, known)
         after: float | None = None
@@ -79,8 +86,9 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
             after = _gpus_free(needed - gpus.free, holders) if why == Why.GPUS and not gpus.lost else None
             reason = _for_gpus(each, gpus, why, before, holders)
         mine[each.workspace_id] += each.run is not None
-        told = "" if why == Why.TIME else _when(after)
-        yield WaitingRun(each, before, reason + told if why else "", after)
+        takes = paces.left(each.run, pace.get(each.run.pk)) if each.run else None
+        told = _when(None if why == Why.TIME else after, takes)
+        yield WaitingRun(each, before, reason + told if why else "", after, takes)
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:
@@ -102,8 +110,11 @@ def _gpus_free(count: float, holders: Holders) -> float | None:
     return estimates.until(count, [(holders.left(each), each.gpus) for each in holders.all])
 
 
-def _when(after: float | None) -> str:
-    return "" if after is None else f". Its turn comes in {estimates.about(after)}"
+def _when(after: float | None, takes: float | None) -> str:
+    lasts = "" if takes is None else f"takes {estimates.about(takes)}, as earlier runs did"
+    if after is None:
+        return f". It {lasts}" if lasts else ""
+    return f". Its turn comes in {estimates.about(after)}{', and it ' if lasts else ''}{lasts}"
 
 
 def _for_gpus(claimant: Claimant, gpus: Gpus, why: Why, before: int, holders: Holders) -> str:

@@ -18,7 +18,7 @@ from ..after import queries as chains
 from ..alarms import services as alarms
 from ..charts import axes
 from ..charts import queries as charts
-from ..lifecycle import moments, spending, token_limit
+from ..lifecycle import moments, paces, spending, token_limit
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..metrics import curves
@@ -89,7 +89,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "run": run,
         "tab": tab,
         "tabs": tabs,
-        "data": {**serializers.run(run, config=False), "may_write": may_write},
+        "data": {**serializers.run(run, config=False), "may_write": may_write, "expected_s": _expected(run)},
         "result": recipe_metrics.result(run),
         "brief": recipe_metrics.brief(run),
         "claim": ClaimRun.objects.select_related("study").filter(run=run).first(),
@@ -115,6 +115,13 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     }
     context |= _of_tab(membership, run, tab, request.GET.get("cursor"))
     return render(request, f"experiments/run_{tab}.html", context)
+
+
+def _expected(run: Run) -> float | None:
+    """Seconds that the run takes, by earlier runs like it, while its own process has not said so; None if that is not known."""
+    if run.state not in (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING) or run.eta_s is not None:
+        return None
+    return paces.left(run, paces.step_s([run]).get(run.pk))
 
 
 @member(access.READER)

@@ -34,6 +34,14 @@ export const isOver = () => ["stopped", "finished", "failed"].includes(run.state
 const bind = (name) => root.querySelectorAll(`[data-bind="${name}"]`);
 const write = (name, text) => bind(name).forEach((element) => element.textContent !== text && (element.textContent = text));
 
+/** As its process says; until then, as long as earlier runs took for the steps that are left. */
+function timeLeft() {
+  if (isOver()) return "";
+  if (run.progress.eta_s !== null) return `${duration(run.progress.eta_s)} left`;
+  if (run.expected_s === null || run.expected_s === undefined || run.state === "paused") return "";
+  return run.state === "queued" ? `takes about ${duration(run.expected_s)}` : `about ${duration(run.expected_s)} left`;
+}
+
 function show() {
   const { progress, summary } = run;
   if (bind("state")[0]?.dataset.state !== run.state) {
@@ -51,7 +59,7 @@ function show() {
   write("percent", `${Math.floor(progress.fraction * 100)}%`);
   write("phase", phase(progress));
   bind("started").forEach((element) => run.started_at && !element.querySelector("time") && element.replaceChildren("started ", moment(run.started_at)));
-  write("left", !isOver() && progress.eta_s !== null ? `${duration(progress.eta_s)} left` : "");
+  write("left", timeLeft());
   bind("devices").forEach((element) => {
     const { learner_device: learner, sampler_device: sampler } = progress;
     element.hidden = !learner;
