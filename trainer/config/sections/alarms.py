@@ -12,7 +12,6 @@ class LearningAlarms(Section):
         "fifth is usual while a policy learns",
         ge=0,
         le=1,
-        advanced=True,
     )
     gradient_below: float = knob(
         0.01,
@@ -20,7 +19,6 @@ class LearningAlarms(Section):
         "within one order of magnitude, and the second is room",
         ge=0,
         le=1,
-        advanced=True,
     )
     tokens_below: float = knob(
         0.01,
@@ -29,7 +27,6 @@ class LearningAlarms(Section):
         unit="of the tokens",
         ge=0,
         le=1,
-        advanced=True,
     )
     mismatch_above: float = knob(
         0.01,
@@ -38,7 +35,6 @@ class LearningAlarms(Section):
         unit="of the tokens",
         ge=0,
         le=1,
-        advanced=True,
     )
     in_a_row: int = knob(
         3,
@@ -47,5 +43,4 @@ class LearningAlarms(Section):
         unit="steps",
         ge=1,
         le=1000,
-        advanced=True,
     )
