@@ -43,6 +43,7 @@ from webapp.inference.api import router as models
 from webapp.inference.endpoints.api import router as endpoints
 from webapp.judging.api import router as judges
 from webapp.lineage.api import router as lineage
+from webapp.needs_api import router as needs
 from webapp.notices.api import router as notices
 from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
@@ -227,6 +228,7 @@ for router in (
     *ROUTERS,
     lineage,
     costs,
+    needs,
     notices,
     reports,
     report_links,

@@ -40,6 +40,7 @@ COSTS: tuple[Literal["hours", "gpu_hours", "tokens", "money", "minutes"], ...] =
     "money",
     "minutes",
 )
+TONES = {"bad": ("x", "red"), "warn": ("!", "yellow"), "info": ("-", "cyan"), "good": ("+", "green")}
 DRAW_S = 0.2  # between two drawings of a run that is followed
 
 
@@ -478,6 +479,23 @@ def download(
         if to.is_dir() and "x-tar" in headers.get("content-type", ""):
             target = target.rename(target.with_name(f"{target.name}.tar"))
         print(target)
+
+
+@app.command()
+def needs(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
+    """Lists what needs somebody, and what ended well since yesterday, as the first page does."""
+    with told():
+        found = server().get("/needs")
+        if as_json:
+            print(json.dumps(found, indent=2))
+            return
+        for item in (*found["now"], *found["waiting"], *found["news"]):
+            mark, style = TONES[item["tone"]]
+            out.print(Text.assemble((f"{mark} {item['title']}", style), f"  {item['href']}"), soft_wrap=True)
+            if item["text"]:
+                out.print(Text(f"  {item['text']}"), soft_wrap=True)
+        if not found["now"]:
+            out.print(Text("Nothing needs you."), soft_wrap=True)
 
 
 @app.command()

@@ -17,7 +17,7 @@ from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import jsonlines
 from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import DatasetVersion, ImportJob
-from webapp.experiments.models import ClaimStudy, Run
+from webapp.experiments.models import ClaimStudy, Experiment, Run
 from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process
@@ -51,6 +51,21 @@ def logged(remote, settings, tmp_path):
             begun.log({"rows": wandb.Table(columns=["a"], data=[[1]])})
     list(send_kept(remote))
     return list(Run.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def test_what_needs_somebody_is_listed(run, logged):
+    first, second = logged
+    Run.objects.filter(pk=first).update(
+        state="failed",
+        state_reason="No memory.",
+        experiment=Experiment.objects.create(workspace=Run.objects.get(pk=first).experiment.workspace, name="other"),
+    )
+    listed = run("needs")
+    assert listed.exit_code == 0 and f"x first of other failed  /runs/{first}/log" in listed.output
+    assert "  No memory." in listed.output and f"+ second of cli finished  /runs/{second}" in listed.output
+    assert [line["tone"] for line in json.loads(run("needs", "--json").output)["now"]] == ["bad"]
+    Run.objects.filter(pk=first).update(state="stopped")
+    assert "Nothing needs you." in run("needs").output
 
 
 def test_runs_are_listed_shown_and_compared(run, logged):

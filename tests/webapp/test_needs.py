@@ -6,6 +6,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from tests.cast import ApiClient
 from tests.webapp.annotation.conftest import make_version
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
@@ -75,6 +76,18 @@ def test_an_archived_or_old_failure_is_nobodys_need(cast, launch):  # noqa: F811
     end(launch(), "failed", archived_at=timezone.now())
     end(launch(), "failed", ago=timedelta(days=4))
     assert titles(cast.researcher) == []
+
+
+def test_scripts_read_the_same_lines(cast, launch):  # noqa: F811
+    failed, done = end(launch(), "failed", state_reason="The disk is full."), end(launch(experiment="b"), "finished")
+    answer = ApiClient(cast.reviewer).get("/needs").json()
+    named = f"Run {failed.number} of {failed.experiment.name} failed"
+    assert answer["now"] == [
+        {"tone": "bad", "title": named, "text": "The disk is full.", "href": f"/runs/{failed.pk}/log"}
+    ]
+    assert [line["href"] for line in answer["news"]] == [f"/runs/{done.pk}"] and answer["waiting"] == []
+    assert ApiClient(cast.annotator).get("/needs").status_code == 403
+    assert ApiClient(cast.outsider).get("/needs").json()["now"] == []
 
 
 def test_many_failures_share_a_line_that_leads_to_them(cast, as_researcher, launch):  # noqa: F811

@@ -33,7 +33,7 @@ class Area(StrEnum):
 
 
 ABOUT = {
-    Area.ACCOUNT: "your own tokens and notices, what you watch",
+    Area.ACCOUNT: "your own tokens and notices, what you watch, what needs you",
     Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, whether share links are allowed, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
@@ -50,6 +50,7 @@ OF: Mapping[str, Area | None] = {
     "workspaces": None,
     "tokens": Area.ACCOUNT,
     "notices": Area.ACCOUNT,
+    "needs": Area.ACCOUNT,
     "watches": Area.ACCOUNT,
     "tokens/all": Area.ADMINISTRATION,
     "members": Area.ADMINISTRATION,
