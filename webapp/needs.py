@@ -188,18 +188,22 @@ def _curations(workspace: int) -> QuerySet[CurationJob]:
 def _refused_steps(workspace: int) -> list[AttentionItem]:
     """Steps of chains that could not be launched, the newest first."""
     rows = ChainStep.objects.filter(workspace_id=workspace, state=ChainStep.State.REFUSED, after__archived_at=None)
-    rows = rows.filter(decided_at__gt=timezone.now() - LATELY).select_related("after__experiment")
+    rows = rows.filter(decided_at__gt=timezone.now() - LATELY).select_related("after__experiment", "project")
     return [
         AttentionItem(
             "bad",
-            f"“{step}” after {step.after} of {step.after.experiment.name} could not be launched",
+            f"“{step}” after {_before(step)} could not be launched",
             _reason(step),
-            _at("run_tab", step.after_id, "chain"),
+            _at("run_tab", step.after_id, "chain") if step.after else _at("project", step.project_id),
             icon="circle-x",
         )
-        for step in rows.order_by("-decided_at")[:SINGLY]
-        if step.after
+        for step in rows.exclude(after=None, project=None).order_by("-decided_at")[:SINGLY]
     ]
+
+
+def _before(step: ChainStep) -> str:
+    """What the step waited for: a run, or a project."""
+    return f"{step.after} of {step.after.experiment.name}" if step.after else f"the project “{step.project}”"
 
 
 def _refused_claims(workspace: int) -> list[AttentionItem]:

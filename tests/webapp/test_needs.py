@@ -184,6 +184,14 @@ def test_steps_and_claims_that_could_not_be_launched_need_somebody(cast, launch)
     assert titles(cast.researcher) == [first.title]
 
 
+def test_a_step_that_waited_for_a_project_leads_to_the_project(cast, project):
+    plain = {"workspace": cast.workspace, "kind": "run", "asked": {}, "decided_at": NOW}
+    ChainStep.objects.create(project=project, name="RM", state="refused", reason="Nobody may launch it", **plain)
+    (need,) = needs.of(cast.researcher).now
+    assert need.title == "“RM” after the project “Colours” could not be launched"
+    assert (need.text, need.href) == ("Nobody may launch it", f"/projects/{project.pk}")
+
+
 def test_an_evaluation_that_paused_by_itself_needs_somebody_and_one_that_a_person_paused_does_not(cast):
     plain = {"workspace": cast.workspace, "recipe": "study"}
     made = Evaluation.objects.create(name="Judges", state="paused", problem="The budget is spent. Resume it.", **plain)
