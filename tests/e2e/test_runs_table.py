@@ -10,6 +10,7 @@ from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.webapp.experiments.conftest import make_version
+from webapp.datasets.models import Dataset
 from webapp.experiments.launch import checks, services
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.metrics.points import LoggedPoint
@@ -205,6 +206,20 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     rows.nth(1).get_by_role("checkbox").uncheck()
     expect(page.locator("#compare-scatter circle")).to_have_count(4)
     photograph(page, "compare-log-time")
+
+
+def test_a_long_name_leaves_room_for_the_columns_beside_it(open_page, as_researcher, runs):
+    Run.objects.filter(pk=runs[0].pk).update(name="a-run-with-a-name-of-one-word-" + "x" * 90)
+    Dataset.objects.update(name="comparisons_" + "y" * 80)
+    page = open_page(as_researcher)
+    for address in ("/", "/experiments"):
+        page.goto(address)
+        expect(page.get_by_text("a-run-with-a-name").first).to_be_visible()
+        assert page.locator("table .run-name").first.bounding_box()["width"] <= 26 * 16
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert faults(page) == [], (address, width)
+        page.set_viewport_size({"width": 1280, "height": 800})
 
 
 def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_page, as_researcher, runs):
