@@ -83,17 +83,19 @@ class Node:
         with (self.folder / "out").open("wb") as out:
             self.process = subprocess.Popen(line, env=told, stdout=out, stderr=out, start_new_session=True)
 
-    def join(self, *start: Any) -> None:
-        """Calls `start` until the node belongs to the cluster. Ray stops after 30 s, which is too short on a busy machine; then this tries
-        again.
+    def join(self, *start: Any, head: "Node | None" = None) -> None:
+        """Calls `start` until the node has started. Ray gives a node up after 30 s, which is too short on a busy machine; then this tries
+        again. A node without its `head` would try for ever, so this fails.
         """
         for _ in range(ATTEMPTS):
             self.start(*start)
             while self.process is not None and self.process.poll() is None:
                 if "Ray runtime started" in (self.folder / "out").read_text(errors="replace"):
                     return
+                if head is not None:
+                    assert head.process is not None and head.process.poll() is None, head.said()
                 time.sleep(0.2)
-        pytest.fail(f"the node did not join the cluster {ATTEMPTS} times: {self.said()}")
+        pytest.fail(f"the node did not start {ATTEMPTS} times: {self.said()}")
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 2 * SECONDS
@@ -163,10 +165,10 @@ def nodes(settings, tmp_path: Path, bucket, server) -> Iterator[tuple[Node, Node
     env = {name: value for name, value in told.env.items() if name != ALONE}
     line = [HEAD.get(each.partition("=")[0], each) for each in told.args]
     try:
-        first.start(line, env, way, [tmp_path, other.folder])
+        first.join(line, env, way, [tmp_path, other.folder])
         first.wait_until(head.ready)
         env["RAY_AUTH_TOKEN_PATH"] = str(other.folder / "ray_token")
-        other.join(second(line, other), env, way, [tmp_path, first.folder])
+        other.join(second(line, other), env, way, [tmp_path, first.folder], head=first)
         ours = settings.ENV.model_copy()
         ours.ray_address, ours.ray_token_file, ours.internal_url = head.address, head.token_file, server.url
         settings.ENV = ours
