@@ -9,6 +9,9 @@ from playwright.sync_api import expect
 from tests.e2e.look import looked_at
 from tests.e2e.test_demo import change, enter
 from tests.webapp.experiments.conftest import make_version
+from tests.webapp.experiments.launch.test_expected import ran
+from webapp.experiments.launch import checks
+from webapp.experiments.launch import services as launching
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
@@ -31,10 +34,17 @@ def look(page, name: str) -> None:
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):
             for width in (1280, 390):
-                page.emulate_media(color_scheme=scheme)
+                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 page.set_viewport_size({"width": width, "height": 900})
                 page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png")
         page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def depth(found, inside: str) -> float:
+    """How far below the top of `inside` the element is, wherever the page is scrolled to."""
+    return found.evaluate(
+        "(node, inside) => node.getBoundingClientRect().top - node.closest(inside).getBoundingClientRect().top", inside
+    )
 
 
 def fields(page) -> list[str]:
@@ -97,3 +107,41 @@ def test_a_link_to_a_problem_shows_a_field_that_the_search_has_hidden(form):
     form.locator(".to-fix").first.click()
     expect(form.locator("#f-steps")).to_be_focused()
     expect(find).to_have_value("")
+
+
+def test_a_preset_fills_fields_marks_them_and_is_undone_and_nothing_jumps(form):
+    steps, below = form.locator("#f-steps"), form.locator("section.group-run")
+    before = steps.input_value()
+    change(form, "f-rollout-temperature", lambda field: enter(field, "0.9"))
+    place = depth(below, "form")
+    with form.expect_response(lambda response: response.request.method == "POST"):
+        form.get_by_role("button", name="Quick look").click()
+    said = form.locator(".run-presets [role=status]")
+    expect(said).to_contain_text("Changed 6 fields: ")
+    expect(steps).to_have_value("5")
+    expect(form.locator(".field", has=steps).locator(".was")).to_have_text(f"was {before}")
+    expect(form.get_by_role("button", name="Quick look")).to_have_attribute("aria-pressed", "true")
+    assert depth(below, "form") == place, "nothing moves"
+    look(form, "preset")
+    looked_at(form)
+    with form.expect_response(lambda response: response.request.method == "POST"):
+        form.get_by_role("button", name="Undo").click()
+    expect(steps).to_have_value(before)
+    expect(form.locator("#f-rollout-temperature")).to_have_value("0.9")
+    expect(said).to_contain_text("Choose one")
+
+
+def test_the_time_follows_the_fields_and_nothing_jumps_when_it_comes(form, cast):
+    time = form.locator(".is-expected").first
+    expect(time).to_contain_text("no run of this recipe has trained this model here yet")
+    launch = depth(form.locator(".launch"), ".card")
+    choice = checks.DatasetChoice(name="demo")
+    run = launching.launch(cast.researcher, recipe="policy", config={"steps": 40}, dataset=choice)
+    ran(run, step_s=30.0, evaluation_s=20.0)
+    change(form, "f-seed", lambda field: enter(field, "1"))
+    expect(time).to_contain_text("about 20 min")
+    expect(time.get_by_role("link", name=f"run {run.pk}")).to_be_visible()
+    assert depth(form.locator(".launch"), ".card") == launch
+    change(form, "f-steps", lambda field: enter(field, "400"))
+    expect(time).to_contain_text("about 4 hours")
+    look(form, "time")
