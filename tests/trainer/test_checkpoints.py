@@ -97,7 +97,7 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     saved = checkpoints.save(tmp_path, checkpoint(1), keep=1)
     state = tmp_path / saved.name / "state.json"
     state.write_text(state.read_text().replace('"format": 2', '"format": 99'))
-    with pytest.raises(CheckpointInvalid, match="format 99"):
+    with pytest.raises(CheckpointInvalid, match="format is 99"):
         checkpoints.load(tmp_path / saved.name)
 
 

@@ -19,11 +19,11 @@ from .prefix import PrefixTree, pack
 from .products import laid_out
 from .quantised import held, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
+from .steady import unit_of_rows
 
 _PREFIX_NODES = 2048
 """Tokens of one pass over prompts. Prompts of one pass share their beginning, also with different scaffolds."""
 _WIDTH = 64
-_ROWS_PER_THREAD = 4
 FEWEST_ROWS, FEWEST_PASSES = 8, 16
 """The least numbers of rows and of passes for which weights are laid out."""
 
@@ -47,6 +47,7 @@ class LocalSampler:
         """
         self._tokenizer = tokenizer
         self._max_batch = max_batch
+        self._unit: int | None = None
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
         self._spare = [self._model]
         """Models with which no version of the weights is open."""
@@ -76,6 +77,13 @@ class LocalSampler:
 
     def close(self) -> None:
         """Nothing to do, because everything is in this process."""
+
+    @property
+    def unit(self) -> int:
+        """Passes of a running version have a multiple of so many rows; measured before the first one."""
+        if self._unit is None:
+            self._unit = unit_of_rows(self._model, self._max_batch)
+        return self._unit
 
     def open(self, weights: Iterable[tuple[str, Tensor]], version: int) -> tuple["LocalRunning", str]:
         """Versions that are open together share the parameters that are not in `weights`."""
@@ -314,16 +322,8 @@ class _Stream:
         return _WIDTH if self._steady else 1
 
     def _shape(self, rows: int) -> int:
-        """The number of rows of a pass for which the sums of each row are added in the same order, for any number of rows.
-
-        Measured with float32 and bfloat16 on CPUs: from 4 rows for each thread that multiplies. On a GPU the kernel depends
-        on the rows, so all passes have the same number.
-        """
-        if not self._steady:
-            return rows
-        if self._device.type != "cpu":
-            return self._capacity
-        unit = _ROWS_PER_THREAD * torch.get_num_threads()
+        """The number of rows of a pass for which the sums of each row are added in the same order, for any number of rows."""
+        unit = self._sampler.unit if self._steady else 1
         return -(-rows // unit) * unit
 
     def _padded(self, rows_B: Tensor) -> Tensor:

@@ -13,7 +13,16 @@ STEPS = 20
 
 
 def test_each_signal_has_its_words() -> None:
-    assert set(alarms_in_words.SIGNALS) == {*signals.SIGNALS, "panel", "phrase", "held_out", "flat"}
+    assert set(alarms_in_words.SIGNALS) == {
+        *signals.SIGNALS,
+        "panel",
+        "phrase",
+        "held_out",
+        "flat",
+        "entropy",
+        "dead",
+        "mismatch",
+    }
 
 
 def test_an_alarm_in_words() -> None:
