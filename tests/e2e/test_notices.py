@@ -1,19 +1,26 @@
 """Notices in a browser: they appear by themselves, lead to their subjects, and can be marked as read."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from django.db import transaction
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.cast import browser
+from tests.e2e.look import looked_at
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
+from webapp.evaluation.models import Evaluation
 from webapp.experiments.lifecycle.states import move
-from webapp.experiments.models import Run
+from webapp.experiments.models import ChainStep, Run
+from webapp.experiments.sweeps import services as sweeps
 from webapp.judging.judges.services import create_judge
+from webapp.tracking import services as tracking
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # a browser in the background that grants permissions and remembers the notices that it showed
@@ -168,3 +175,40 @@ def test_the_pages_of_notices_are_for_everybody(open_page, cast, sweep, run, the
         found[address] = page.evaluate(LOOK) + (page.evaluate(NAMED) if "notices" in address else [])
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), address
     assert not any(found.values()), found
+
+
+def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, cast, launch, sweep):  # noqa: F811
+    """The longest texts that people meet: the reason of a blocked run, an alert without spaces, a refused step."""
+    why = (
+        "Step 12 waits. rubric: Strict v1 cannot be asked: The budget is used up: 1,000,000 tokens are spent, and the next call may need "
+        "more than is left. Raise its budget on the run's page, and the run continues."
+    )
+    row, waits = sweep(seeds=1), launch()
+    with transaction.atomic():
+        sweeps.move(row, row.State.FAILED, "Its runs cannot be launched any more: the version was deleted")
+    for state in ("starting", "running", "blocked"):
+        move(waits, state, reason=why if state == "blocked" else "")
+    ChainStep.objects.create(
+        after=waits, workspace=cast.workspace, kind="run", name="DPO", asked={}, state="refused", reason="No model",
+        decided_at=timezone.now(),
+    )  # fmt: skip
+    logged = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow", name="one")
+    said = {"title": "loss_is_not_a_number_" * 8, "text": "x" * 200, "level": "ERROR"}
+    tracking.log(logged, tags={"touchstone.alert.1": json.dumps(said)})
+    Evaluation.objects.create(workspace=cast.workspace, name="Judges", recipe="study", state="paused", problem=why)
+    page = open_page(browser(cast.researcher))
+    for address, told in (
+        ("/", "is blocked"),
+        ("/notices", "is blocked"),
+        (f"/runs/{logged.run_id}/history", "alerted"),
+    ):
+        page.goto(address)
+        expect(page.get_by_text(told).first).to_be_visible()
+        looked_at(page)
+        for scheme in ("light", "dark"):
+            for width in (1280, 390):
+                page.emulate_media(color_scheme=scheme)
+                page.set_viewport_size({"width": width, "height": 1100})
+                look(page, f"needs-{scheme}-{width}-{address.strip('/').replace('/', '-') or 'home'}")
+        page.evaluate(AXE.read_text())
+        assert page.evaluate(LOOK) == [], address
