@@ -184,6 +184,7 @@ class _Waited:
 def async_metrics(batch: TrainingBatch) -> dict[str, float]:
     """Metrics of the age of the trained responses, in steps, and of the cost of the schedule; undefined values are left out."""
     values = {"async/dropped": float(batch.dropped), "async/dropped_groups": float(batch.dropped_groups)}
+    values["perf/queue"] = float(batch.queue)
     if batch.staleness:
         values["async/staleness"] = sum(batch.staleness) / len(batch.staleness)
         values["async/staleness_max"] = float(max(batch.staleness))

@@ -61,6 +61,8 @@ class TrainingBatch:
     """The share of the workers' time in which they had something to sample, since the batch before."""
     reward_wait_s: float = 0.0
     """Seconds that the learner waited for rewards alone, while every response of the batch was there."""
+    queue: int = 0
+    """How many groups were complete and waited for a later step when this batch was taken."""
     timings: dict[str, Any] = field(default_factory=dict)
     """Seconds since the batch before, as JSON, for the simulator."""
 
@@ -426,6 +428,7 @@ class Conductor:
             tally.dropped_groups,
             tally.busy_s / tally.present_s if tally.present_s else None,
             time.monotonic() - max(self._asked_at, whole_at),
+            len(self._scheduler.complete),
             self._clock.taken()
             | {
                 "sizes": [len(taken.rows) for taken in train.groups],

@@ -355,6 +355,9 @@ def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_
     assert {step for step, key in metrics_of(tmp_path / "run") if key == "async/staleness"} == {1, 2, 3, 4, 5}
     worst = [value for (_, key), value in metrics_of(tmp_path / "run").items() if key == "async/staleness_max"]
     assert max(worst) <= 1
+    told = [event.data.values for event in events_of(tmp_path / "run") if event.data.kind == "metrics"]
+    queued = [values["perf/queue"] for values in told if "perf/queue" in values]
+    assert len(queued) >= 5 and all(0 <= value <= 8 for value in queued)
 
 
 def test_the_optimiser_is_forgotten_at_a_push_only(make_async: Make, tmp_path: Path) -> None:

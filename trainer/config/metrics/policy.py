@@ -332,6 +332,15 @@ WORKERS = (
         better="lower",
         optional=True,
     ),
+    Metric(
+        "perf/queue",
+        "Groups that wait",
+        "Groups that are sampled and scored, and wait for a later step. Always many: the learner is the slower part, and its responses get old. Always "
+        "0, and the learner waits: use more workers.",
+        "async",
+        unit="groups",
+        optional=True,
+    ),
     Metric("async/dropped", "responses", _DROPPED, "async", chart="Left out", optional=True),
     Metric("async/dropped_groups", "groups", "", "async", chart="Left out", optional=True),
 )

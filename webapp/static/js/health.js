@@ -13,6 +13,7 @@ const FACTS = [
   ["perf/train_tokens_per_s", "Trained", (value) => `${number(value)} tokens/s`],
   ["async/staleness", "Age of the weights", (value) => `${number(value)} steps`],
   ["async/utilisation", "Workers busy", (value) => number(value, true)],
+  ["perf/queue", "Groups that wait", (value) => number(value)],
   ["perf/cores", "Processors busy", (value) => number(value)],
   ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
   ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
