@@ -43,7 +43,7 @@ def test_the_help_is_read_by_keyboard_on_every_screen(open_page, as_annotator):
             picture(page, f"{address.replace('/', '-')}-{width}")
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/help/alarms")
-    page.get_by_text("On this page").press("Enter")
+    page.locator("summary", has_text="On this page").press("Enter")
     page.get_by_role("navigation", name="On this page").get_by_role("link", name="Dead gradients").press("Enter")
     expect(page.get_by_role("heading", name="Dead gradients")).to_be_in_viewport()
 

@@ -59,7 +59,7 @@ def import_pairs(page: Page, folder: Path) -> None:
 
 def use_as(page: Page, model: RegisteredModel, recipe: str, role: str) -> None:
     page.goto(f"/models/{model.pk}")
-    page.locator(".family li", has_text=recipe).get_by_role("link", name=role, exact=True).click()
+    page.locator(".family li", has_text=recipe).get_by_role("link", name=re.compile(f"^{role}:")).click()
 
 
 def ask_and_send(page: Page) -> None:

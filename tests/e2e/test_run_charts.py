@@ -93,7 +93,7 @@ def test_a_run_of_another_program_has_its_charts_although_it_has_no_result(open_
     tracking.log(row, [LoggedPoint("loss", step, timezone.now(), 1 / (step + 1)) for step in range(9)])
     page = open_page(as_researcher)
     page.goto(f"/runs/{row.run_id}")
-    page.locator("#chart-loss canvas").wait_for()
+    page.locator("#chart-key-loss canvas").wait_for()
 
 
 def test_of_a_zoom_only_what_lies_in_it_counts_as_an_outlier(open_page, as_researcher, trainer):
