@@ -77,6 +77,12 @@ KEPT = """annotation_publishedcase c ON c.publication_id = p.id AND c.fate = 'ke
 OF_ANSWERS = """annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id
     JOIN annotation_publishedcase c ON c.task_id = s.task_id AND c.fate = 'kept' AND c.answers > 0
     JOIN annotation_publication p ON p.id = c.publication_id AND a.submitted_at <= p.created_at"""
+OF_ROLLOUTS = """experiments_rollout t JOIN experiments_run n ON n.id = t.run_id
+    JOIN datasets_datasetversion v ON v.id = n.dataset_version_id
+    JOIN datasets_example e ON e.dataset_id = v.dataset_id AND e.key = t.example_key
+    JOIN datasets_versionmember m ON m.example_id = e.id AND m.version_id = v.id"""
+SHARED = """experiments_sharedrun s JOIN experiments_sharelink l ON l.id = s.link_id AND l.withdrawn_at IS NULL
+    JOIN reports_sharedreport h ON h.link_id = l.id JOIN reports_reportpageversion v ON v.id = h.version_id"""
 JUDGES = (
     *(
         "judges[*].version",
@@ -155,6 +161,12 @@ EDGES: tuple[Relation | NamedRelation, ...] = (
     NamedRelation("run", "evaluation", EVALUATION, "config", RUNS),
     NamedRelation("project", "evaluation", EVALUATION, "config", PROJECTS),
     Relation("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
+    Relation("run", "rollout", "experiments_rollout t", "t.run_id", "t.id", ways=("up",)),
+    Relation("example", "rollout", OF_ROLLOUTS, "e.id", "t.id", ways=("up",)),
+    Relation("run", "report", "reports_reportsource t", "t.run_id", "t.report_id", many=True),
+    Relation("run", "report", SHARED, "s.run_id", "v.report_id", many=True),
+    Relation("rollout", "report", "reports_reportsource t", "t.rollout_id", "t.report_id"),
+    Relation("evaluation", "report", "reports_reportsource t", "t.evaluation_id", "t.report_id"),
     Relation("job", "version", "experiments_claimtask t", "t.job_id", "t.version_id"),
     Relation("job", "model", "experiments_claimtask t", "t.job_id", "t.model_id"),
 )

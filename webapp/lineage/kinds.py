@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Model, QuerySet
 from django.http import Http404
@@ -14,9 +15,10 @@ from webapp.annotation.access import may_name
 from webapp.annotation.models import Answer, Guidelines, Project, Publication
 from webapp.datasets.models import DatasetVersion, Example
 from webapp.evaluation.models import Evaluation
-from webapp.experiments.models import ClaimStudy, Run
+from webapp.experiments.models import ClaimStudy, Rollout, Run
 from webapp.inference.models import RegisteredModel
 from webapp.judging.models import JudgeVersion
+from webapp.reports.models import ReportPage
 from webapp.weights.models import WeightsJob
 
 Rows = QuerySet[Any]
@@ -43,6 +45,12 @@ def _people(workspace_id: int) -> Rows:
 
 def _page(name: str, *fields: str) -> Callable[[Any], str]:
     return lambda row: reverse(name, args=[getattr(row, field) for field in fields])
+
+
+def _of_rollout(row: Rollout) -> str:
+    """The rollouts of its prompt in its step."""
+    asked = {"step": row.step, "phase": row.phase, "group": row.group}
+    return f"{reverse('run_tab', args=[row.run_id, 'rollouts'])}?{urlencode(asked)}"
 
 
 KINDS = {
@@ -156,6 +164,30 @@ KINDS = {
             lambda pk: ClaimStudy.objects.filter(workspace_id=pk),
             _page("claim_study", "pk"),
             lambda row: f"{row.plan}, study {row.pk}",
+        ),
+        LineageKind(
+            "rollout",
+            "Rollouts",
+            "rollout",
+            "list-checks",
+            lambda pk: (
+                Rollout.objects.filter(run__experiment__workspace_id=pk)
+                .select_related("run__experiment")
+                .defer("content", "run__config")
+            ),
+            _of_rollout,
+            lambda row: (
+                f"{row.run.experiment.name}: {row.run}, step {row.step}, prompt {row.group + 1}, response {row.index + 1}"
+            ),
+            made=False,
+        ),
+        LineageKind(
+            "report",
+            "Reports",
+            "report",
+            "file-text",
+            lambda pk: ReportPage.objects.filter(workspace_id=pk),
+            _page("report", "pk"),
         ),
     )
 }

@@ -16,7 +16,7 @@ from .kinds import KINDS
 from .walking import Way
 
 FEW, MANY = 10, 100
-UP = ("run", "model", "evaluation", "study", "job")
+UP = ("run", "model", "evaluation", "study", "job", "rollout", "report")
 """The kinds whose page shows their origin, unless the address says otherwise. Pages of other kinds show what was made of them."""
 
 

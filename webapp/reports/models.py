@@ -21,6 +21,9 @@ class ReportPage(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     written_at = models.DateTimeField()
     archived_at = models.DateTimeField(null=True, blank=True)
+    sources_at = models.DateTimeField(
+        null=True, blank=True, editable=False
+    )  # when `sources` was last brought up to date
 
     class Meta:
         indexes = [models.Index(fields=["workspace", "-id"], name="report_page_listing")]
@@ -49,6 +52,27 @@ class ReportPageVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} v{self.number}"
+
+
+class ReportSource(models.Model):
+    """A row that the newest version of a report shows, or to which its text links (`origins`): a run, one of its rollouts, or an evaluation.
+
+    The database does not check that they exist: a run that is deleted in the same moment must not refuse a save.
+    """
+
+    report = models.ForeignKey(ReportPage, on_delete=models.CASCADE, related_name="sources")
+    run = models.ForeignKey(
+        "experiments.Run", null=True, on_delete=models.CASCADE, related_name="shown_in", db_constraint=False
+    )
+    evaluation = models.ForeignKey(
+        "evaluation.Evaluation", null=True, on_delete=models.CASCADE, related_name="shown_in", db_constraint=False
+    )
+    rollout = models.ForeignKey(
+        "experiments.Rollout", null=True, on_delete=models.CASCADE, related_name="shown_in", db_constraint=False
+    )
+
+    def __str__(self) -> str:
+        return f"report {self.report_id}: run {self.run_id}, evaluation {self.evaluation_id}, rollout {self.rollout_id}"
 
 
 class SharedReport(models.Model):

@@ -1,10 +1,13 @@
 """Reads of reports and their versions."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db.models import F, QuerySet
 
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.experiments.models import Experiment
+from webapp.experiments.models import Experiment, Rollout, Run
 
 from .models import ReportPage, ReportPageVersion
 
@@ -31,6 +34,12 @@ def newest_of(rows: list[ReportPage]) -> dict[int, ReportPageVersion]:
     """The newest versions by the ids of their reports."""
     found = ReportPageVersion.objects.filter(report__in=rows, number=F("report__newest"))
     return {row.report_id: row for row in found.select_related("created_by")}
+
+
+def rollout(run: Run, given: Mapping[str, Any]) -> Rollout | None:
+    """The rollout of a run that the lines of a block name."""
+    place = {"group": given["prompt"] - 1, "index": given.get("response", 1) - 1}
+    return Rollout.objects.filter(run=run, step=given["step"], phase=given.get("phase", "train"), **place).first()
 
 
 def experiments(membership: Membership) -> "QuerySet[Experiment]":

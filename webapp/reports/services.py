@@ -12,7 +12,7 @@ from webapp.core import archiving, audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.models import Experiment
 
-from . import language, queries
+from . import language, origins, queries
 from .models import MAX_TITLE, ReportPage, ReportPageVersion
 
 MAX_BODY = 100_000
@@ -165,6 +165,7 @@ def _version(
     number: int = 1,
     restored_from: int | None = None,
 ) -> ReportPageVersion:
+    origins.keep(membership, report, body)
     return ReportPageVersion.objects.create(
         report=report, number=number, title=title, body=body, restored_from=restored_from, created_by=membership.user
     )

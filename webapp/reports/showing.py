@@ -10,10 +10,9 @@ from typing import Any
 
 from django.utils.http import urlencode
 
-from webapp.experiments.models import Rollout
 from webapp.experiments.table import columns, comparing
 
-from . import language, sources, tables
+from . import language, queries, sources, tables
 from .access import ReportReader, may_read
 from .language import ReportBlock, ReportWords
 from .sources import NothingToShow
@@ -93,8 +92,7 @@ def _rollout(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], d
     if run is None:
         raise NothingToShow(sources.gone([given["run"]]))
     phase, index = given.get("phase", "train"), given.get("response", 1)
-    rows = Rollout.objects.filter(run=run, step=given["step"], phase=phase, group=given["prompt"] - 1, index=index - 1)
-    row = rows.first()
+    row = queries.rollout(run, given)
     if row is None:
         where = f"step {given['step']} ({phase})"
         raise NothingToShow(

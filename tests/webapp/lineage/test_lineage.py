@@ -18,12 +18,13 @@ from webapp.annotation.publishing import services as publish
 from webapp.datasets.models import DatasetVersion
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.recipes import RECIPES
-from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment, Run, RunJudge
+from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment, Rollout, Run, RunJudge
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 from webapp.lineage import edges, walking
 from webapp.lineage.kinds import KINDS
 from webapp.lineage.walking import walk
+from webapp.reports import services as reports
 from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +63,9 @@ class World:
         self.evaluation = self.evaluated({"judges": [{"version": self.judge.pk}]})
         self.study = ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d")
         ClaimRun.objects.create(study=self.study, run=self.policy, arm="a", seed=0)
+        self.rollout = self.sampled(self.policy, self.prompts.members.first().example.key)
+        shown = f"```rollout\nrun: {self.policy.pk}\nstep: 2\nprompt: 1\n```"
+        self.report = reports.create(cast.researcher, "What we saw", shown)
 
     def run(self, recipe: str, version: DatasetVersion) -> Run:
         number = self.experiment.runs.count() + 1
@@ -73,6 +77,10 @@ class World:
             dataset_version=version,
             model=self.base,
         )
+
+    def sampled(self, run: Run, key: str) -> Rollout:
+        place = {"step": 2, "phase": "train", "group": 0, "index": 0}
+        return Rollout.objects.create(run=run, example_key=key, reward=0.5, content={}, **place)
 
     def output(self, run: Run, name: str) -> RegisteredModel:
         made = RegisteredModel.objects.create(
@@ -103,6 +111,7 @@ def test_an_answer_reaches_version_reward_model_judge_policy_and_report(world):
         "judge": {world.judge.pk},
         "evaluation": {world.evaluation.pk},
         "study": {world.study.pk},
+        "report": {world.report.pk},
     }
     assert found.whole and found.direct == {("publication", world.publication.pk)}
 
@@ -119,10 +128,29 @@ def test_a_policy_rests_on_the_people_and_the_guidelines_behind_its_judge(world)
 
 def test_both_ways_tell_the_same(world):
     starts = [("run", world.policy.pk), ("model", world.model.pk), ("evaluation", world.evaluation.pk)]
+    starts.append(("report", world.report.pk))
     for start in starts:
         for kind, ids in walk(start, "up").ids.items():
             for pk in ids:
                 assert start[1] in walk((kind, pk), "down").ids[start[0]], (kind, pk, start)
+
+
+def test_the_reward_of_a_rollout_rests_on_its_run_its_prompt_its_judge_and_people(world):
+    found = walk(("rollout", world.rollout.pk), "up")
+    prompt = world.prompts.members.first().example_id
+    assert found.direct == {("run", world.policy.pk), ("example", prompt)}
+    assert found.ids["judge"] == {world.judge.pk} and found.ids["model"] == {world.base.pk, world.reward.pk}
+    assert found.ids["person"] == {each.user_id for each in world.people}
+    assert walk(("rollout", world.rollout.pk), "down").ids == {"report": {world.report.pk}}
+    shown = browser(world.cast.reviewer).get(f"/lineage/rollout/{world.rollout.pk}").content.decode()
+    assert "e: run 2, step 2, prompt 1, response 1" in shown and "Judges" in shown
+
+
+def test_what_is_withdrawn_counts_the_reports_that_must_be_written_again(world):
+    told = ApiClient(world.cast.researcher).get(f"/lineage/version/{world.version.pk}").json()
+    assert told["again"]["report"] == 1
+    shown = browser(world.cast.researcher).get(f"/lineage/version/{world.version.pk}").content.decode()
+    assert f'href="/reports/{world.report.pk}"' in shown
 
 
 def test_who_answered_after_the_publication_is_not_behind_it(world):
@@ -272,6 +300,7 @@ def test_every_kind_of_row_is_a_start(world):
     starts = {"person": given.assignment.user_id, "answer": given.pk, "example": world.tasks[0].example_id}
     starts |= {"project": world.project.pk, "publication": world.publication.pk, "version": world.version.pk}
     starts |= {"judge": world.judge.pk, "job": job.pk, "run": world.policy.pk, "model": world.model.pk}
+    starts |= {"rollout": world.rollout.pk, "report": world.report.pk}
     starts |= {"evaluation": world.evaluation.pk, "study": world.study.pk, "guidelines": guidelines.pk}
     page = browser(world.cast.owner)
     assert set(starts) == set(KINDS)
