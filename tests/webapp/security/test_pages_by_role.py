@@ -216,7 +216,8 @@ def test_every_page_is_closed_below_its_role_and_to_other_workspaces(cast, addre
             needed, address = least(route, name, method), addresses[route]
             rank = len(people) - 1 if needed is None else RANK[needed]
             inside = _status(clients[rank], method, address)
-            if route.startswith(PROGRAMS) and name not in FOR_PEOPLE:  # for directories and programs with their own keys
+            # for directories and programs with their own keys
+            if route.startswith(PROGRAMS) and name not in FOR_PEOPLE:
                 refused = {401} if route.startswith("scim/") else {401, 405}
                 wrong |= {address: inside} if inside not in refused else {}
                 continue
