@@ -134,8 +134,6 @@ class Conductor:
         """The worker that samples each response."""
         self._sent_at: dict[AttemptKey, float] = {}
         """When each response that is being sampled was handed out."""
-        self._heard_at: dict[str, float] = {}
-        """When each worker that samples began to, or last reported responses."""
         self._unscored: dict[int, list[AttemptKey]] = {}
         """The responses of each group that have all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
@@ -263,8 +261,7 @@ class Conductor:
                         del self._sampling[ended.key]
                         self._tally.transit_s.append(time.monotonic() - self._sent_at.pop(ended.key) - ended.held_s)
                         self._sampled(report.worker, ended)
-                if report.ended:
-                    self._note(report.worker)
+                self._note(report)
             case ScoreWaits():
                 self.waits = report.reason
                 self._write_down(report)
@@ -274,12 +271,12 @@ class Conductor:
                 if self._scores.pop(report.job.number, None):
                     self._scored(report)
 
-    def _note(self, worker: str) -> None:
-        """The worker has sampled until now; it goes on if it has more to sample."""
+    def _note(self, report: SampleDone) -> None:
+        """Place what the worker did before its report on the clock of this process. The way of the report makes it late."""
         now = time.monotonic()
-        self._ran("rollout", worker, self._heard_at.pop(worker, now), now)
-        if worker in self._sampling.values():
-            self._heard_at[worker] = now
+        for loading, ago_s, seconds in report.stretches:
+            name = "weights to a worker" if loading else report.worker
+            self._ran("rollout", name, now - ago_s, now - ago_s + seconds)
 
     def _write_down(self, report: ScoreDone | ScoreWaits) -> None:
         """Write the answers down before they are used, so that a run killed right after does not ask again."""
@@ -349,7 +346,6 @@ class Conductor:
         self._fleet.score(job)
 
     def _dispatch(self, worker: str, keys: list[AttemptKey], version: int) -> None:
-        self._heard_at.setdefault(worker, time.monotonic())
         self._sampling.update(dict.fromkeys(keys, worker))
         self._sent_at.update(dict.fromkeys(keys, time.monotonic()))
         self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
@@ -395,7 +391,6 @@ class Conductor:
 
     def _lose(self, worker: str) -> None:
         self._workers.discard(worker)
-        self._heard_at.pop(worker, None)
         for key in [key for key, owner in self._sampling.items() if owner == worker]:
             del self._sampling[key], self._sent_at[key]
             self._responses.lose(key)

@@ -9,7 +9,7 @@ from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost, JoinableSampler, Running, SampleRequest, SampleResult
 from trainer.scheduling import SampleId
 
-from .spent import WorkerTimes
+from .spent import WorkerDiary, WorkerStretch, WorkerTimes
 
 
 class AttemptKey(NamedTuple):
@@ -72,7 +72,7 @@ class Feed:
         self._waiting: list[_WaitingRequest] = []
         self._open: dict[int, _OpenBatch] = {}
         self._came_at: dict[AttemptKey, float] = {}
-        self._spent = WorkerTimes()
+        self._spent, self._diary = WorkerTimes(), WorkerDiary()
         self._ended_at: float | None = None
         """When the last turn ended, if it left something to go on with."""
 
@@ -111,6 +111,7 @@ class Feed:
         began, loaded = self._ended_at or time.monotonic(), self._spent.loads[1]
         before = self._inside
         ended = self._fill()
+        sampled_from = time.monotonic() if self._spent.loads[1] > loaded else began
         busy = [(version, opened) for version, opened in self._open.items() if opened.keys]
         rows = self._inside
         for version, opened in busy:
@@ -118,6 +119,7 @@ class Feed:
         now = time.monotonic()
         if busy:
             self._spent.turn(len(busy), rows, rows - before, now - began - (self._spent.loads[1] - loaded))
+            self._diary.did(False, sampled_from, now)
         self._ended_at = None if self.idle else now
         return [each._replace(held_s=now - self._came_at.pop(each.key, now)) for each in ended]
 
@@ -125,6 +127,10 @@ class Feed:
         """The times since the last call."""
         spent, self._spent = self._spent, WorkerTimes()
         return spent
+
+    def take_stretches(self) -> tuple[WorkerStretch, ...]:
+        """What it did since the last call."""
+        return self._diary.taken(time.monotonic())
 
     def _step(self, version: int, opened: _OpenBatch) -> list[Ended]:
         try:
@@ -170,7 +176,9 @@ class Feed:
             return None
         started = time.monotonic()
         running, digest = self._sampler.open(each.fetch().items(), each.version)
-        self._spent.load(time.monotonic() - started)
+        ended = time.monotonic()
+        self._spent.load(ended - started)
+        self._diary.did(True, started, ended)
         self._open[each.version] = _OpenBatch(running, digest)
         return self._open[each.version]
 

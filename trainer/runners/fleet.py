@@ -9,7 +9,7 @@ from trainer.rewards.journal import JournalEntry
 from trainer.rollouts import Reward
 
 from .feed import AttemptKey, Ended, SampleJob
-from .spent import WorkerTimes
+from .spent import WorkerStretch, WorkerTimes
 from .work import ScoreJob
 
 
@@ -20,6 +20,7 @@ class SampleDone:
     worker: str
     ended: tuple[Ended, ...]
     spent: WorkerTimes
+    stretches: tuple[WorkerStretch, ...] = ()
 
 
 @dataclass(frozen=True)

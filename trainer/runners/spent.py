@@ -44,6 +44,37 @@ class WorkerTimes:
         return cls(turns, (written["loads"][0], written["loads"][1]))
 
 
+class WorkerStretch(NamedTuple):
+    """A stretch of a worker's time. Clocks of machines differ, so it says how many seconds before the report it began."""
+
+    loading: bool
+    """Whether it loaded weights; else it sampled."""
+    ago_s: float
+    seconds: float
+
+
+class WorkerDiary:
+    """What a worker did since its last report. Turns that follow one another without a pause are one stretch."""
+
+    MOST = 50
+    """Stretches of one report. A worker that reports nothing for long keeps its last ones."""
+
+    def __init__(self) -> None:
+        self._stretches: list[tuple[bool, float, float]] = []
+
+    def did(self, loading: bool, start: float, end: float) -> None:
+        last = self._stretches[-1] if self._stretches else None
+        if last and last[0] == loading and start <= last[2]:
+            self._stretches[-1] = loading, last[1], end
+        else:
+            self._stretches.append((loading, start, end))
+            del self._stretches[: -self.MOST]
+
+    def taken(self, now: float) -> tuple[WorkerStretch, ...]:
+        found, self._stretches = self._stretches, []
+        return tuple(WorkerStretch(loading, now - start, end - start) for loading, start, end in found)
+
+
 class LearnerClock:
     """What the learner's time goes to, as the schedule sees it: it trains, makes the rest of its step, waits for a batch."""
 

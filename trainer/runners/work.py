@@ -14,7 +14,7 @@ from trainer.rewards.journal import JournalEntry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
 
 from .feed import AttemptKey, Ended, Feed, Fetch, SampleJob
-from .spent import WorkerTimes
+from .spent import WorkerStretch, WorkerTimes
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Results(NamedTuple):
 
     ended: tuple[Ended, ...]
     spent: WorkerTimes
+    stretches: tuple[WorkerStretch, ...] = ()
 
 
 class RolloutWorker:
@@ -85,7 +86,7 @@ class RolloutWorker:
                 ended = self._feed.turn()
                 self.progress += 1
                 if ended:
-                    self._outbox.put(Results(tuple(ended), self._feed.take_spent()))
+                    self._outbox.put(Results(tuple(ended), self._feed.take_spent(), self._feed.take_stretches()))
         except BaseException as error:  # raised in the thread that waits for the results
             self._outbox.put(error)
 

@@ -137,4 +137,6 @@ class FakeFleet:
         ended = feed.turn()
         if not feed.idle:
             self._todo.append(lambda: self._turn(worker))
-        return SampleDone(worker, tuple(map(self.spoil, ended)), feed.take_spent()) if ended else Alive(worker)
+        if not ended:
+            return Alive(worker)
+        return SampleDone(worker, tuple(map(self.spoil, ended)), feed.take_spent(), feed.take_stretches())

@@ -215,3 +215,20 @@ def test_a_turn_lasts_from_the_last_one_on_unless_nothing_was_left(monkeypatch: 
             feed.turn()
             now[0] += 3.0  # the worker gives away the responses that have ended
     assert {kind.joined: took for kind, took in feed.take_spent().turns.items()} == {1: (2, 0.0), 0: (1, 3.0)}
+
+
+def test_what_a_worker_did_is_told_in_stretches_that_go_back_from_the_report() -> None:
+    feed = Feed(Counting(versions_at_once=1), slots=2)  # type: ignore[arg-type]
+    submit(feed, job(0, [3, 2]))
+    all_of(feed)
+    loading, sampling = feed.take_stretches()
+    assert (loading.loading, sampling.loading) == (True, False), "three turns are one stretch"
+    assert loading.ago_s >= loading.seconds + sampling.seconds and sampling.ago_s >= sampling.seconds > 0
+    assert feed.take_stretches() == ()
+    submit(feed, job(1, [1]), job(2, [1], version=1))
+    all_of(feed)
+    assert [each.loading for each in feed.take_stretches()] == [False, True, False]
+    for group in range(3, 90):  # idle in between
+        submit(feed, job(group, [1], version=1))
+        all_of(feed)
+    assert len(feed.take_stretches()) == 50

@@ -86,7 +86,7 @@ def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(make_async: Mak
         works = [span for span in data.spans if span.inside < 0]
         assert sum(span.took for span in works) == data.took > 0
         names |= {data.names[span.name] for span in data.beside}
-    assert {"rewards of a group", "weights to the sampler"} < names
+    assert {"rewards of a group", "weights to the sampler", "weights to a worker"} < names
     assert [name for name in names if name.startswith("rollout-")]
 
 
