@@ -124,6 +124,17 @@ def test_recipes_describe_their_forms(api):
     assert api.get("/recipes/nope/schema").status_code == 404
 
 
+def test_a_config_is_checked_with_its_data_as_a_launch_checks_it(api, version, model):
+    part = {"kind": "reward_model", "name": "people", "model": "nope"}
+    asked = {"config": {"steps": 3, "rewards": [part]}, "dataset": {"id": version.dataset_id}}
+    told = body(api.post("/recipes/policy/check", asked), 422)["error"]["fields"]
+    assert [field["path"] for field in told] == ["rewards.0.model"] and "'nope'" in told[0]["message"]
+    launched = body(api.post("/runs", {**asked, "recipe": "policy"}), 422)["error"]["fields"]
+    assert told == launched and not Run.objects.exists()
+    fine = {"config": {"steps": 3}, "dataset": {"id": version.dataset_id}}
+    assert body(api.post("/recipes/policy/check", fine))["config"]["steps"] == 3
+
+
 def test_recipes_say_what_their_metrics_mean(api):
     found = body(api.get("/recipes/policy/metrics"))
     assert (found["headline"], found["pulse"]) == ("eval/rubric_score", "reward/mean")

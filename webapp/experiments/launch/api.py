@@ -7,7 +7,6 @@ from ninja import Status
 
 from trainer.config import RECIPES
 from webapp.accounts.access import require
-from webapp.core.problems import Invalid
 
 from .. import access, serializers
 from .. import schemas as s
@@ -22,19 +21,16 @@ from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, Launch
     "/recipes/{name}/check", response=ConfigCheckOut, summary="Check a config, launch nothing", tags=["recipes"]
 )
 def check_config(request: HttpRequest, name: str, payload: ConfigCheckIn) -> dict[str, Any]:
-    """The complete config, or 422 with every field that is wrong; with a dataset also what would leak."""
+    """The complete config, or 422 with every field that is wrong. With a dataset, it checks all that a launch checks: also the data and
+    the names of models and judges; and it tells what would leak."""
     membership = access.may_read(require(request))
     if name not in RECIPES:
         raise Http404("no such recipe")
-    config = services.check_config(name, payload.config)
     if payload.dataset is None:
-        return {"config": config, "leaks": None, "near": None}
-    wanted = choice(payload.dataset)
-    version = checks.version_of(membership, wanted)
-    if version is None:
-        raise Invalid("There is no such dataset.", {"dataset": checks.missing(wanted)})
-    found = trained_on.leaking(membership.workspace_id, version, name, config)
-    return {"config": config, "leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
+        return {"config": services.check_config(name, payload.config), "leaks": None, "near": None}
+    plan = checks.plan(membership, name, payload.config, choice(payload.dataset), None)
+    found = trained_on.leaking(membership.workspace_id, plan.version, name, plan.config)
+    return {"config": plan.config, "leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
 
 
 @router.post("/experiments", response={201: ExperimentOut}, summary="Make an experiment", tags=["experiments"])

@@ -55,7 +55,8 @@ class ForkIn(Schema):
 
 
 class ConfigCheckIn(Schema):
-    """With a `dataset`, what would leak from training into the held-out results is looked for."""
+    """With a `dataset`, everything is checked that a launch checks, and what would leak from training into the held-out results is looked
+    for."""
 
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None

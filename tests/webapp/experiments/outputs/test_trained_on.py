@@ -77,8 +77,8 @@ def test_a_run_is_told_before_its_launch(cast, seen, api, as_researcher, monkeyp
     assert "trained on in second v1: not known yet" in page
     for each in set(asked):
         near_leak_search.look(*each)
-    asking = {"config": {"model": {"name": "twice"}}, "dataset": {"id": version.dataset_id}}
-    told = api.post("/recipes/sft/check", asking).json()
+    config = {"model": {"name": "twice"}, "data": {"source": "references"}}
+    told = api.post("/recipes/sft/check", {"config": config, "dataset": {"id": version.dataset_id}}).json()
     assert [(leak["train"]["name"], leak["prompts"]) for leak in told["leaks"]] == [("first", 1)]
     alike = {each["train"]["name"]: (each["known"], each["prompts"]) for each in told["near"]}
     assert alike == {"next": (True, 0), "first": (True, 0), "second": (True, 1)}
