@@ -209,12 +209,12 @@ def walk(newcomer: Newcomer) -> None:
     first.stop()
     print(f"newcomer: installed, started and signed in; the page was there after {installed:.0f} s", flush=True)
     again = Run(newcomer)
-    page = again.page(START_LIMIT_S)
+    back = again.page(START_LIMIT_S)
     sign_in(again.until(r"^(http\S+/sign-in/link/\S+)$", START_LIMIT_S))
     if "Installing" in again.said() or re.search(r"^migrate +starting", again.said(), re.MULTILINE):
         raise Failed("the second `make run` did again what was done")
     again.stop()
-    print(f"newcomer: the second `make run` was at its page after {page:.1f} s", flush=True)
+    print(f"newcomer: the second `make run` was at its page after {back:.1f} s", flush=True)
 
 
 def has_venv() -> None:

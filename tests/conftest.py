@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.conf import settings as django_settings
@@ -36,7 +36,7 @@ DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 # draws constants of our loaded modules, and these depend on commits and on the order of the tests
 hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("suite")
-providers.is_local_module_file = lambda path: False
+providers.is_local_module_file = lambda path: False  # type: ignore[assignment,attr-defined]
 IN_MEMORY: dict[str, Any] = {
     "CHANNEL_LAYERS": {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}},
     "CACHES": {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}},
@@ -207,7 +207,7 @@ def eager():
     app.conf.task_always_eager = False
 
 
-def lasting(fixture_name: str, config: pytest.Config) -> str:
+def lasting(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
     return "session" if config.getoption("markexpr") == "browser and not stack" else "module"
 
 

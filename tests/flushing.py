@@ -22,7 +22,7 @@ TABLES = """
     WHERE relkind IN ('r', 'p') AND nspname NOT IN ('pg_catalog', 'pg_toast') AND pg_table_is_visible(pg_class.oid)
     ORDER BY relname
 """
-_truncate_all = TransactionTestCase._fixture_teardown
+_truncate_all = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 _open: dict[str, psycopg.Connection] = {}
 
 
@@ -35,7 +35,7 @@ def _teardown(case: Any) -> None:
 
 
 def install() -> None:
-    TransactionTestCase._fixture_teardown = _teardown
+    TransactionTestCase._fixture_teardown = _teardown  # type: ignore[attr-defined]
 
 
 def close() -> None:

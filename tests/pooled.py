@@ -15,7 +15,8 @@ from tests.patience import SECONDS
 def shared_connections() -> Iterator[None]:
     """For threads that begin inside. The thread of the test keeps a connection of its own, and none is kept for the next test."""
     ours = connections["default"]
-    told, shared = ours.settings_dict, settings.DATABASES["default"]["OPTIONS"]
+    told: dict[str, Any] = ours.settings_dict
+    shared: dict[str, Any] = settings.DATABASES["default"]["OPTIONS"]  # type: ignore[assignment]
     pool: dict[str, Any] = {"min_size": 1, "max_size": settings.HTTP_THREADS + 8, "timeout": SECONDS}
     ours.settings_dict = {**told, "OPTIONS": {**told["OPTIONS"], "pool": None}}
     shared["pool"] = settings.DATABASE_POOL = pool  # `webapp.asgi` reads the second
@@ -24,5 +25,5 @@ def shared_connections() -> Iterator[None]:
     finally:
         shared["pool"] = settings.DATABASE_POOL = None
         ours.settings_dict = told
-        if opened := type(ours)._connection_pools.pop("default", None):
+        if opened := type(ours)._connection_pools.pop("default", None):  # type: ignore[attr-defined]
             opened.close()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from django.conf import settings
@@ -38,7 +39,8 @@ def template() -> Iterator[None]:
         server.execute("SELECT pg_advisory_lock(1)")  # until the connection ends
         there = _exists(server) or _read(server)
         if there:
-            settings.DATABASES["default"]["TEST"]["TEMPLATE"] = TEMPLATE
+            of_tests: Any = settings.DATABASES["default"]["TEST"]
+            of_tests["TEMPLATE"] = TEMPLATE
         yield
         if not there:
             made = connection.settings_dict["NAME"]
@@ -62,7 +64,7 @@ def read_into(server: Postgres) -> None:
     subprocess.run([*command, f"--username={server.user}", f"--dbname={DATABASE}", f"--file={kept()}"], check=True)
 
 
-def _server() -> dict[str, str]:
+def _server() -> dict[str, Any]:
     return {"host": settings.DATABASES["default"]["HOST"], "user": settings.DATABASES["default"]["USER"]}
 
 

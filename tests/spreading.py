@@ -47,7 +47,7 @@ class Queue(OrderedDict[str, dict[str, bool]]):
         return (longest, self.pop(longest)) if longest and not last else super().popitem(last)
 
 
-class Spreading(LoadFileScheduling):
+class Spreading(LoadFileScheduling):  # type: ignore[misc]
     def __init__(self, *told: Any) -> None:
         super().__init__(*told)
         self.workqueue = Queue()

@@ -1,6 +1,7 @@
 """The pins are compared with a list of known faults. A small server in this test serves the list in the same way as osv.dev."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.answering import Answering, address, serving
 
 DJANGO = next(each for each in faults.pinned() if each.name == "django")
 HTMX = next(each for each in faults.pinned() if each.ecosystem == "npm")
-FAULTS = {
+FAULTS: dict[str, Any] = {
     "GHSA-1": {
         "aliases": ["CVE-2026-1", "PYSEC-1"],
         "published": "2026-11-01T00:00:00Z",

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -160,7 +161,7 @@ def test_the_image_of_the_trainer_installs_ninja_apart_from_the_package_of_the_s
 def test_a_build_without_cuda_is_told_from_one_with_it(tmp_path, monkeypatch):
     told = tmp_path / "torch" / "version.py"
     told.parent.mkdir()
-    monkeypatch.setattr(gpu.metadata, "distribution", lambda name: _Installed(tmp_path))
+    monkeypatch.setattr(metadata, "distribution", lambda name: _Installed(tmp_path))
     for text, replaced in (
         ("cuda: Optional[str] = None\n", True),
         ("cuda = None\n", True),

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_a_part_that_cannot_start_has_failed(folder, monkeypatch):
         raise OSError("no more processes")
 
     monkeypatch.setattr(phases.MakePhase, "run", broken)
-    monkeypatch.setattr(phases.threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
     assert phases.main(["good"]) == 1
 
 

@@ -402,6 +402,6 @@ def test_a_clock_is_set_under_a_program_that_runs_and_the_one_that_only_runs_for
         for hours in (0, -2, 0, 2):
             clock.set(hours)
             found.append(off())
-        program.stdin.close()  # type: ignore[union-attr]
+        program.stdin.close()
     assert found == [pytest.approx(hours, abs=0.02) for hours in (0, -2, 0, 2)]
     clock.close()

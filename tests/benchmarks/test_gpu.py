@@ -60,8 +60,7 @@ def test_a_device_that_computes_something_else_is_told(wrong: str) -> None:
 
 def test_attention_that_sees_what_it_must_not_is_told(setting: MeasureSetting, monkeypatch: pytest.MonkeyPatch) -> None:
     from trainer.inference import attention as ours
-
-    tree_attention = ours.tree_attention
+    from trainer.inference.tree_attention import tree_attention
 
     def leaky(query: Any, key: Any, value: Any, tree: Any, scale: Any) -> torch.Tensor:
         return tree_attention(query, key, value.roll(1, 2), tree, scale)
@@ -144,7 +143,7 @@ def test_one_table_and_one_object_whatever_becomes_of_a_part(
 ) -> None:
     monkeypatch.setenv(CHOICE, "cpu")
     good = TakenPart("a", [MeasureRow("loss", 0.0, mark=1.0)], 1.0)
-    monkeypatch.setattr(check.subprocess, "run", Children(a=good, b=139, c="hangs"))
+    monkeypatch.setattr(subprocess, "run", Children(a=good, b=139, c="hangs"))
     assert check.main(["--device", "cpu", "--small", "a", "b", "c"]) == 1
     lines = capsys.readouterr().out.splitlines()
     record = json.loads(lines[-1])
@@ -162,7 +161,7 @@ def test_what_was_taken_on_a_card_is_written_under_its_name(
     monkeypatch.setattr(check, "RESULTS", tmp_path)
     monkeypatch.setattr(check, "_card_or_away", lambda: None)
     monkeypatch.setattr(
-        check.subprocess, "run", Children(**dict.fromkeys(check.PARTS, TakenPart("x", [MeasureRow("y", 1.0)])))
+        subprocess, "run", Children(**dict.fromkeys(check.PARTS, TakenPart("x", [MeasureRow("y", 1.0)])))
     )
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "NVIDIA H100 80GB HBM3")
     assert check.main(["a"]) == 0 and not list(tmp_path.iterdir()), "only all parts together are a result"

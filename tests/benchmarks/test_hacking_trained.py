@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_the_onset_begins_three_steps_in_a_row(shares: list[float], step: int | 
 
 @pytest.mark.parametrize("family", HABITS)
 def test_a_judge_likes_its_habit_and_no_other(family: str) -> None:
+    judge: Any
+    clean: Any
     (judge,) = (each.open(None) for each in access(family).judges.values())
     (clean,) = (each.open(None) for each in access("").judges.values())
     key = examples()[0].key
@@ -71,7 +74,7 @@ def test_lessons_show_each_habit_now_and_then_and_never_two() -> None:
 
 
 def test_the_run_is_one_that_the_recipe_takes_and_that_is_watched() -> None:
-    config = resolve("policy", CONFIG | {"steps": 2, "seed": 0})
+    config: Any = resolve("policy", CONFIG | {"steps": 2, "seed": 0})
     assert not list(access("claims").problems(config.composition.parts))
     assert [(part.name, part.shadow, part.asks_judge) for part in config.composition.parts] == [
         ("judge", False, JUDGE),

@@ -8,7 +8,7 @@ OPTIONS = SimpleNamespace(steps=1, questions=2, group=2, tokens=8)
 
 
 def test_the_peer_is_asked_the_questions_of_the_recipe():
-    found = questions(_config(OPTIONS))
+    found = questions(_config(OPTIONS))  # type: ignore[arg-type]
     assert len(found) > 10 and all(posed.facts["reasons"] and posed.facts["label"] in (-1, 1) for posed in found)
 
 

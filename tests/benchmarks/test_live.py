@@ -57,21 +57,21 @@ def test_there_is_something_to_send(points):
 
 def test_ours_is_compared_with_the_faster_peer(capsys):
     peers = {"MLflow": Counting(4.0), "Trackio": Counting(2.0)}
-    rows = bench.charts(Counting(0.5), peers, SMALL)
+    rows = bench.charts(Counting(0.5), peers, SMALL)  # type: ignore[arg-type]
     assert bench._said(rows["live_charts"]) == {"ours": 0.5, "peer": 2.0, "unit": "s", "ratio": 0.25}
     rates = replace(rows["live_charts"], ours=100.0, peers={"MLflow": 10.0, "Trackio": 50.0}, better=max)
     assert bench._said(rates)["ratio"] == 2.0
 
 
 def test_a_peer_that_is_away_is_named_and_leaves_its_place_empty(capsys):
-    rows = bench.charts(Counting(0.5), {"MLflow": Away(), "Trackio": Counting(2.0)}, SMALL)
+    rows = bench.charts(Counting(0.5), {"MLflow": Away(), "Trackio": Counting(2.0)}, SMALL)  # type: ignore[arg-type]
     assert rows["live_charts"].peers == {"Trackio": 2.0}
     assert capsys.readouterr().out.splitlines() == [
         "the same by MLflow",
         "MLflow is not measured: its page has changed",
         "the same by Trackio",
     ]
-    alone = bench.charts(Counting(0.5), {}, SMALL)["live_charts"]
+    alone = bench.charts(Counting(0.5), {}, SMALL)["live_charts"]  # type: ignore[arg-type]
     assert json.loads(json.dumps(bench._said(alone)))["ratio"] is None
 
 

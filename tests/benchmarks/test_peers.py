@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 
 import httpx
 import pytest
@@ -115,9 +116,9 @@ def test_a_package_that_cannot_be_installed_is_said_so(monkeypatch, tmp_path):
 
     def run(command, **options):
         if "venv" not in command:
-            raise peers.subprocess.CalledProcessError(1, command, stderr="ERROR: No matching distribution")
+            raise subprocess.CalledProcessError(1, command, stderr="ERROR: No matching distribution")
 
-    monkeypatch.setattr(peers.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(peers.PeerAway, match="No matching distribution"):
         peers.installed("potato", "potato-annotation")
 

@@ -12,6 +12,7 @@ from trainer.verifiers import check_spec
 from webapp.annotation.models import Task
 from webapp.annotation.work import inbox
 from webapp.inference.models import Endpoint
+from webapp.localstack.demo import MODEL_NAME
 from webapp.localstack.management.commands import demo
 
 DEMO = Path(__file__).parents[2] / "demo"
@@ -138,4 +139,4 @@ def test_a_first_judge_has_somebody_to_ask(monkeypatch, tmp_path):
     for _ in range(2):
         demo.register_model(membership)
     endpoint = Endpoint.objects.get(workspace=membership.workspace)
-    assert endpoint.kind == Endpoint.Kind.LOCAL and endpoint.registered_model.name == demo.MODEL_NAME
+    assert endpoint.kind == Endpoint.Kind.LOCAL and endpoint.registered_model.name == MODEL_NAME

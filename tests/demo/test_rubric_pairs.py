@@ -3,6 +3,7 @@ labels.
 """
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ TRAPS = {"longer", "formatted", "confident", "explicit", "implicit", "refusal"}
 @pytest.fixture(scope="module")
 def imported() -> list[Example]:
     with FILE.open("rb") as stream:
-        found = [example for _, example in IMPORTER.read(stream, FILE.name)]
+        found: list[Any] = [example for _, example in IMPORTER.read(stream, FILE.name)]
     assert all(isinstance(each, Example) for each in found), "a row that the importer refuses"
     return found
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -168,7 +169,11 @@ def known(server, cast, process) -> dict[str, object]:
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
     run = seed_run(launch.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
-    known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
+    known: dict[str, Any] = {
+        "run": run.id,
+        "dataset": version.dataset_id,
+        "example": version.members.first().example_id,
+    }
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     known["report"] = reported(cast, run)
     known["study"] = studied(cast, model.name)

@@ -1,6 +1,7 @@
 """A rubric, grades, an order and ratings, each given in the workbench by keyboard alone."""
 
 import json
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -35,7 +36,9 @@ TRACE = [
     {"role": "user", "text": "Are you sure?"},
     {"text": "Yes."},
 ]
-RESPONSES = [{"id": f"r{n}", "text": text, "origin": "MODEL"} for n, text in enumerate((TIN, FRIDGE, BOWL))]
+RESPONSES: list[dict[str, Any]] = [
+    {"id": f"r{n}", "text": text, "origin": "MODEL"} for n, text in enumerate((TIN, FRIDGE, BOWL))
+]
 RESPONSES[0]["steps"] = TRACE
 CRITERIA = [
     {"id": "c1", "text": "Names an opaque container.", "points": 5},

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -66,7 +67,7 @@ def pairs(name: str) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def api(stack: Stack) -> httpx.Client:
+def api(stack: Stack) -> Iterator[httpx.Client]:
     with stack.api() as client:
         made = client.post("models", json={"name": BASE, "source": "local", "path": str(base_model(stack))})
         assert made.status_code == 201, made.text

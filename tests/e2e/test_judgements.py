@@ -1,5 +1,7 @@
 """Judgements of pairs on a run's page: verdict and reasons beside those of people, and which reason was matched with which."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import expect
 
@@ -19,7 +21,12 @@ FLAWS = {
 
 
 def judgement(index: int, verdict: int | None, ap: float) -> dict:
-    shown = {"human": HUMAN, "reasons": GIVEN, "matcher": "embeddings", "scores": [[0.81, 0.12], [0.3, 0.05]]}
+    shown: dict[str, Any] = {
+        "human": HUMAN,
+        "reasons": GIVEN,
+        "matcher": "embeddings",
+        "scores": [[0.81, 0.12], [0.3, 0.05]],
+    }
     shown |= {"human_of": [0, 1], "hits": [True, False], "rc": 0.43}
     parts = [
         {
@@ -107,7 +114,9 @@ def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_resear
     """A user's own rewards may show anything, under any name. Also a reward of one of our kinds may lack the form of a judgement."""
     pair, ragged = {"verdict": 1, "label": -1}, {"human": HUMAN, "reasons": GIVEN, "scores": [[None, "x"], [0.1]]}
     rubrics = {"written": [None], "human": [], "matches": [1]}
-    odd = [("python", found) for found in (pair, ragged, rubrics, {"verdicts": 3, "answers": {}, "ratings": [None]})]
+    odd: list[tuple[str, Any]] = [
+        ("python", found) for found in (pair, ragged, rubrics, {"verdicts": 3, "answers": {}, "ratings": [None]})
+    ]
     odd += [("outcome", {"verdict": "A", "label": "A"}), ("outcome", "A"), ("rationale", ragged)]
     odd += [
         ("rubric_recall", rubrics),

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -25,8 +26,8 @@ from webapp.inference.serving import process
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PAIRS = 10
-ONCE = {"steps": 1, "evaluation-every": 0, "evaluation-max_examples": 0}
-POLICY = {
+ONCE: dict[str, Any] = {"steps": 1, "evaluation-every": 0, "evaluation-max_examples": 0}
+POLICY: dict[str, Any] = {
     "rollout-prompts_per_step": 2,
     "rollout-group_size": 2,
     "rollout-max_new_tokens": 12,

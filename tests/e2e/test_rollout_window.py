@@ -2,6 +2,7 @@
 
 import os
 import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -19,7 +20,7 @@ STEPS, GROUPS, RESPONSES = 50, 50, 8  # 20,000; a page of 100 ends within a grou
 
 def rollout(run, step: int, group: int, index: int) -> Rollout:  # noqa: F811
     words = "word " * (5 + (group * 7 + index * 3) % 30)
-    content = {
+    content: dict[str, Any] = {
         "phase": "train",
         "example_key": f"e{group}",
         "group": group,

@@ -4,6 +4,7 @@ values.
 
 import math
 import random
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -105,7 +106,7 @@ def test_a_change_of_a_field_does_not_press_the_last_button_again(open_page, as_
 
 
 def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, cast, run):
-    axes = [
+    axes: list[dict[str, Any]] = [
         {"path": "optim.lr", "low": 1e-5, "high": 1e-2, "scale": "log"},
         {"path": "rollout.truncated", "values": ["train", "mask"]},
         {"path": "model.lora.rank", "low": 4, "high": 64, "scale": "log"},

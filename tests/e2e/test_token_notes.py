@@ -1,6 +1,7 @@
 """Notes on tokens of a response: by pointer and by keyboard, in two tabs, and after the response was sampled again."""
 
 import os
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -32,7 +33,7 @@ def answered(run, process):  # noqa: F811
 
 
 def written(cast, run, **span) -> TokenNote:  # noqa: F811
-    place = {"step": 3, "phase": "train", "group": 0, "index": 0, "start": 3, "end": 4}
+    place: dict[str, Any] = {"step": 3, "phase": "train", "group": 0, "index": 0, "start": 3, "end": 4}
     return services.write(
         cast.researcher, run, TokenSpan(**place | span), "It is **not** <img src=x onerror=alert(1)>."
     )

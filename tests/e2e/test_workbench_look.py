@@ -1,6 +1,7 @@
 """More of the workbench: other kinds, suggestions of models, axe, a phone."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -132,7 +133,7 @@ def test_a_models_view_of_the_last_task_is_seen_before_one_leaves(open_page, as_
 
 def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page, as_annotator, cast):
     # the page waits for the answer's feedback, so the next task comes later
-    settings = {"suggestions": "after", "gold_feedback": True}
+    settings: dict[str, Any] = {"suggestions": "after", "gold_feedback": True}
     project = make_project(cast.owner, cast.annotator, record=judged, tasks=3, **settings)
     bench = Bench(open_page(as_annotator), project)
     bench.press("4", "Control+Enter")

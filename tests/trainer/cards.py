@@ -44,13 +44,13 @@ class OnCard(Tensor):
             strides=own.stride(),
             storage_offset=own.storage_offset(),
             dtype=own.dtype,
-            device=f"{NAME}:0",
+            device=f"{NAME}:0",  # type: ignore[arg-type]
         )
         made.own, made.at = own, device
         return made
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         return run(func, args, kwargs or {})
 
 

@@ -1,5 +1,6 @@
 """A machine's GPU is found without torch, and a run that does not use it says so."""
 
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_a_build_of_torch_is_told_without_loading_it(
         def locate_file(self, name: str) -> Path:
             return tmp_path / name
 
-    monkeypatch.setattr(devices.metadata, "distribution", lambda name: Installed())
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
     assert devices.built_for_cuda() is cuda
 
 
@@ -153,7 +154,7 @@ def test_a_worker_warns_of_kernels_on_a_card_that_have_no_deterministic_form(
     monkeypatch.setattr("trainer.inference.build.build_sampler", lambda *_: None)
     monkeypatch.setattr("trainer.inference.models.load_tokenizer", lambda folder: None)
     threads = torch.get_num_threads()
-    actor = ray_fleet.RolloutActor.__ray_metadata__.modified_class
+    actor = ray_fleet.RolloutActor.__ray_metadata__.modified_class  # type: ignore[attr-defined]
     try:
         actor.__init__(object.__new__(actor), str(tmp_path), resolve("policy", {}), 1)
     finally:

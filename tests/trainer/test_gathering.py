@@ -53,7 +53,7 @@ def test_sft_on_the_best_of_the_rollouts_then_rl_from_that_model(
     assert run(resolve("sft", config), data, tiny_dir, tuned)
     events = [RunEvent.model_validate_json(line) for line in jsonlines.lines((tuned / "events.jsonl").read_text())]
     learnt = {row.response for e in events if e.data.kind == "rollouts" for row in e.data.rollouts}
-    best = {max(x.responses, key=lambda r, x=x: x.meta["rewards"][r.id]).text for x in found if len(x.responses) > 1}
+    best = {max(x.responses, key=lambda r, x=x: x.meta["rewards"][r.id]).text for x in found if len(x.responses) > 1}  # type: ignore[misc]
     assert not learnt or learnt <= best
 
     config = {

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,9 +23,9 @@ PAGES = ("/datasets/", "/projects/", "/runs/", "/evaluations/", "/judges/", "/se
 pytestmark = [pytest.mark.slow]
 
 
-def server() -> dict[str, str | None]:
+def server() -> dict[str, Any]:
     """The address of the database server. It is known after the tests' database was started."""
-    known = settings.DATABASES["default"]
+    known: dict[str, Any] = settings.DATABASES["default"]
     return {"host": known["HOST"], "user": known["USER"], "password": known["PASSWORD"] or None}
 
 
@@ -88,10 +89,10 @@ def crawler(tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
     url = f"postgresql://{known['user']}@/postgres?host={str(known['host']).replace('/', '%2F')}"
     env = {**os.environ, "DATABASE_URL": url, "TOUCHSTONE_VAR": str(var)}
     command = [sys.executable, "-m", "tests.upgrade.crawl"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (var / "errors").open("w") as errors:
         process = subprocess.Popen(command, env=env, cwd=HERE.parents[1], stderr=errors, **pipes)
-        process.errors = var / "errors"
+        process.errors = var / "errors"  # type: ignore[attr-defined]
         with process:
             yield process
 

@@ -4,6 +4,8 @@ from functools import cache
 
 import pytest
 
+from webapp.datasets.ingest import processes
+
 
 @pytest.fixture(scope="session", autouse=True)
 def forked_readers() -> Iterator[None]:
@@ -11,7 +13,7 @@ def forked_readers() -> Iterator[None]:
     from tests import readers
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readers.processes, "_process", readers.start)
+        patch.setattr(processes, "_process", readers.start)
         yield
 
 
@@ -22,7 +24,7 @@ def authorities_read_once() -> Iterator[None]:
     """
     from httpx._transports import default
 
-    made, told = default.create_ssl_context, cache(default.create_ssl_context)
+    made, told = default.create_ssl_context, cache(default.create_ssl_context)  # type: ignore[attr-defined]
     named = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
     def create(verify=True, cert=None, trust_env=True):

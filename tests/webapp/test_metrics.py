@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -35,7 +36,7 @@ def scrape(monkeypatch):
 
 def up(monkeypatch, **states):
     seen = {name: ServiceState(states.get(name, "ok"), "") for name in health.CHECKS}
-    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))
+    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))  # type: ignore[misc]
 
 
 async def ask(path: str, method: str = "GET", headers: tuple = ()) -> int:
@@ -131,7 +132,7 @@ if sys.argv[1:]:
 
 
 def test_processes_add_up_and_what_a_dead_one_had_open_is_closed(tmp_path):
-    run = {"cwd": django_settings.BASE_DIR, "capture_output": True, "text": True, "check": True}
+    run: dict[str, Any] = {"cwd": django_settings.BASE_DIR, "capture_output": True, "text": True, "check": True}
     run["env"] = os.environ | {telemetry.FOLDER: str(tmp_path), "DJANGO_SETTINGS_MODULE": "webapp.settings"}
     subprocess.run([sys.executable, "-c", PROGRAM], **run)
     told = subprocess.run([sys.executable, "-c", PROGRAM, "tell"], **run).stdout

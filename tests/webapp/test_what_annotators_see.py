@@ -3,6 +3,7 @@ of models, judges and colleagues are on no page, in no answer of the API and in 
 """
 
 import re
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.django_db
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 METHODS = ("get", "post", "put", "patch", "delete")
 SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "CLASSIFIED", "Rosa", "rosa@")
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "pairwise": {"verdict": "compared", "strength": 2, "note": "CLASSIFIED"},
     "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "CLASSIFIED", "points": 1}]}},
     "grading": {"grades": [{"criterion": "c1", "verdict": "met", "note": "CLASSIFIED"}]},
@@ -39,7 +40,7 @@ ANSWERS = {
         "note": "CLASSIFIED",
     },
 }
-OWN = {  # the annotator's own words, which are not secret
+OWN: dict[str, Any] = {  # the annotator's own words, which are not secret
     "pairwise": {"verdict": "compared", "strength": 1},
     "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "Is right", "points": 1}]}},
     "grading": {"grades": [{"criterion": "c1", "verdict": "met"}]},

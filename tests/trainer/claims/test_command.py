@@ -11,6 +11,7 @@ import pytest
 
 from trainer.claims import command, faults, rubrics, runs, toy, turns
 from trainer.claims.measures import of_responses
+from trainer.config import resolve
 from trainer.contracts import jsonlines
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer, make_tiny
@@ -175,7 +176,7 @@ def test_a_reward_asks_the_judge_that_an_earlier_arm_of_its_seed_leaves(tmp_path
     assert isinstance(used.asked_as, PairwiseSpec) and used.asked_as.form == "lines"
     job = runs.ArmJob("", 3, ASKED.config(ASKED.arms[1], ASKED.shared, 3), tmp_path, tmp_path, tmp_path, uses=uses)
     assert job.models == {"base": tmp_path} and job.waits, "a judge is asked: the run has no model of it"
-    (name, judge), *more = runs._judges(job, runs.resolve(job.recipe, job.config)).items()
+    (name, judge), *more = runs._judges(job, resolve(job.recipe, job.config)).items()
     assert name == "first" and isinstance(judge.target, LocalTarget) and judge.target.model == str(used.model)
     later = command._uses(ASKED, ASKED.arms[2], ASKED.shared, tmp_path, 3)
     assert later["base"].asked_as is None and not more

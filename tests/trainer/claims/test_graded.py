@@ -54,7 +54,7 @@ def test_an_answer_says_all_or_is_worth_nothing() -> None:
 
 def test_the_wordy_model_is_taught_answers_of_many_lengths_and_the_other_of_one() -> None:
     def taught(*between: tuple[int, int]) -> Counter[int]:
-        lessons = toy._lessons(random.Random(0), *between)  # noqa: S311 - a task, not a secret
+        lessons = toy._lessons(random.Random(0), *between)  # type: ignore[arg-type]  # noqa: S311 - a task, not a secret
         return Counter(
             len(answer.split()) for answer, _ in zip((answer for _, answer in lessons), range(400), strict=False)
         )

@@ -10,6 +10,7 @@ from trainer.config import resolve
 from trainer.contracts import Example, Message, Response
 from trainer.judges.rubric_forms import read_rubric
 from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.writers import CHECKABLE
 from trainer.rewards import Item, Services
 from trainer.rewards.kinds.writing import quality
 from trainer.rewards.written import ComparedPair
@@ -36,20 +37,20 @@ def test_each_topic_wants_four_words_that_better_answers_have_more_often_and_no_
     for example in rows:
         better, worse = (set(response.text.split()) for response in example.responses)
         topic = example.prompt[0].content.split()[0]
-        for word in rubrics.CHECKABLE + rubrics.EMPTY:
+        for word in CHECKABLE + rubrics.EMPTY:
             led[topic][word].append((word in better) - (word in worse))
     wanted = set()
     for words in led.values():
         found = sorted(words, key=lambda word: -sum(words[word]))
         leads = [sum(words[word]) / len(words[word]) for word in found]
         assert min(leads[: rubrics.WANTED]) > 0.55 > 0.2 > max(leads[rubrics.WANTED :])
-        assert set(found[: rubrics.WANTED]) <= set(rubrics.CHECKABLE)
+        assert set(found[: rubrics.WANTED]) <= set(CHECKABLE)
         wanted.add(tuple(found[: rubrics.WANTED]))
     assert len(wanted) == len(led) == 8 and rubrics.examples() == rows != rubrics.examples(seed=6)
 
 
 def test_the_judge_of_rubrics_counts_words_that_can_be_checked_once_each_and_knows_no_topic() -> None:
-    a, b, c, d, e = rubrics.CHECKABLE[:5]
+    a, b, c, d, e = CHECKABLE[:5]
     assert (score(a, b, c, d), score(a, b, c, d, e), score(a, a, b, b), score(a, rubrics.EMPTY[0])) == (4, 4, 2, 1)
     assert score(*rubrics.EMPTY[:4]) == 0
 
@@ -63,4 +64,4 @@ def test_what_is_taught_is_the_form_with_words_of_both_kinds_at_random() -> None
         assert read.ok and len(read.criteria) == rubrics.ITEMS and len(messages) == 2
         said += [criterion.text for criterion in read.criteria]
     share = sum(word in rubrics.EMPTY for word in said) / len(said)
-    assert abs(share - len(rubrics.EMPTY) / len(rubrics.CHECKABLE + rubrics.EMPTY)) < 0.04
+    assert abs(share - len(rubrics.EMPTY) / len(CHECKABLE + rubrics.EMPTY)) < 0.04

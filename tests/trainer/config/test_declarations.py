@@ -10,7 +10,7 @@ from trainer.config.recipe import HELD_OUT, Metric, Recipe, with_ends
 from trainer.contracts import COUNTS
 
 
-@pytest.fixture(params=RECIPES.values(), ids=RECIPES)
+@pytest.fixture(params=RECIPES.values(), ids=list(RECIPES))
 def recipe(request) -> Recipe:
     return request.param
 

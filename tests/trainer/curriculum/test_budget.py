@@ -77,7 +77,7 @@ def test_greedy_in_exact_fractions_agrees_and_no_allocation_is_worth_more(case) 
         greedy[best] += 1
     assert found == greedy
 
-    def worth(given_) -> Fraction:  # type: ignore[no-untyped-def]
+    def worth(given_) -> Fraction:
         return sum((exact(tenths[i], counts[i] + k) for i in range(n) for k in range(given_[i])), Fraction(0))
 
     assert worth(found) == max(worth(each) for each in product(range(low, high + 1), repeat=n) if sum(each) == total)

@@ -1,5 +1,7 @@
 """Formulas of judges and rubric writers that are trained, with inputs by name."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,7 @@ def test_forms() -> None:
 
 
 def test_the_form_of_a_judgement_without_a_rubric() -> None:
-    def read(text: str, **given: object) -> tuple[object, ...]:
+    def read(text: str, **given: object) -> tuple[Any, ...]:
         found = value("judgement_format", text=text, **given)
         return found["ok"], found["verdict"], *found["reasons"]
 

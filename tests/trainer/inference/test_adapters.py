@@ -17,7 +17,7 @@ def adapter(base: Path, folder: Path, seed: int) -> Path:
     """A LoRA adapter with random weights on both sides, which therefore changes the output of the model."""
     torch.manual_seed(seed)
     config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
-    get_peft_model(AutoModelForCausalLM.from_pretrained(base), config).save_pretrained(folder)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(base), config).save_pretrained(str(folder))
     return folder
 
 

@@ -29,7 +29,7 @@ def sampled(sampler: LocalSampler, wanted: list[SampleRequest], slots: int, seed
     chance = random.Random(seed)  # noqa: S311
     weights = dict(load_model_weights(sampler))
     running, _ = sampler.open(weights.items(), 1)
-    left, inside, found = list(range(len(wanted))), set(), {}
+    left, inside, found = list(range(len(wanted))), set[Any](), {}
     chance.shuffle(left)
     while left or inside:
         while left and len(inside) < slots and chance.random() < 0.7:
@@ -41,9 +41,9 @@ def sampled(sampler: LocalSampler, wanted: list[SampleRequest], slots: int, seed
             running.leave([gone])
             inside.remove(gone)
             left.insert(0, gone)
-        for name, result in running.step():
-            found[name] = result
-            inside.remove(name)
+        for ended, result in running.step():
+            found[ended] = result
+            inside.remove(ended)
     running.close()
     return [found[n] for n in range(len(wanted))]
 

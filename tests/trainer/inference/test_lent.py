@@ -21,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     passes: list[int] = []
     sample = LocalSampler.sample
 
-    def noted(self, requests, *more):  # type: ignore[no-untyped-def]
+    def noted(self, requests, *more):
         passes.append(len(requests))
         return sample(self, requests, *more)
 

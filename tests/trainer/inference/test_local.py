@@ -182,7 +182,8 @@ def test_a_stream_gives_token_by_token_what_sampling_gives_at_once(sampler: Loca
 
 def test_streams_take_turns_without_disturbing_each_other(sampler: LocalSampler) -> None:
     requests = [request_for(sampler, text, seed=seed) for seed, text in enumerate(PROMPTS)]
-    streams, results = [sampler.stream(request) for request in requests], [None] * len(requests)
+    streams = [sampler.stream(request) for request in requests]
+    results: list[Any] = [None] * len(requests)
     while not all(results):
         for i, stream in enumerate(streams):
             results[i] = next(stream, (None, results[i]))[1]

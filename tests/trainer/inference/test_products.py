@@ -43,7 +43,7 @@ def test_small_matrices_and_other_precisions_stay_torchs(monkeypatch: pytest.Mon
 
 
 def test_layers_have_their_own_weights_again_afterwards() -> None:
-    layers = nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 256, bias=False), nn.Linear(256, 8))
+    layers: Any = nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 256, bias=False), nn.Linear(256, 8))
     x = drawn(7, 256)
     with torch.no_grad():
         expected = layers(x)

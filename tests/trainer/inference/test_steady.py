@@ -1,8 +1,11 @@
 """The unit of rows is measured: whatever a processor's library does, rows of all passes have the same bits."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import linear
 
 from trainer.inference import steady
 
@@ -14,7 +17,7 @@ def model(*sizes: tuple[int, int]) -> nn.Module:
 
 @pytest.mark.parametrize("most", [4, 24, 64])
 def test_passes_of_all_multiples_give_a_row_the_same_bits(most: int) -> None:
-    layers = model((64, 128), (128, 64), (576, 192))
+    layers: Any = model((64, 128), (128, 64), (576, 192))
     unit = steady.unit_of_rows(layers, most)
     rows = -(-most // unit) * unit
     for layer in layers:
@@ -25,7 +28,7 @@ def test_passes_of_all_multiples_give_a_row_the_same_bits(most: int) -> None:
 
 
 def test_a_library_that_changes_its_sums_at_sixteen_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = steady.linear
+    plain = linear
 
     def changes(x, weight):
         return plain(x, weight) if len(x) >= 16 else plain(x.double(), weight.double()).float()

@@ -1,6 +1,6 @@
 """Attention over a tree: two integers per node replace a mask of all nodes by all nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -28,11 +28,14 @@ def group(prompt: int, responses: int, tokens: int) -> PrefixTree:
     return PrefixTree.of([*made, [60] * tokens])
 
 
-def inputs(tree: TreeMask, dtype: torch.dtype) -> list[Tensor]:
+def inputs(tree: TreeMask, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     draw = torch.Generator().manual_seed(0)
     nodes, keys = len(tree.exits_N), tree.before + len(tree.exits_N)
-    shapes = [(1, HEADS, nodes, WIDTH), (1, HEADS_KV, keys, WIDTH), (1, HEADS_KV, keys, WIDTH)]
-    return [torch.randn(shape, generator=draw, dtype=dtype).requires_grad_() for shape in shapes]
+
+    def drawn(heads: int, count: int) -> Tensor:
+        return torch.randn((1, heads, count, WIDTH), generator=draw, dtype=dtype).requires_grad_()
+
+    return drawn(HEADS, nodes), drawn(HEADS_KV, keys), drawn(HEADS_KV, keys)
 
 
 def written_out(query: Tensor, key: Tensor, value: Tensor, tree: TreeMask) -> Tensor:
@@ -41,7 +44,7 @@ def written_out(query: Tensor, key: Tensor, value: Tensor, tree: TreeMask) -> Te
     return (scores.softmax(-1) @ value).transpose(1, 2)
 
 
-def gradients(out: Tensor, given_: list[Tensor]) -> list[Tensor]:
+def gradients(out: Tensor, given_: Sequence[Tensor]) -> list[Tensor]:
     pull = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=out.dtype)
     return list(torch.autograd.grad(out, given_, pull))
 
@@ -117,11 +120,12 @@ def test_nothing_of_all_nodes_by_all_nodes_is_made_or_kept() -> None:
 def test_bfloat16_is_put_together_in_float32() -> None:
     mask = group(40, 6, 30).mask
     given_ = inputs(mask, torch.bfloat16)
-    exact = written_out(*(part.double() for part in given_), mask).detach()
+    query, key, value = (part.detach() for part in given_)
+    exact = written_out(query.double(), key.double(), value.double(), mask)
     dense = torch.nn.functional.scaled_dot_product_attention(
-        *(part.detach() for part in given_), attn_mask=mask.dense(), enable_gqa=True
+        query, key, value, attn_mask=mask.dense(), enable_gqa=True
     ).transpose(1, 2)
-    ours = tree_attention(*given_, mask, None).detach()
+    ours = tree_attention(query, key, value, mask, None)
     assert ours.dtype == torch.bfloat16
     assert float((ours - exact).abs().mean()) <= 1.5 * float((dense - exact).abs().mean())
 
@@ -132,7 +136,8 @@ def test_gradients_in_bfloat16_are_computed_in_float32(monkeypatch: pytest.Monke
     mask, backward = group(40, 6, 30).mask, module._backward
     given_ = inputs(mask, torch.bfloat16)
     slope = torch.randn_like(tree_attention(*given_, mask, None))
-    exact = torch.autograd.grad(written_out(*(part.double() for part in given_), mask), given_, slope.double())
+    query, key, value = (part.double() for part in given_)
+    exact = torch.autograd.grad(written_out(query, key, value, mask), given_, slope.double())
 
     def only_wide(*tensors: Any, **named: Any) -> Any:
         assert all(each.dtype == torch.float32 for each in tensors[:6])
@@ -176,6 +181,6 @@ def test_flex_attention_with_these_blocks_gives_what_the_mask_gives() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
     mask = group(90, 3, 40).mask
-    given_ = [part.detach() for part in inputs(mask, torch.float32)]
-    ours = flex_attention(*given_, block_mask=mask.block_mask(), enable_gqa=True).transpose(1, 2)
-    torch.testing.assert_close(ours, written_out(*given_, mask), atol=1e-5, rtol=1e-5)
+    query, key, value = (part.detach() for part in inputs(mask, torch.float32))
+    ours = flex_attention(query, key, value, block_mask=mask.block_mask(), enable_gqa=True).transpose(1, 2)
+    torch.testing.assert_close(ours, written_out(query, key, value, mask), atol=1e-5, rtol=1e-5)

@@ -8,7 +8,7 @@ from trainer.judges.kinds.criteria import MetAnswer
 
 def met(raw, complete=True):
     answer, problem = extract(raw, MetAnswer, complete=complete)
-    return answer.met if answer else problem
+    return answer.met if isinstance(answer, MetAnswer) else problem
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import subprocess
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ async def speaking(*answers: bytes, closing=False, tls=None):
             pass
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    server: Any = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     server.asked = []
     server.url = f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     yield server

@@ -97,7 +97,7 @@ async def test_a_share_that_cannot_be_asked_leaves_the_run_what_it_has(monkeypat
         raise OSError("no database")
 
     async with Gate(2, share=share) as gate:
-        share.places = away
+        share.places = away  # type: ignore[method-assign]
         await until(lambda: len(tried) > 2)
         await asyncio.wait_for(gate.enter(), 30)
         gate.leave()

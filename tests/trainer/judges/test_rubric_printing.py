@@ -90,7 +90,12 @@ def test_peoples_criteria_in_each_form(form: RubricForm, expected: list[tuple[st
 
 def test_what_a_form_cannot_say_is_refused_with_the_reason() -> None:
     only_pitfall = [HUMAN[2]]
-    for form, said in (("mams", "sum"), ("openrubrics", "pitfalls only"), ("touchstone", "above 0")):
+    shapes: list[tuple[RubricForm, str]] = [
+        ("mams", "sum"),
+        ("openrubrics", "pitfalls only"),
+        ("touchstone", "above 0"),
+    ]
+    for form, said in shapes:
         with pytest.raises(Unwritable, match=said):
             write_rubric(items_of(only_pitfall, form), form)
     assert write_rubric(items_of(only_pitfall, "rubric_arm"), "rubric_arm"), "there the absence of a flaw is a merit"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from trainer.logit_judge.calibration import (
 from trainer.logit_judge.calls import USUAL
 from trainer.metrics.estimate import wilson
 
-NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
+NAMED: dict[str, Any] = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
 
 
 def test_the_border_lies_in_the_middle_of_the_best_gap() -> None:
@@ -43,7 +44,7 @@ def test_no_border_does_better(pairs: list[tuple[int, bool]]) -> None:
     if met.all() or not met.any():
         return
     ours = balanced(margins, met, best_threshold(margins, met))
-    assert ours == pytest.approx(max(balanced(margins, met, border) for border in np.arange(-5, 5, 0.5)))
+    assert ours == pytest.approx(max(balanced(margins, met, float(border)) for border in np.arange(-5, 5, 0.5)))
 
 
 def test_an_item_is_never_in_both_halves() -> None:

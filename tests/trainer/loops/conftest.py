@@ -25,7 +25,9 @@ SMALL: dict[str, Any] = {
 
 
 def small_config(**changes: Any) -> PolicyConfig:
-    return resolve("policy", SMALL | changes)
+    config = resolve("policy", SMALL | changes)
+    assert isinstance(config, PolicyConfig)
+    return config
 
 
 def events_of(run_dir: Path) -> list[RunEvent]:

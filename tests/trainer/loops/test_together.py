@@ -264,7 +264,7 @@ def test_processes_share_the_base_that_was_read_before(data: dict[str, Path], ti
     # a config that cannot be read is left to the run, which reports it
     read_ahead("sft", tmp_path / "nowhere", "float32", data["sft"])
     assert together([config], data["sft"], tmp_path / "nowhere", tmp_path / "out") == [False]
-    assert "no config.json here" in events_of(tmp_path / "out" / "0")[-1].data.reason  # type: ignore[union-attr]
+    assert "no config.json here" in events_of(tmp_path / "out" / "0")[-1].data.reason
 
 
 def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(

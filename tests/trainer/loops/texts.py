@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.config import RecipeConfig, resolve
+from trainer.config import resolve
 from trainer.contracts import Example, Message, Preference, Response
 
 LETTERS = "abcdefgh"
@@ -61,7 +61,7 @@ def written(examples: Sequence[Example], path: Path) -> Path:
     return path
 
 
-def configured(recipe: str, **changes: Any) -> RecipeConfig:
+def configured(recipe: str, **changes: Any) -> Any:
     """A small config that saves after each step. All weights are trained unless `model` says otherwise."""
     small: dict[str, Any] = {
         "steps": 4,

@@ -51,7 +51,7 @@ def sizes(process: Process) -> dict[str, int]:
 def test_full_training_in_bfloat16_holds_eighteen_bytes_a_parameter_and_two_more_for_a_kl(
     kl_beta: float, frozen: int
 ) -> None:
-    changed = {"model__lora": None, "model__dtype": "bfloat16", "objective__kl_beta": kl_beta}
+    changed: dict[str, Any] = {"model__lora": None, "model__dtype": "bfloat16", "objective__kl_beta": kl_beta}
     (process,) = of(**changed, sampler__kind="vllm_server").processes
     always = sum(part.bytes for part in process.parts if not part.turn)
     assert always == CONTEXT + SEVEN.parameters * (2 + frozen + 4 + 4 + 8)
@@ -91,7 +91,11 @@ def test_muon_has_one_moment_for_the_matrices_of_the_layers() -> None:
 
 
 def test_the_local_sampler_has_a_copy_of_the_model_and_the_keys_of_all_responses() -> None:
-    changes = {"data__max_prompt_tokens": 100, "rollout__max_new_tokens": 28, "model__dtype": "bfloat16"}
+    changes: dict[str, Any] = {
+        "data__max_prompt_tokens": 100,
+        "rollout__max_new_tokens": 28,
+        "model__dtype": "bfloat16",
+    }
     (process,) = of(None, shape(), rollout__prompts_per_step=2, rollout__group_size=3, **changes).processes
     assert sizes(process)["Sampler's weights"] == 2 * shape().parameters
     # six responses of 128 tokens, two layers, keys and values of 32 numbers of two bytes
@@ -137,7 +141,9 @@ def test_responses_that_are_spread_over_steps_are_begun_for_several_steps_at_onc
     ],
 )
 def test_a_worker_has_its_part_of_what_is_outstanding_and_a_group_more(runner: dict[str, Any], most: int) -> None:
-    changes = {f"runner__{key}": value for key, value in {"kind": "async", "max_staleness": 4, **runner}.items()}
+    changes: dict[str, Any] = {
+        f"runner__{key}": value for key, value in {"kind": "async", "max_staleness": 4, **runner}.items()
+    }
     assert at_once(**changes) == most
     config = resolve("policy", raw(rollout__prompts_per_step=4, rollout__group_size=6, **changes))
     assert isinstance(config, OnPolicyConfig)
@@ -158,7 +164,10 @@ def test_workers_lay_nothing_out_since_responses_join_and_leave_what_they_have_u
 @pytest.mark.parametrize("recipe", ["judge", "rubric_writer"])
 def test_questions_about_pairs_may_be_as_many_at_once_as_the_sampler_takes(recipe: str) -> None:
     def at_once(held_out: int) -> int:
-        changes = {"rollout": {"prompts_per_step": 2, "group_size": 2}, "evaluation": {"max_examples": held_out}}
+        changes: dict[str, Any] = {
+            "rollout": {"prompts_per_step": 2, "group_size": 2},
+            "evaluation": {"max_examples": held_out},
+        }
         sampling = (
             resolve(recipe, {**RECIPES[recipe].example, **changes, "sampler": {"max_batch": 24}}).holdings().sampling
         )
@@ -187,7 +196,7 @@ def test_an_engine_holds_what_it_is_given() -> None:
 
 
 def test_an_engine_that_sleeps_takes_its_turn_with_the_learner_on_a_card_alone() -> None:
-    changes = {"sampler__kind": "vllm", "model__dtype": "bfloat16"}
+    changes: dict[str, Any] = {"sampler__kind": "vllm", "model__dtype": "bfloat16"}
 
     def turns(device: Device, **more: Any) -> set[str]:
         (process, *_) = of(device, **changes, **more).processes
@@ -221,12 +230,12 @@ def test_turns_are_not_added_up() -> None:
 
 
 def test_a_pass_is_as_long_as_the_longest_text_where_that_is_longer_than_the_knob() -> None:
-    changes = {"data__max_prompt_tokens": 3000, "rollout__max_new_tokens": 1096}
+    changes: dict[str, Any] = {"data__max_prompt_tokens": 3000, "rollout__max_new_tokens": 1096}
     assert of(optim__micro_batch_tokens=1024, **changes) == of(optim__micro_batch_tokens=4096, **changes)
 
 
 def test_on_gpus_every_process_has_its_own_and_on_a_machine_they_share() -> None:
-    changes = {"runner__kind": "async", "runner__workers": 3}
+    changes: dict[str, Any] = {"runner__kind": "async", "runner__workers": 3}
     on_gpus, on_host = of(H100, shape(), **changes), of(HOST, shape(), **changes)
     assert on_gpus.needed == max(process.peak for process in on_gpus.processes)
     run, workers = on_host.processes

@@ -79,7 +79,7 @@ def test_the_interval_holds_the_value_and_stays_within_the_data(values: list[flo
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=30), st.randoms(use_true_random=False))
-def test_the_order_of_cases_changes_no_value(right: list[bool], random) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_of_cases_changes_no_value(right: list[bool], random) -> None:
     shuffled = random.sample(right, len(right))
     assert bootstrap_mean(shuffled).value == pytest.approx(bootstrap_mean(right).value)
 

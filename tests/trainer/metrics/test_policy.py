@@ -45,7 +45,7 @@ def test_best_of_n_does_not_guess_a_missing_score() -> None:
 
 def test_entropy() -> None:
     # uniform over 4; certain; one half, one half and an impossible token
-    found = policy.entropy([[0, 0, 0, 0], [1000, 0, 0, 0], [5, 5, -math.inf, -math.inf]])
+    found = policy.entropy([[0, 0, 0, 0], [1000, 0, 0, 0], [5, 5, -math.inf, -math.inf]])  # type: ignore[arg-type]
     assert found.tolist() == pytest.approx([math.log(4), 0, math.log(2)])
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,8 @@ def record(index: int) -> RolloutRecord:
 
 
 def test_pieces_are_done_in_order_and_who_is_far_ahead_waits() -> None:
-    behind, gate, done = Behind(), threading.Event(), []
+    behind, gate = Behind(), threading.Event()
+    done: list[Any] = []
     behind.put(lambda: done.append(gate.wait(SECONDS)), "first")
     for number in range(AHEAD):
         behind.put(lambda number=number: done.append(number), str(number))  # type: ignore[misc]

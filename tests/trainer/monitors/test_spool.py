@@ -102,7 +102,7 @@ def test_a_full_disk_pauses_the_run_and_loses_nothing(path: Path) -> None:
     disk.full = False
     writer.join(SECONDS)
     spool.append(note("after"))
-    said = [getattr(event.data, "message", None) or event.data.state for event in events(path)]  # type: ignore[union-attr]
+    said = [getattr(event.data, "message", None) or event.data.state for event in events(path)]
     assert said == ["before", "during", "paused", "running", "after"]
     assert [event.seq for event in events(path)] == [1, 2, 3, 4, 5]
 

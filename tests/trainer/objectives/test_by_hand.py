@@ -215,7 +215,7 @@ def test_kimi() -> None:
         "groups": ["a", "b", "a"],
         "params": {"alpha": 0.5, "beta": 2.0, "tau": 0.1},
     }
-    grad = [
+    grad: list[list[float]] = [
         [-(0.75 - 0.2 * L(1.5)) / 6, 0.2 * L(3) / 6],
         [0],
         [0.2 * L(0.25) / 6],

@@ -184,7 +184,7 @@ def step_of(case: dict[str, Any], name: str, dtype: torch.dtype) -> tuple[Object
     rewards = torch.tensor([math.nan if r is None else r for r in case["rewards"]], dtype=dtype)
     groups = torch.tensor(case["groups"])
     has_advantages = "rewards" in REGISTRY[name].entry.needs
-    fields = {f"{key}_BT": pad(case[key], math.nan) for key in case if key.startswith("logp_")}
+    fields: dict[str, Any] = {f"{key}_BT": pad(case[key], math.nan) for key in case if key.startswith("logp_")}
     step = ObjectiveBatch(
         logp_BT=pad(case["logp"], math.nan),
         mask_BT=pad(case["mask"], 0),

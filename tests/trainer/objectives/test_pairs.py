@@ -12,17 +12,19 @@ PAIRS, TOKENS = 5, 4
 LENGTHS = torch.tensor([4, 1, 3, 0, 2])
 
 
-def pairs(seed: int) -> dict[str, Tensor]:
+def pairs(seed: int) -> dict[str, Any]:
     """Both sides of five pairs of differing lengths, one of them with an empty chosen response."""
     draw = torch.Generator().manual_seed(seed)
     names = ("chosen_PT", "rejected_PT", "ref_chosen_PT", "ref_rejected_PT")
-    fields = {name: -3 * torch.rand(PAIRS, TOKENS, generator=draw, dtype=torch.float64) for name in names}
+    fields: dict[str, Any] = {
+        name: -3 * torch.rand(PAIRS, TOKENS, generator=draw, dtype=torch.float64) for name in names
+    }
     fields["mask_chosen_PT"] = (torch.arange(TOKENS) < LENGTHS[:, None]).double()
     fields["mask_rejected_PT"] = (torch.arange(TOKENS) < LENGTHS.flip(0)[:, None]).double()
     return fields
 
 
-def dpo(fields: dict[str, Tensor], **more: Any) -> tuple[Tensor, Tensor]:
+def dpo(fields: dict[str, Any], **more: Any) -> tuple[Tensor, Tensor]:
     """The loss, and the gradient of the chosen side."""
     chosen = fields["chosen_PT"].clone().requires_grad_()
     batch = PairBatch(**{**fields, "chosen_PT": chosen}, **more)
@@ -83,7 +85,7 @@ def test_a_weighted_pair_counts_as_so_many_equal_ones(seed: int) -> None:
     expected, _ = dpo({name: value[repeated] for name, value in fields.items()}, margin_P=margins[repeated])
     torch.testing.assert_close(loss, expected)
     chosen, rejected = fields["chosen_PT"][:, 0], fields["rejected_PT"][:, 0]
-    more = {"weight_P": times.double(), "margin_P": margins, "total_pairs": float(times.sum())}
+    more: dict[str, Any] = {"weight_P": times.double(), "margin_P": margins, "total_pairs": float(times.sum())}
     torch.testing.assert_close(
         bradley_terry(chosen, rejected, **more),
         bradley_terry(chosen[repeated], rejected[repeated], margin_P=margins[repeated]),

@@ -16,6 +16,7 @@ from tests.trainer.loops.conftest import SMALL, metrics_of
 from trainer.config import resolve
 from trainer.contracts import CARRIES, Example, ModelSource
 from trainer.devices import CHOICE
+from trainer.inference.adapters import whole_directory
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
@@ -146,7 +147,7 @@ def test_a_base_with_adapters_is_merged_once_for_all(
     adapter = tmp_path / "adapter"
     get_peft_model(load_model(tiny_dir), LoraConfig(r=2, target_modules="all-linear")).save_pretrained(str(adapter))
     made: list[Path] = []
-    whole = entry.whole_directory
+    whole = whole_directory
 
     def noted(source: ModelSource, kept: Path) -> Path:
         made.append(kept)

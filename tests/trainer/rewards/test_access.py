@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_parts_that_ask_for_what_the_file_has_not_are_named(tmp_path: Path) -> None:
     access = read(judges(tmp_path, spec=SPEC, endpoint=ENDPOINT))
-    parts = [
+    parts: list[Any] = [
         RubricPart(judge="Grader v1"),
         RubricPart(judge="Grader v2", name="second"),
         JudgePart(judge="Grader v1", name="third", protocol="pointwise"),

@@ -43,7 +43,7 @@ def judgement(*reasons: str, index: int = 0, human: list[str] = HUMAN, verdict: 
 
 def lists(body: dict[str, Any]) -> tuple[list[str], list[str]]:
     asked = body["messages"][-1]["content"]
-    human, model = (re.search(rf"<{tag}>\n(.*?)\n</{tag}>", asked, re.S)[1] for tag in ("human", "judge"))  # type: ignore[index]
+    human, model = (re.search(rf"<{tag}>\n(.*?)\n</{tag}>", asked, re.S)[1] for tag in ("human", "judge"))
     return _NUMBERED.findall(human), _NUMBERED.findall(model)
 
 
@@ -130,7 +130,7 @@ def test_what_a_judge_matched_is_not_asked_again_when_a_run_is_resumed(tmp_path:
 def tagger(body: dict[str, Any]) -> str:
     """Calls every reason generic that says “nice”, and leaves out a reason that says “hidden”."""
     asked = body["messages"][-1]["content"]
-    reasons = _NUMBERED.findall(re.search(r"<reasons>\n(.*?)\n</reasons>", asked, re.S)[1])  # type: ignore[index]
+    reasons = _NUMBERED.findall(re.search(r"<reasons>\n(.*?)\n</reasons>", asked, re.S)[1])
     tagged = [
         {
             "number": number,

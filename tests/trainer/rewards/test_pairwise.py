@@ -1,6 +1,7 @@
 """Verdicts in both orders: every combination by hand."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -25,13 +26,13 @@ def test_remax_counts_the_orders_that_the_sample_wins(sample_first, sample_secon
 
 
 def test_only_what_both_orders_say_of_the_same_answer_is_kept() -> None:
-    said = ("A", "B", "tie", None)
+    said: tuple[Any, ...] = ("A", "B", "tie", None)
     kept = {pair: label for pair in product(said, said) if (label := swap_consistent(*pair)) is not None}
     # "B" in swapped order is the answer that the pair calls A
     assert kept == {("A", "B"): "A", ("B", "A"): "B", ("tie", "tie"): "tie"}
 
 
 def test_exchanging_the_answers_exchanges_the_label() -> None:
-    other = {"A": "B", "B": "A", "tie": "tie", None: None}
+    other: dict[Any, Any] = {"A": "B", "B": "A", "tie": "tie", None: None}
     for one, two in product(other, other):
         assert swap_consistent(two, one) == other[swap_consistent(one, two)]

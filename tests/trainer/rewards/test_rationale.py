@@ -74,7 +74,7 @@ def test_scores_outside_the_unit_interval_are_refused() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_brute_force_agrees(humans: int, models: int, random) -> None:  # type: ignore[no-untyped-def]
+def test_brute_force_agrees(humans: int, models: int, random) -> None:
     scores = np.array(
         [[random.choice([0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0]) for _ in range(models)] for _ in range(humans)]
     )

@@ -62,7 +62,7 @@ def rater(body: dict[str, Any]) -> str:
 def chooser(body: dict[str, Any]) -> str:
     """Compares by the first criterion: an answer with its last word wins."""
     asked = body["messages"][-1]["content"]
-    first, second = (re.search(rf"Response {side}:\n<response>\n(.*?)\n</response>", asked)[1] for side in "AB")  # type: ignore[index]
+    first, second = (re.search(rf"Response {side}:\n<response>\n(.*?)\n</response>", asked)[1] for side in "AB")
     word = _ITEM.findall(asked.split("<rubric>")[1])[0].split()[-1]
     wins = {(True, False): "A", (False, True): "B"}.get((word in first, word in second), "tie")
     kept = {"explanation": "", "a_meets": word in first, "b_meets": word in second}

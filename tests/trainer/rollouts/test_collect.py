@@ -64,10 +64,10 @@ def collected(
 ) -> tuple[list[str], Scorer, Any]:
     seen: list[str] = []
     scorer = Scorer(seen, asks)
-    groups = Groups(PLANS, {"row": Task()}, scorer, "train/1")  # type: ignore[arg-type,dict-item]
+    groups = Groups(PLANS, {"row": Task()}, scorer, "train/1")
     sampler: Any = Sampler(seen, ends, fails)
     try:
-        return seen, scorer, sample_and_score(sampler, PLANS, Rollout(), groups, scorer)  # type: ignore[arg-type]
+        return seen, scorer, sample_and_score(sampler, PLANS, Rollout(), groups, scorer)
     except KeyboardInterrupt:
         return seen, scorer, None
 

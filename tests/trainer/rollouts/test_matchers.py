@@ -1,5 +1,7 @@
 """The matcher by embeddings: which texts it calls the same, and its threshold."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -75,19 +77,20 @@ RECIPES_WITH_MATCHER = ("judge", "rubric_writer")
 
 @pytest.mark.parametrize("recipe", RECIPES_WITH_MATCHER)
 def test_bfloat16_is_refused_at_its_field_where_the_processor_does_not_compute_in_it(recipe, monkeypatch):
-    config = resolve(recipe, {"reward": {"matcher_precision": "bfloat16"}})
+    config: Any = resolve(recipe, {"reward": {"matcher_precision": "bfloat16"}})
     monkeypatch.setattr("trainer.inference.products.computes_bfloat16", lambda: False)
     with pytest.raises(
         AccessInvalid,
         match=r"^reward\.matcher_precision: this processor has no arithmetic for bfloat16 .*; take float32$",
     ):
         RewardSetup(config).services()
-    assert RewardSetup(resolve(recipe, {})).services().matchers["embeddings"].key == "embeddings"
+    plain: Any = resolve(recipe, {})
+    assert RewardSetup(plain).services().matchers["embeddings"].key == "embeddings"
 
 
 @pytest.mark.parametrize("recipe", RECIPES_WITH_MATCHER)
 def test_what_matched_in_bfloat16_stands_beside_its_results_and_in_the_log(recipe, monkeypatch):
-    config = resolve(recipe, {"reward": {"matcher_precision": "bfloat16"}})
+    config: Any = resolve(recipe, {"reward": {"matcher_precision": "bfloat16"}})
     monkeypatch.setattr("trainer.inference.products.computes_bfloat16", lambda: True)
     assert set(RewardSetup(config).services().matchers) == {"embeddings in bfloat16"}
     (part,) = (part for part in config.composition.parts if isinstance(part, MatchedPart))

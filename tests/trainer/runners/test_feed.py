@@ -76,7 +76,7 @@ def all_of(feed: Feed) -> list[list[Ended]]:
 
 
 def places(turn: Sequence[Ended]) -> list[tuple[int, int]]:
-    return [tuple(ended.key.sample) for ended in turn]
+    return [tuple(ended.key.sample) for ended in turn]  # type: ignore[misc]
 
 
 def test_the_next_group_takes_each_place_as_it_becomes_free() -> None:
@@ -207,10 +207,10 @@ def test_a_response_is_held_from_its_coming_to_the_end_of_its_last_turn(monkeypa
 def test_a_turn_lasts_from_the_last_one_on_unless_nothing_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("trainer.runners.feed.time.monotonic", lambda: now[0])
-    feed = Feed(Counting(float("inf")), slots=4)
+    feed = Feed(Counting(float("inf")), slots=4)  # type: ignore[arg-type]
     for begins, lengths in ((100.0, [2]), (200.0, [1])):
         now[0] = begins
-        feed.submit(job(0, lengths), lambda: {"w": 0})
+        feed.submit(job(0, lengths), lambda: {"w": 0})  # type: ignore[dict-item]
         while not feed.idle:
             feed.turn()
             now[0] += 3.0  # the worker gives away the responses that have ended

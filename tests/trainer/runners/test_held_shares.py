@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 import torch
 
 from tests.patience import SECONDS
@@ -31,7 +32,7 @@ class Called:
 
     def __init__(self, rank: int, w: torch.Tensor) -> None:
         config = SimpleNamespace(optim=SimpleNamespace(processes=PROCESSES))
-        plain = ray_learner.LearnerActor.__ray_metadata__.modified_class
+        plain = ray_learner.LearnerActor.__ray_metadata__.modified_class  # type: ignore[attr-defined]
         self._actor = plain(config, rank, torch.get_num_threads())
         rows = Rows(w[rank * 2 : rank * 2 + 2], rank * 2, len(w))
         self._actor._learner = SimpleNamespace(shares=lambda: {"policy": {"w": rows}, "optimizer": {"m": rows}})
@@ -48,7 +49,7 @@ def w() -> torch.Tensor:
 @pytest.fixture
 def session(make_loop: Callable[..., Session], w: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> Session:  # noqa: F811
     monkeypatch.setattr(saving, "AT_ONCE_BYTES", 0)
-    monkeypatch.setattr(ray_learner.ray, "get", lambda found: found)
+    monkeypatch.setattr(ray, "get", lambda found: found)
     session = make_loop(small_config())
     actors = [Called(rank, w) for rank in range(PROCESSES)]
     monkeypatch.setattr(
@@ -107,4 +108,4 @@ def test_published_shares_are_let_go(session: Session, tmp_path: Path) -> None:
     session.save(wait=True)
     (processes,) = session.stage.state().elsewhere
     with pytest.raises(RuntimeError, match="process 0 holds nothing"):
-        processes._actors[0].write.remote(Folder(tmp_path), 0)
+        processes._actors[0].write.remote(Folder(tmp_path), 0)  # type: ignore[attr-defined]

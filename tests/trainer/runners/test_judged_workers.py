@@ -86,7 +86,7 @@ def test_a_group_that_waits_for_one_judge_does_not_ask_the_other_again(tmp_path:
     config = async_config(rewards=parts)
     with chat_server() as here, chat_server() as away:
         away.fault = "down"
-        known = Access(access(here).judges | {"Other v1": access(away).judges["Grader v1"]})
+        known = Access(dict(access(here).judges) | {"Other v1": access(away).judges["Grader v1"]})
         job = ScoreJob(1, (AttemptKey(SampleId(0, 0), 1),), (item,))
         workers = [RewardWorker(RewardSetup(config, known)) for _ in range(2)]
         waits = workers[0].score(job)

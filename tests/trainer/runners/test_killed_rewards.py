@@ -192,7 +192,8 @@ def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_sam
     once = {"steps": 4, "checkpoint": {"every": 2, "keep": 9}, "evaluation": {"every": 0, "max_examples": 1}}
     config = async_config({"ahead": 2}, rewards=REWARDS, **once)
     monkeypatch.setattr("trainer.runners.ray_fleet.RayFleet", FakeFleet)
-    out, given = tmp_path / "run", {"access": access, "reward_model": scalar}
+    out = tmp_path / "run"
+    given: dict[str, Any] = {"access": access, "reward_model": scalar}
     killed(where, config, data, tiny_dir, out, call=number, prepare=prepare, **given)
     before, first, had = written(out), events_of(out), len(package.read_text().split())
     verdicts = len((tmp_path / "verdicts").read_text().split())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.loops.conftest import events_of, metrics_of
+from tests.trainer.loops.conftest import events_of, metrics_of, small_config
 from trainer import checkpoints
 from trainer.contracts import Example, jsonlines
 from trainer.loops.session.errors import RunFailed, StopRequested
@@ -20,7 +20,7 @@ from trainer.rollouts import Reward
 from trainer.runners.work import ScoredGroup
 from trainer.scheduling import LearnerReady
 
-from .conftest import STEPS, async_config, from_fleet, small_config
+from .conftest import STEPS, async_config, from_fleet
 from .fake import FakeFleet
 
 Make = Callable[..., Session]
@@ -116,7 +116,7 @@ def test_a_killed_run_resumes_to_the_same_metrics(runner: dict[str, Any], make_a
 BUDGET = {"rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 6, "budget": {"low": 2, "high": 6}}}
 
 
-def solving(session: Session) -> Session:
+def solving(session: Any) -> Any:
     """Half of the responses solve every second prompt, and all responses solve the others. So the pass rates give the groups different
     sizes.
     """
@@ -176,7 +176,7 @@ def test_a_budget_decides_the_size_of_a_group_when_it_is_admitted(make_async: Ma
 def test_no_group_is_sampled_or_scored_that_no_step_can_use(
     runner: dict[str, Any], spare: int, make_async: Make, tmp_path: Path
 ) -> None:
-    loop = make_async(async_config(runner | {"workers": 4}), tmp_path / "run", seed=3)
+    loop: Any = make_async(async_config(runner | {"workers": 4}), tmp_path / "run", seed=3)
     conductor: Any = loop.stage.collector._conductor
     taken: list[int] = []
     take = conductor._responses.taken
@@ -214,7 +214,7 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
     taken: list[int] = []
 
     def watched(seed: int) -> Session:
-        loop = make_async(async_config(runner, steps=6), tmp_path / "run", seed=seed)
+        loop: Any = make_async(async_config(runner, steps=6), tmp_path / "run", seed=seed)
         take = loop.stage.collector._conductor._responses.taken
 
         def note(number: int, places: Any, group: int) -> Any:
@@ -224,7 +224,7 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
         loop.stage.collector._conductor._responses.taken = note
         return loop
 
-    first = watched(seed=1)
+    first: Any = watched(seed=1)
     one_step = first.advance
 
     def killed() -> None:
@@ -235,7 +235,7 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
     first.advance = killed
     with pytest.raises(KeyboardInterrupt):
         first.run()
-    again = watched(seed=2)
+    again: Any = watched(seed=2)
     assert again.resume() and again.step == 3
     again.run()
     schedule = again.stage.collector._conductor._scheduler
@@ -245,7 +245,7 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
 
 def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config(AHEAD), tmp_path / "straight").run()
-    loop = make_async(async_config(AHEAD), tmp_path / "run")
+    loop: Any = make_async(async_config(AHEAD), tmp_path / "run")
     weigh = loop.stage.advantages
 
     def stop_in_the_third_step(trajectories: Any, greedy_B: Any) -> Any:
@@ -264,7 +264,7 @@ def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make
 
 def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config(AHEAD), tmp_path / "calm").run()
-    loop = make_async(async_config(AHEAD | {"heartbeat_s": 1.5}), tmp_path / "hung", hangs=(2,))
+    loop: Any = make_async(async_config(AHEAD | {"heartbeat_s": 1.5}), tmp_path / "hung", hangs=(2,))
     loop.run()
     # On a busy machine, other workers may seem to hang as well.
     lines = [line for line in logs(tmp_path / "hung") if "hangs" in line]
@@ -273,7 +273,7 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
 
 
 def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:
-    loop = make_async(async_config())
+    loop: Any = make_async(async_config())
     loop.stage.collector._conductor._fleet.spoil = lambda ended: ended._replace(digest="0" * 32)
     with pytest.raises(RunFailed, match="does not hold the weights of version 0"):
         loop.run()
@@ -291,7 +291,7 @@ def test_workers_of_a_run_whose_start_fails_half_way_are_ended(make_loop: Callab
 
     config = async_config()
     fleet = HalfStarted(config, tiny_dir)
-    loop = make_loop(config, collector=lambda job: from_fleet(fleet, job))
+    loop: Any = make_loop(config, collector=lambda job: from_fleet(fleet, job))
     with pytest.raises(RunFailed, match="only some"):
         loop.run()
     loop.stage.close()
@@ -301,13 +301,13 @@ def test_workers_of_a_run_whose_start_fails_half_way_are_ended(make_loop: Callab
 def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
     make_async: Make, tmp_path: Path
 ) -> None:
-    loop = make_async(async_config({"retries": 0, "ahead": 1}), tmp_path / "run", crashes=0.5, seed=2)
+    loop: Any = make_async(async_config({"retries": 0, "ahead": 1}), tmp_path / "run", crashes=0.5, seed=2)
     loop.run()
     assert any("is not trained on: 0 of 4 responses valid" in line for line in logs(tmp_path / "run"))
     assert loop.step == 5
 
 
-def hold_back_while_the_learner_trains(loop: Session) -> None:
+def hold_back_while_the_learner_trains(loop: Any) -> None:
     """Workers deliver only while the learner waits. So the speed of the workers does not decide which responses are put off."""
     conductor: Any = loop.stage.collector._conductor
     tell, batch, poll = conductor._tell, conductor._batch, conductor._fleet.poll
@@ -329,7 +329,7 @@ def hold_back_while_the_learner_trains(loop: Session) -> None:
 
 def test_partial_rollouts_go_on_with_newer_weights(make_async: Make, tmp_path: Path) -> None:
     runner = {"policy": "april", "segment_tokens": 2, "oversample": 2.0, "max_staleness": 3}
-    loop = make_async(async_config(runner, steps=6), tmp_path / "run")
+    loop: Any = make_async(async_config(runner, steps=6), tmp_path / "run")
     hold_back_while_the_learner_trains(loop)
     seen: list[Any] = []
     collect = loop.stage.collector.collect
@@ -363,7 +363,7 @@ def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_
 def test_the_optimiser_is_forgotten_at_a_push_only(make_async: Make, tmp_path: Path) -> None:
     runner = {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}
     pulls = {"name": "grpo", "kl_beta": 0.01}  # so that a step with equal rewards also changes something
-    loop = make_async(async_config(runner, steps=3, objective=pulls), tmp_path / "run")
+    loop: Any = make_async(async_config(runner, steps=3, objective=pulls), tmp_path / "run")
     loop.run()
     moments = [
         bool(checkpoints.load(tmp_path / "run" / "checkpoints" / f"step-{step:06d}").tensors["optimizer"])
@@ -381,7 +381,7 @@ def test_a_checkpoint_of_a_synchronous_run_is_refused(
 
 
 def test_the_state_of_the_workers_is_json(make_async: Make) -> None:
-    loop = make_async(async_config(AHEAD, steps=2))
+    loop: Any = make_async(async_config(AHEAD, steps=2))
     loop.run()
     state = loop.stage.collector._conductor.state_dict()
     assert json.loads(json.dumps(state)) == state
@@ -404,7 +404,7 @@ def test_a_run_writes_down_what_its_workers_and_its_learner_spent(make_async: Ma
 def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None:
     from trainer.loops.policy.reports import rollout_records
 
-    loop = make_loop(small_config())
+    loop: Any = make_loop(small_config())
     trajectories = loop.stage.collector.collect(1, StepTell(loop, 1)).trajectories
     records = rollout_records([*trajectories, trajectories[0]], loop.stage.parts.token_texts, "train")
     assert len(records) == len(trajectories) and replace(trajectories[0]) == trajectories[0]
@@ -413,7 +413,7 @@ def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None
 def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on(
     make_async: Make, tmp_path: Path
 ) -> None:
-    loop = make_async(async_config(steps=2, evaluation={"every": 0}))
+    loop: Any = make_async(async_config(steps=2, evaluation={"every": 0}))
     fleet: Any = loop.stage.collector._conductor._fleet
     score, jobs = fleet._rewards.score, []
 
@@ -468,7 +468,7 @@ def test_prompts_without_a_quota_are_counted(make_async: Make, tmp_path: Path) -
 def test_a_pool_cleared_at_each_push_trains_on_one_version_at_a_time(make_async: Make, tmp_path: Path) -> None:
     """OAPL's buffer: responses that older weights sampled ahead are sampled again, completely."""
     runner = {"ahead": 3, "push_every": 2, "max_staleness": 3, "clear_on_push": True}
-    loop = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
+    loop: Any = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
     seen: list[set[int]] = []
     update = loop.stage.updater.run
 

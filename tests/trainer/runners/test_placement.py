@@ -43,7 +43,7 @@ def test_each_actor_has_a_gpu_of_its_own_and_whoever_replaces_it_takes_its_place
     places = Places([TOGETHER, WORKER])
     places.wait()
     taken = [places.take(role) for role in ("learner", "learner", "rollout")]
-    actors = [Actor.options(**place.options).remote() for place in taken if place]
+    actors = [Actor.options(**place.options).remote() for place in taken if place]  # type: ignore[attr-defined]
     cards = [card for found in ray.get([actor.gpus.remote() for actor in actors]) for card in found]
     assert len(set(cards)) == 3 and places.take("reward") is None
     *_, last = taken
@@ -51,7 +51,7 @@ def test_each_actor_has_a_gpu_of_its_own_and_whoever_replaces_it_takes_its_place
     places.give_back(last)
     again = places.take("rollout")
     assert (again.role, again.index) == (last.role, last.index)
-    assert ray.get(Actor.options(**again.options).remote().gpus.remote()) == [cards[2]]
+    assert ray.get(Actor.options(**again.options).remote().gpus.remote()) == [cards[2]]  # type: ignore[attr-defined]
     places.close()
 
 
@@ -108,7 +108,7 @@ def test_cpus_that_the_cluster_can_never_give_are_refused_at_once(ray: Any, monk
     with pytest.raises(RunFailed, match=said):
         Places([workers])
     halves = [{"Alive": alive, "Resources": {"CPU": cpus}} for alive, cpus in ((True, 1.0), (True, 1.0), (False, 2.0))]
-    monkeypatch.setattr(placement.ray, "nodes", lambda: halves)
+    monkeypatch.setattr(ray, "nodes", lambda: halves)
     said = "runner.cpus_per_worker: 2 CPUs are needed on one machine, and no machine of the cluster has so many. Ask for fewer."
     with pytest.raises(RunFailed, match=said):
         Places([workers._replace(count=1, each={"CPU": 2.0})])

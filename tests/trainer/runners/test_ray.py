@@ -32,7 +32,7 @@ def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., 
     return make
 
 
-def disturb(loop: Session, number: signal.Signals, kind: str) -> None:
+def disturb(loop: Any, number: signal.Signals, kind: str) -> None:
     """After the second step, sends the signal to the first living worker of that kind."""
 
     def wait_and_send() -> None:

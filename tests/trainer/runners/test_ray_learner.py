@@ -56,8 +56,9 @@ def test_a_stop_reaches_both_processes_in_the_middle_of_a_step(
     updated: list[bool] = []
 
     def make_and_stop(job: Any) -> Any:
-        stage = make(job)
-        update = stage.parts.learner.update
+        stage: Any = make(job)
+        learner: Any = stage.parts.learner
+        update = learner.update
 
         def stopped_in_the_second_step(*arguments: Any) -> Any:
             if checkpoints.steps(tmp_path / "run" / "checkpoints"):
@@ -66,7 +67,7 @@ def test_a_stop_reaches_both_processes_in_the_middle_of_a_step(
             updated.append(True)
             return found
 
-        stage.parts.learner.update = stopped_in_the_second_step
+        learner.update = stopped_in_the_second_step
         return stage
 
     assert run(config, examples_file, tiny_dir, tmp_path / "run", make=make_and_stop)
@@ -90,8 +91,8 @@ def test_a_lost_or_frozen_process_ends_the_run_as_one_that_may_go_on(
     pids = []
 
     def make_and_send(job: Any) -> Any:
-        stage = make(job)
-        learner = stage.parts.learner
+        stage: Any = make(job)
+        learner: Any = stage.parts.learner
         pids.extend(learner.pids())
         update = learner.update
 

@@ -1,6 +1,7 @@
 """The invariants of every schedule, and the differences between schedules."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -90,7 +91,7 @@ def test_quotas_bound_each_domain_by_its_share_of_the_last_steps() -> None:
     quotas = {"easy": DomainShare(2.0), "slow": DomainShare(1.0, oversample=2.0)}
     for steps in (1, 4, 9):
         for seed in range(5):
-            domains = {"domain_of": lambda n: "slow" if n % 4 == 0 else "easy"}
+            domains: dict[str, Any] = {"domain_of": lambda n: "slow" if n % 4 == 0 else "easy"}
             world = World(rules("dora", quotas=quotas, steps=steps), seed, crashes=0.05, **domains)
             world.run(steps)
             begun = Counter(world.domain_of(n) for n in {start.sample.group for start in world.starts})

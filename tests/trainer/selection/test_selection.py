@@ -1,5 +1,7 @@
 """K-center and sliding perplexity: by hand, compared with plain loops, with ties and invariances."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from trainer.selection import k_center, sliding_perplexity
 
 def test_k_center_by_hand() -> None:
     # first the highest ppl (2), then the largest ppl x distance to it: 1 is opposite (1 x 2), 3 at a right angle (1.5 x 1)
-    embeddings = [[1, 0.1], [-1, 0], [1, 0], [0, 1]]
+    embeddings: Any = [[1, 0.1], [-1, 0], [1, 0], [0, 1]]
     assert k_center(embeddings, [1, 1, 3, 1.5], 3) == [2, 1, 3]
 
 
@@ -26,7 +28,7 @@ def test_ties_go_to_the_lowest_index_and_duplicates_come_last() -> None:
 
 
 def test_lengths_of_embeddings_do_not_matter() -> None:
-    assert k_center([[1e-200, 0], [0, 1e200], [1, 1]], [1, 2, 1], 3) == [1, 0, 2]
+    assert k_center([[1e-200, 0.0], [0.0, 1e200], [1.0, 1.0]], [1, 2, 1], 3) == [1, 0, 2]
 
 
 def test_float32_embeddings_are_taken_as_they_are() -> None:
@@ -57,7 +59,7 @@ vectors = st.lists(st.sampled_from([-2, -1, 1, 2, 3]), min_size=3, max_size=3)
 def test_plain_loops_agree(rows) -> None:
     embeddings, ppl = [row for row, _ in rows], [p for _, p in rows]
 
-    def distance(a, b) -> float:  # type: ignore[no-untyped-def]
+    def distance(a, b) -> float:
         dot = sum(x * y for x, y in zip(a, b, strict=True))
         return round(1 - dot / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5, 10)
 

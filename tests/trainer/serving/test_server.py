@@ -21,7 +21,7 @@ from trainer.inference.sampling import SampleRequest
 from trainer.serving import memory
 from trainer.serving.command import load
 from trainer.serving.pieces import Pieces
-from trainer.serving.server import Failed, ServedModel, Server
+from trainer.serving.server import Failed, ServedModel, ServedScorer, Server
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_a_prompt_that_is_too_long_is_said(server, path):
 def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
     made, go = Server(path, idle_s=60), threading.Event()
 
-    def slow() -> ServedModel:
+    def slow() -> ServedModel | ServedScorer:
         go.wait(SECONDS)
         return load(ModelSource(path=str(tiny_dir)))
 
@@ -153,7 +153,7 @@ def test_who_waits_for_the_model_hears_that_it_loads(path, tiny_dir):
 def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
     made, go, failed = Server(path, idle_s=60), threading.Event(), []
 
-    def broken() -> ServedModel:
+    def broken() -> ServedModel | ServedScorer:
         go.wait(SECONDS)
         return load(ModelSource(path=str(tmp_path / "nothing")))
 
@@ -181,7 +181,7 @@ def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path, m
             yield
 
     monkeypatch.setattr(ServedModel, "answer", endless)
-    busy = lines(send(path, messages=[{"role": "user", "content": "x"}], max_new_tokens=1500))
+    busy: Any = lines(send(path, messages=[{"role": "user", "content": "x"}], max_new_tokens=1500))
     while next(busy)["event"] != "token":
         pass
     assert [event["event"] for event in lines(send(path, op="yield"))] == ["busy"]
@@ -253,7 +253,10 @@ def test_a_reward_model_scores_and_writes_nothing(tiny_dir: Path, tmp_path: Path
     thread = threading.Thread(target=server.serve, args=(lambda: load(source),))
     thread.start()
     try:
-        asked = {"messages": [{"role": "user", "content": "Name a colour."}], "answers": ["Red.", "x" * 5000]}
+        asked: dict[str, Any] = {
+            "messages": [{"role": "user", "content": "Name a colour."}],
+            "answers": ["Red.", "x" * 5000],
+        }
         *_, told = lines(send(path, op="score", **asked))
         (expected, why) = RewardModel(folder).scores([Message(role="user", content="Name a colour.")], asked["answers"])
         assert told == {"event": "done", "scores": [pytest.approx(expected), None], "problems": ["", why]}

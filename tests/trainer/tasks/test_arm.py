@@ -58,9 +58,9 @@ def test_the_question_is_that_of_a_judge_who_must_choose_and_justifies_the_whole
 
 
 def test_outputs_are_judges_as_they_were_trained() -> None:
-    writer = judge_spec(config().asked_as("rubric_writer"))
+    writer: Any = judge_spec(config().asked_as("rubric_writer"))
     assert (writer.kind, writer.form, writer.sampling.max_tokens) == ("rubric_generator", "rubric_arm", 512)
-    judge = judge_spec(config().asked_as("judge"))
+    judge: Any = judge_spec(config().asked_as("judge"))
     assert (judge.kind, judge.scale, judge.order, judge.sampling.max_tokens) == (
         "pairwise_rubric",
         "forced",
@@ -96,7 +96,7 @@ def answer(winner: str, criteria: int = 2, **changes: Any) -> str:
 
 def worth(part: Any, text: str, **facts: Any) -> tuple[float | None, Any]:
     item = Item("train/1/0/0", example(), None, text, 5, 100, facts=facts)
-    (found,) = asyncio.run(KINDS[part.kind](part, [item], Services()))
+    (found,) = asyncio.run(KINDS[part.kind](part, [item], Services()))  # type: ignore[arg-type]
     return found.value, found.shown
 
 

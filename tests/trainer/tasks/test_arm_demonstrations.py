@@ -45,7 +45,7 @@ def example(**changes: Any) -> Example:
 
 
 def made(role: Any, judgement: str = "rubric_arm", form: str = "rubric_arm", **changes: Any) -> list[Any]:
-    config = resolve("alternating", {"data": {"judgement": judgement, "form": form}})
+    config: Any = resolve("alternating", {"data": {"judgement": judgement, "form": form}})
     return list(ArmDemonstrations(config).of(role, example(**changes)))
 
 

@@ -107,10 +107,10 @@ def test_long_keys_stay_apart():
 
 def test_one_sided_data_is_remarked_on():
     (posed,) = task().pose(example(judged(-1)), held_out=False)
-    (remark,) = task().remarks([posed, posed])
+    (remark,) = task().remarks([posed, posed])  # type: ignore[list-item]
     assert "every training question" in remark
     given, swapped = task().pose(example(judged(-1)), held_out=True)
-    assert not list(task().remarks([given, swapped]))
+    assert not list(task().remarks([given, swapped]))  # type: ignore[list-item]
 
 
 class Tokenizer:
@@ -172,7 +172,7 @@ def test_an_evaluation_counts_each_pair_once():
 
 def test_what_the_matcher_could_not_match_is_counted_and_no_part_of_the_means():
     lost = answered("two", "given", -1, -1)
-    shown = {"human": ["Names the minutes."], "reasons": ["About minutes"]}
+    shown: Any = {"human": ["Names the minutes."], "reasons": ["About minutes"]}
     lost.parts["rationale"] = PartResult(name="rationale", kind="rationale", value=None, why="no rows", shown=shown)  # type: ignore[index]
     kept = answered("one", "given", -1, -1, 0.75)
     kept.parts["rationale"].shown.update(shown)

@@ -171,7 +171,7 @@ def test_pairs_of_one_example_are_no_independent_cases() -> None:
         """40 pairs, of which every second one is ranked rightly. Pairs of one example get the same rank. All have the rubric that people
         wrote.
         """
-        return task().held_out(  # type: ignore[no-any-return]
+        return task().held_out(
             [
                 answered(
                     f"pair {n}",

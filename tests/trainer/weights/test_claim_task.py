@@ -44,7 +44,7 @@ def taught(monkeypatch: pytest.MonkeyPatch) -> None:
     def make(folder: Path, progress: Progress) -> bool:
         return faults.make_model(folder, progress, steps=2)
 
-    monkeypatch.setitem(TASKS, "faults", replace(TASKS["faults"], make_model=make))  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "faults", replace(TASKS["faults"], make_model=make))
 
 
 def test_examples_and_model_are_made(taught: None, tmp_path: Path) -> None:
@@ -79,14 +79,14 @@ def test_whoever_stops_it_leaves_no_half_model(taught: None, tmp_path: Path) -> 
 
 def test_the_number_of_wanted_syllables_is_the_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     make: Callable[[Path, Progress], bool] = lambda folder, progress: True  # noqa: E731
-    monkeypatch.setitem(TASKS, "syllables", replace(TASKS["syllables"], make_model=make))  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "syllables", replace(TASKS["syllables"], make_model=make))
     client = Client(tmp_path, "syllables", wanted=2)
     claim_task.work(client)  # type: ignore[arg-type]
     assert [Example.model_validate_json(text) for text in client.stored] == toy.examples(2)
 
 
 def test_the_model_is_sent_where_node_and_server_share_no_disk(taught: None, tmp_path: Path) -> None:
-    from trainer.storing import listed
+    from trainer.outputs import listed
 
     class Objects:
         def keep(self, place: Path, path: str) -> Any:
@@ -108,7 +108,7 @@ def test_the_time_that_is_left_is_that_of_the_pace_since_the_first_step(
             progress(step, 10)
         return True
 
-    monkeypatch.setitem(TASKS, "faults", replace(TASKS["faults"], make_model=make))  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "faults", replace(TASKS["faults"], make_model=make))
     client = Client(tmp_path, "faults")
     claim_task.work(client)  # type: ignore[arg-type]
     assert [each.seconds_left for each in client.told] == [None, 16.0, 10.0]

@@ -60,7 +60,7 @@ def weights(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_the_last_checkpoint_is_the_model_that_the_run_left_and_an_earlier_one_is_not(trained, kind, tmp_path) -> None:
     for step in (1, 2):
-        (artifact,) = export.work(trained(kind, step))["artifacts"]  # type: ignore[arg-type]
+        (artifact,) = export.work(trained(kind, step))["artifacts"]
         assert artifact["path"] == f"outputs/policy-step-{step}"
         assert artifact["model"]["format"] == ("peft" if kind == "adapter" else "hf")
     left, last, first = (weights(tmp_path / "run/outputs" / n) for n in ("policy", "policy-step-2", "policy-step-1"))

@@ -21,7 +21,7 @@ def test_log_probabilities_are_those_of_stock_transformers(tiny_dir: Path) -> No
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     answers = ["Red.", "Blue, I would say.", "x" * 3000]
-    item = {"key": "e", "messages": [message.model_dump() for message in PROMPT]}
+    item: dict[str, Any] = {"key": "e", "messages": [message.model_dump() for message in PROMPT]}
     item["responses"] = [{"id": name, "text": text} for name, text in zip("abc", answers, strict=True)]
     found = measured(Measure(tiny_dir), item, per_token=True)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(tiny_dir), AutoTokenizer.from_pretrained(tiny_dir)

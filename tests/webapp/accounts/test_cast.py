@@ -75,7 +75,7 @@ def signed_in(sign_in, membership):
                     for name, value in row.items()
                     if name != "id"
                 }
-                for row in model.objects.order_by("pk").values()
+                for row in model.objects.order_by("pk").values()  # type: ignore[attr-defined]
             ]
             for model in apps.get_models()
         }

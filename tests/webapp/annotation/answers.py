@@ -59,15 +59,15 @@ def make_project(cast: Cast, kind: str = "pairwise", n: int = 4, overlap: int = 
         created_by=cast.researcher.user,
     )
     Guidelines.objects.create(project=project, number=1, text="Prefer the clearer response.")
-    subject: dict[str, Any] = {
+    subjects: dict[str, dict[str, Any]] = {
         "pairwise": {"a": "r1", "b": "r2"},
         "grading": {"response": "r1"},
         "rating": {"response": "r1"},
         "ranking": {"responses": ["r1", "r2"]},
-    }.get(kind, {})
+    }
     examples = Example.objects.filter(memberships__version=version).order_by("memberships__position")
     Task.objects.bulk_create(
-        Task(project=project, example=example, subject=subject, rank=rank, overlap=overlap)
+        Task(project=project, example=example, subject=subjects.get(kind, {}), rank=rank, overlap=overlap)
         for rank, example in enumerate(examples)
     )
     return project

@@ -2,6 +2,7 @@
 
 import json
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,7 +17,7 @@ def check(*args) -> dict:
 
 
 def example(key: str, *texts: str) -> str:
-    row = {"key": key, "prompt": [{"role": "user", "content": "Tea?"}]}
+    row: dict[str, Any] = {"key": key, "prompt": [{"role": "user", "content": "Tea?"}]}
     if texts:
         row["rubric"] = {"criteria": [{"id": f"c{n}", "text": text, "points": 1} for n, text in enumerate(texts)]}
     return json.dumps(row)

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -134,7 +135,7 @@ def home():
 @pytest.fixture
 def database():
     """`database(name)`: the address of an empty database beside that of the tests."""
-    told = {
+    told: dict[str, Any] = {
         key: django_settings.DATABASES["default"][key.upper()] or None for key in ("host", "port", "user", "password")
     }
     made = []

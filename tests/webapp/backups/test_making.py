@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from webapp.accounts.models import User
-from webapp.backups import files, making, manifest, places, services
+from webapp.backups import files, manifest, places, rows, services
 from webapp.backups.models import Backup, Origin
 from webapp.backups.store import open_store
 from webapp.core import jobs
@@ -65,7 +65,7 @@ def test_a_second_backup_copies_only_what_is_new(lab, folder, backed_up, monkeyp
 
 def test_what_happens_after_the_snapshot_is_in_the_next_backup(lab, folder, backed_up, monkeypatch):
     """While the first backup copies, another function writes rows, removes the files and closes their folder."""
-    tables = making.rows.tables
+    tables = rows.tables
 
     def meanwhile(seen):
         shutil.rmtree(lab)
@@ -73,7 +73,7 @@ def test_what_happens_after_the_snapshot_is_in_the_next_backup(lab, folder, back
         return tables(seen)
 
     people = User.objects.count()
-    monkeypatch.setattr(making.rows, "tables", meanwhile)
+    monkeypatch.setattr(rows, "tables", meanwhile)
     backed_up()
     monkeypatch.undo()
     found = newest(folder)
@@ -105,8 +105,8 @@ def test_one_at_a_time_and_a_dead_one_makes_room(lab, folder, backed_up):
 def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):
     monkeypatch.setattr(jobs, "STOP_LOOK_S", 0)
     backup = services.start(folder, Origin.PAGE)
-    tables = making.rows.tables
-    monkeypatch.setattr(making.rows, "tables", lambda seen: services.stop(backup) or tables(seen))
+    tables = rows.tables
+    monkeypatch.setattr(rows, "tables", lambda seen: services.stop(backup) or tables(seen))
     services.carry_out(backup.pk, None)
     backup.refresh_from_db()
     assert backup.state == Backup.State.CANCELLED and backup.open is None

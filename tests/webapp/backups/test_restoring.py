@@ -20,7 +20,7 @@ from webapp.annotation.models import Project
 from webapp.annotation.work import queue
 from webapp.backups import loading, making, manifest, restoring, rows
 from webapp.backups.models import Backup
-from webapp.backups.problems import Damaged
+from webapp.backups.problems import BackupProblem, Damaged
 from webapp.backups.store import open_store
 from webapp.core import sealed
 from webapp.localstack.postgres import Postgres
@@ -163,7 +163,7 @@ def test_a_backup_of_an_older_release_is_upgraded_in_a_database_of_ones_own(olde
         assert server.execute("SELECT count(*) FROM backups_backup").fetchone() == (0,)  # the upgrade made this table
     assert (people, applied) == ((5,), (MigrationRecorder.Migration.objects.count(),))
     assert applied[0] > len(older.migrations)
-    with pytest.raises(restoring.BackupProblem, match="The database is not empty: it has a table"):
+    with pytest.raises(BackupProblem, match="The database is not empty: it has a table"):
         restoring.restore(store, older, home.parent / "again", database=new)
     assert [path.name for path in (home.parent / "again").iterdir()] == ["secret_key"]
 
@@ -187,9 +187,7 @@ class TestRefusals:
     def test_a_backup_of_a_newer_release(self, small, tmp_path):
         kept = manifest.read(small, manifest.newest(small))
         newer = kept.model_copy(update={"migrations": (*kept.migrations, ("core", "9999_later")), "version": "9.0"})
-        with pytest.raises(
-            restoring.BackupProblem, match=r"made by Touchstone 9\.0, which is newer .* core\.9999_later"
-        ):
+        with pytest.raises(BackupProblem, match=r"made by Touchstone 9\.0, which is newer .* core\.9999_later"):
             restoring.restore(small, newer, tmp_path / "new")
         assert not (tmp_path / "new").exists()
 
@@ -228,9 +226,7 @@ class TestRefusals:
             odd = manifest.TableRows(
                 name=users.name, columns=(*users.columns, "odd"), types=(*users.types, kind), rows=0, bytes=0, digest=""
             )
-            with pytest.raises(
-                restoring.BackupProblem, match=r"The column accounts_user\.odd of the backup has an unknown type"
-            ):
+            with pytest.raises(BackupProblem, match=r"The column accounts_user\.odd of the backup has an unknown type"):
                 loading._fits(seen, [odd])
             loading._fits(seen, [odd.model_copy(update={"types": (*users.types, "character varying(20)[]")})])
             assert "odd" in next(table.columns for table in rows.tables(seen) if table.name == "accounts_user")

@@ -4,6 +4,7 @@ import io
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import RequestFactory
@@ -82,7 +83,7 @@ def test_a_file_that_shrinks_breaks_the_download_instead_of_lying(folder):
 
 
 def asked(download, **headers):
-    response = archive.respond(RequestFactory().get("/", headers=headers), download)
+    response: Any = archive.respond(RequestFactory().get("/", headers=headers), download)
     content = b"".join(response.streaming_content) if response.streaming else response.content
     return response, content
 

@@ -1,5 +1,7 @@
 """Messages to open pages are sent after the commit, and messages of one change are sent together."""
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 from redis import exceptions
@@ -7,6 +9,9 @@ from redis import exceptions
 from webapp.core import broadcast
 
 pytestmark = pytest.mark.django_db
+ONE: Any
+TWO: Any
+THREE: Any
 ONE, TWO, THREE = (("group", {"type": name}) for name in ("one", "two", "three"))
 
 

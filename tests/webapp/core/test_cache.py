@@ -12,7 +12,7 @@ CONFIG = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION
 
 def test_every_request_uses_the_same_connections() -> None:
     """Django makes one cache object for each context, and a request is a context. Here a separate handler represents a request."""
-    one, other = (CacheHandler(CONFIG)["default"]._cache.get_client().connection_pool for _ in range(2))
+    one, other = (CacheHandler(CONFIG)["default"]._cache.get_client().connection_pool for _ in range(2))  # type: ignore[attr-defined]
     assert one is other
 
 

@@ -14,7 +14,7 @@ OK, AWAY = ServiceState("ok", "version 9"), ServiceState("away", "secret address
 
 
 def ready(monkeypatch, **seen):
-    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))
+    monkeypatch.setattr(health, "WATCH", ServiceWatch({name: lambda each=each: each for name, each in seen.items()}))  # type: ignore[misc]
     return Client().get("/readyz")
 
 

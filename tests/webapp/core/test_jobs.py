@@ -20,7 +20,7 @@ from tests.cast import Cast
 from tests.webapp.annotation.answers import make_project
 from webapp.annotation.jobs import runner
 from webapp.annotation.models import Project
-from webapp.backups import drill
+from webapp.backups import alarm, drill
 from webapp.backups import services as backups
 from webapp.backups.models import Origin
 from webapp.core import jobs, locks
@@ -151,7 +151,7 @@ CASES = {
 @pytest.fixture(params=CASES)
 def case(request, monkeypatch, tmp_path, settings) -> Case:
     settings.VAR = tmp_path
-    monkeypatch.setattr(drill.alarm, "ring", lambda *told: None)
+    monkeypatch.setattr(alarm, "ring", lambda *told: None)
     return CASES[request.param]
 
 

@@ -76,7 +76,7 @@ def test_a_field_of_a_model_is_constructed():
 def pointing(apps: StateApps) -> dict[str, tuple[str, str]]:
     """The table and column to which each relation points."""
     return {
-        str(field): (field.remote_field.model._meta.db_table, field.target_field.column)
+        str(field): (field.remote_field.model._meta.db_table, field.target_field.column)  # type: ignore[attr-defined]
         for model in apps.get_models(include_auto_created=True)
         for field in model._meta.local_fields
         if field.is_relation
@@ -97,14 +97,14 @@ def test_after_all_migrations_the_models_have_the_fields_and_tables_of_those_tha
             now.apps  # noqa: B018  as the executor does
             now = MigrationExecutor.apply_migration(None, now, loader.graph.nodes[key])
             by_django += [] if getattr(now, "has_old_relations", False) else [key]
-        together = StateApps(now.real_apps, now.models)
+        together = StateApps(now.real_apps, now.models)  # type: ignore[arg-type]
         assert fields(now.apps) == fields(together) and pointing(now.apps) == pointing(together)
     assert now.models.keys() == state.models.keys() and len(by_django) * 5 < len(loader.graph.nodes), by_django
 
 
 NUMBER = models.IntegerField(default=1)
 FIRST = Migration("0001", "fast")
-FIRST.operations = [
+FIRST.operations = [  # type: ignore[misc]
     operations.CreateModel(
         "Shelf", [("id", models.BigAutoField(primary_key=True)), ("code", models.IntegerField(unique=True))]
     ),
@@ -146,7 +146,7 @@ def migrations() -> list[Migration]:
     made = [FIRST]
     for number, operation in enumerate([*ALONE, *OTHERS, *ALONE[:1]], 2):
         made.append(Migration(f"{number:04}", "fast"))
-        made[-1].operations = [operation]
+        made[-1].operations = [operation]  # type: ignore[misc]
     return made
 
 
@@ -190,7 +190,7 @@ def test_a_program_between_migrations_sees_all_relations():
     """Also those of models that were not made again when the model to which they point was."""
     seen = []
     last = Migration("9999", "fast")
-    last.operations = [operations.RunPython(lambda apps, _: seen.append(apps))]
+    last.operations = [operations.RunPython(lambda apps, _: seen.append(apps))]  # type: ignore[misc]
     executor, state = MigrationExecutor(connection), ProjectState()
     with fast():
         for each in (migrations()[0], migrations()[2], migrations()[1], last):

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-from http.server import ThreadingHTTPServer
 from importlib import import_module
+from typing import Any
 
 import pytest
 from django.conf import settings as configured
@@ -39,6 +39,8 @@ KEY, SAID = "sk-very-secret-key", "Is the sky blue?"
 class Handler(Answering):
     """GET answers with prepared content, POST keeps the body. Both are by path."""
 
+    server: Any
+
     def do_GET(self):
         self.write(json.dumps(self.server.prepared).encode())
 
@@ -50,7 +52,7 @@ class Handler(Answering):
 class Receiver:
     """`spans()`: the spans that were sent so far, by name."""
 
-    def __init__(self, http: ThreadingHTTPServer) -> None:
+    def __init__(self, http: Any) -> None:
         self.http, self.url = http, address(http)
         self.http.came, self.http.prepared = [], {}
 

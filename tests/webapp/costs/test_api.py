@@ -4,6 +4,7 @@ import json
 from base64 import urlsafe_b64encode
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -95,7 +96,7 @@ def test_what_cannot_be_read_is_refused_at_its_parameter(cast, run, launch):  # 
         [asked, now],
         7,
     ]
-    wrong = [
+    wrong: list[tuple[str, dict[str, Any]]] = [
         ("by", {"by": "colour"}),
         ("sort", {"sort": "name"}),
         ("month", {"month": "2026-13"}),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.cast import ApiClient
 from trainer.contracts import Example, jsonlines
 from webapp.datasets import queries
+from webapp.datasets.columns.filters import Filters
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
@@ -85,7 +86,7 @@ def test_examples_are_paged_to_the_end_without_gap_or_repeat(importing, api):
 
 def test_a_filter_on_a_value_the_version_lacks_finds_nothing(importing):
     version = importing([row("e1", domain="maths"), row("e2")]).version
-    found = [queries.examples(version, queries.Filters(domain=name)).items for name in ("maths", "history")]
+    found = [queries.examples(version, Filters(domain=name)).items for name in ("maths", "history")]
     assert list(map(len, found)) == [1, 0]
 
 
@@ -141,7 +142,7 @@ def asked(record):
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(records, min_size=1, max_size=5, unique_by=(lambda record: record["key"], asked)))
+@given(rows=st.lists(records, min_size=1, max_size=5, unique_by=(lambda record: record["key"], asked)))  # type: ignore[arg-type,return-value]
 def test_export_and_import_give_the_identical_digest(cast, rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"

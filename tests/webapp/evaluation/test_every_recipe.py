@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections import Counter
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -62,7 +63,7 @@ def collected(cast, version) -> dict[str, int]:
     return {"comparing": made["pairwise"], "grading": made["grading"]}
 
 
-SAID = {
+SAID: dict[str, Any] = {
     "pairwise": {"verdict": "compared", "strength": -2},
     "grading": {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "not_met"}]},
 }
@@ -111,7 +112,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
     version = datasets.new_version(
         cast.researcher, datasets.create_dataset(cast.researcher, "all"), [example(i) for i in range(4)], None, {}
     )
-    configs = {
+    configs: dict[str, Any] = {
         "judge_audit": {"judges": [{"version": made["pairwise"]}]},
         "reward_benchmark": {"judges": [{"version": made["pairwise"]}]},
         "criterion_audit": {"judges": [{"version": made["checklist"]}]},
@@ -144,7 +145,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
         config = configs[recipe] if recipe in configs else collected(cast, version)
         return carried_out(services.create(cast.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
 
-    _ran.carried_out = carried_out
+    _ran.carried_out = carried_out  # type: ignore[attr-defined]
     return _ran
 
 

@@ -1,6 +1,7 @@
 """Models answer a dataset's prompts, by jobs of the cluster or through endpoints. They answer once, also if a process dies."""
 
 from decimal import Decimal
+from typing import Any, Literal
 
 import pytest
 from django.db import OperationalError, connection, transaction
@@ -101,14 +102,14 @@ def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint
     assert counted() == [("evaluation", row.pk, 5, cast.researcher.user_id)]
 
 
-def outcome(state: str, text: str, cost: Decimal) -> Outcome:
+def outcome(state: Literal["done", "missing", "failed"], text: str, cost: Decimal) -> Outcome:
     call = Call("k" * 64, ChatRequest((), Sampling()), {}, "{}")
     reply = ChatReply(text, "stop", 2**40, 0, 3, 0.5, 1)
     return Outcome(call, state, {"finish_reason": "stop"}, text, "" if text else "it did not answer", reply, cost)
 
 
 def test_an_answer_takes_the_place_of_a_failure_once_and_absurd_numbers_cost_none(endpoint):  # noqa: F811
-    def stored(state: str, text: str) -> EndpointAnswer:
+    def stored(state: Any, text: str) -> EndpointAnswer:
         answering._store(endpoint, [outcome(state, text, Decimal(10**9))])
         return EndpointAnswer.objects.get()
 

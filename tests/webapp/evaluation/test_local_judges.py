@@ -14,6 +14,7 @@ from trainer.judges.spec import resolve
 from webapp.evaluation import queries
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Evaluation
+from webapp.evaluation.recipes.base import ClusterWaiting
 from webapp.evaluation.sources import judges
 from webapp.evaluation.work import running
 from webapp.inference.endpoints import services as endpoints
@@ -194,7 +195,7 @@ def test_a_worker_that_dies_between_questions_fills_the_job_anew(cast, version, 
         work._by_job(judge, examples_of(version), "asking", 0)
     assert WeightsItem.objects.count() == 8 and WeightsJob.objects.get().next_try_at is None
     monkeypatch.setattr(weights, "_first_attempt", first)
-    with pytest.raises(running.ClusterWaiting):
+    with pytest.raises(ClusterWaiting):
         work._by_job(judge, examples_of(version), "asking", 0)
     job = WeightsJob.objects.get()
     assert WeightsItem.objects.count() == job.total == 8 and job.next_try_at <= timezone.now()

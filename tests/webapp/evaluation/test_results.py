@@ -2,6 +2,7 @@
 
 import csv
 import io
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ HALF = {"value": 0.5, "low": 0.3, "high": 0.7, "n": 10, "missing": 1, "undefined
 
 @pytest.fixture
 def row(cast):
-    blocks = [
+    blocks: list[Any] = [
         r.table(
             "Against Best",
             ["Judge", "Difference", "Only Best right"],

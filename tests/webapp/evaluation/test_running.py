@@ -13,8 +13,9 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recipes import RECIPES
+from webapp.evaluation.recipes.base import ClusterWaiting
 from webapp.evaluation.recordings import services as recordings
-from webapp.evaluation.sources import judges
+from webapp.evaluation.sources import answering, judges
 from webapp.evaluation.work import running
 
 from .conftest import as_file, lines
@@ -102,7 +103,7 @@ def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itse
 def test_webhooks_hear_why_an_evaluation_failed(cast, audit, monkeypatch):
     listen(cast.owner)
     made = audit()
-    monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=lambda work: 1 / 0))
+    monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=lambda work: 1 / 0))  # type: ignore[arg-type,return-value]
     running.run(made.pk)
     assert [(event, "log" in facts.get("reason", "")) for event, facts in of_evaluations()] == [
         ("evaluation.started", False),
@@ -185,12 +186,12 @@ def moves(row: Evaluation) -> list[tuple[str, str | None]]:
 
 def test_each_move_of_a_worker_is_audited_once(cast, audit, monkeypatch):
     row, real = audit(), RECIPES["judge_audit"].run
-    waits = {"why": None}
-    monkeypatch.setattr(running.answering, "in_line", lambda evaluation: waits["why"])
+    waits: dict[str, str | None] = {"why": None}
+    monkeypatch.setattr(answering, "in_line", lambda evaluation: waits["why"])
 
     def waiting(context):
         waits["why"] = "Waits for run 7"
-        raise running.ClusterWaiting
+        raise ClusterWaiting
 
     monkeypatch.setitem(RECIPES, "judge_audit", replaced(waiting))
     assert running.run(row.pk) == running.run(row.pk) == running.LOOK_AGAIN_S  # the second look finds it in the line

@@ -1,6 +1,7 @@
 """From a RubricBench evaluation to people in two arms, and back to a number."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -46,21 +47,21 @@ def evaluated(cast) -> Evaluation:
     made = datasets.create_dataset(cast.researcher, "rubricbench")
     version = datasets.new_version(cast.researcher, made, EXAMPLES, None, {"from": "test"})
     endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
-    specs = {
+    specs: dict[str, dict[str, Any]] = {
         "generator": {"kind": "rubric_generator", "retries": 0},
         "judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced"},
     }
-    made = {
+    judges = {
         name: create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint) for name, spec in specs.items()
     }
     items = [{"text": "Is kind", "kind": "principle", "importance": "important", "points": 2}]
     outputs = []
     for i, each in enumerate(EXAMPLES):
-        for call in expand(made["generator"].resolved, made["generator"].digest, of_example(each, pair=True)):
+        for call in expand(judges["generator"].resolved, judges["generator"].digest, of_example(each, pair=True)):
             text = "no rubric today" if i == 3 else json.dumps({"items": items})
             outputs.append(RecordedOutput(endpoint=endpoint, key=call.key, text=text))
     RecordedOutput.objects.bulk_create(outputs)
-    config = {"rubric_judge": made["judge"].pk, "generator": made["generator"].pk}
+    config = {"rubric_judge": judges["judge"].pk, "generator": judges["generator"].pk}
     row = services.create(cast.researcher, recipe="rubricbench", config=config, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -103,7 +104,7 @@ def launch(cast, version, model):
 def launching(cast, version):
     def _launch(membership=None, **kwargs) -> Run:
         choice = checks.DatasetChoice(id=version.dataset_id)
-        defaults = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}
+        defaults: dict[str, Any] = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}
         return launch_services.launch(membership or cast.researcher, **(defaults | kwargs))
 
     return _launch

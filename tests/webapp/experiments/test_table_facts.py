@@ -9,6 +9,7 @@ from django.db import connection
 from webapp.experiments import table_facts
 from webapp.experiments.lifecycle import services
 from webapp.experiments.models import MetricPoint, MetricStretch, Point, Run, RunColumn, RunValue
+from webapp.experiments.outputs import starting_points
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +81,7 @@ def test_an_extended_run_has_the_values_of_its_new_config(cast, run, monkeypatch
     before = Run.objects.get(id=run.id).family
     Run.objects.filter(id=run.id).update(state="finished", steps_total=4)
     run.refresh_from_db()
-    monkeypatch.setattr(services.starting_points, "checkpoints", lambda run: ["one"])
+    monkeypatch.setattr(starting_points, "checkpoints", lambda run: ["one"])
     services.extend(cast.researcher, run, 9)
     run.refresh_from_db()
     assert values(run, "steps", "config")[0] == 9

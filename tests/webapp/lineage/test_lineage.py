@@ -22,6 +22,7 @@ from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 from webapp.lineage import edges, walking
+from webapp.lineage.edges import steps
 from webapp.lineage.kinds import KINDS
 from webapp.lineage.walking import walk
 from webapp.reports import services as reports
@@ -326,7 +327,7 @@ def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")
     with walking._by_indexes() as cursor:
-        cursor.execute(f"EXPLAIN {walking._WALK.format(steps=walking.steps('down'))}", [["model"], [1], 10])
+        cursor.execute(f"EXPLAIN {walking._WALK.format(steps=steps('down'))}", [["model"], [1], 10])
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on inference_registeredmodel " not in plan
     with connection.cursor() as cursor:

@@ -1,6 +1,7 @@
 """Every address of MLflow's protocol. It is closed to lower roles and to other workspaces, and no request makes it fail."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,7 @@ from .speaking import ARTIFACTS, Speaker
 
 pytestmark = pytest.mark.django_db
 
-READING = {  # method, and the object of the request
+READING: dict[str, Any] = {  # method, and the object of the request
     "experiments/get": ("get", {"experiment_id": "EXPERIMENT"}),
     "experiments/get-by-name": ("get", {"experiment_name": "Default"}),
     "experiments/search": ("post", {}),
@@ -23,7 +24,7 @@ READING = {  # method, and the object of the request
     "artifacts/list": ("get", {"run_id": "RUN"}),
     "logged-models/search": ("post", {}),
 }
-WRITING = {
+WRITING: dict[str, Any] = {
     "experiments/create": {"name": "another"},
     "experiments/set-experiment-tag": {"experiment_id": "EXPERIMENT", "key": "a", "value": "b"},
     "runs/create": {"experiment_id": "EXPERIMENT"},

@@ -1,6 +1,7 @@
 """People who watch and may read get one notice for each change, and nobody else gets any."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -199,7 +200,7 @@ def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run,
     services.watch(cast.owner, run, True)
     file = ModelFile(path="model.safetensors", bytes=1, digest="d" * 64)
     told_of_it = ModelFacts(name="m", role="policy", format="hf", base="b", files=(file,))
-    given = {"facts": told_of_it, "digest": "d" * 64, "path": "/m"}
+    given: dict[str, Any] = {"facts": told_of_it, "digest": "d" * 64, "path": "/m"}
     with transaction.atomic():
         made = registry.add_output(cast.workspace, "m", "", base=base, run=run.pk, **given)
     assert told(cast.reviewer) == told(cast.owner) == ["model.registered"] and told(cast.researcher) == []

@@ -34,8 +34,10 @@ def later(minutes: float = 2) -> None:
     ago = timedelta(minutes=minutes)
     for row in Notice.objects.all():
         Notice.objects.filter(pk=row.pk).update(created_at=row.created_at - ago)
-    for row in Letter.objects.all():
-        Letter.objects.filter(pk=row.pk).update(created_at=row.created_at - ago, next_try_at=row.next_try_at - ago)
+    for letter in Letter.objects.all():
+        Letter.objects.filter(pk=letter.pk).update(
+            created_at=letter.created_at - ago, next_try_at=letter.next_try_at - ago
+        )
 
 
 def post() -> list[str]:
@@ -44,7 +46,7 @@ def post() -> list[str]:
     mailing.gather()
     for letter in Letter.objects.filter(state="waiting"):
         mailing.send(letter.pk, letter.attempts)
-    return [message.subject for message in outgoing.outbox[before:]]
+    return [str(message.subject) for message in outgoing.outbox[before:]]
 
 
 def test_forty_runs_of_a_sweep_that_fail_are_one_mail(cast, sweep):
@@ -115,7 +117,7 @@ def test_who_lost_access_or_wants_no_mail_any_more_gets_none(cast, launch):
 def test_a_server_that_is_away_is_asked_again_and_a_refused_address_is_not(cast, launch, monkeypatch):
     move(launch(), "failed")
     later()
-    answers = [SMTPServerDisconnected("gone"), None]
+    answers: list[Exception | None] = [SMTPServerDisconnected("gone"), None]
 
     def away(self):
         if (answer := answers.pop(0)) is not None:

@@ -98,7 +98,7 @@ def test_the_button_watches_and_stops_watching(run, cast):
     assert 'name="on" value="1"' in client.get(f"/runs/{run.pk}").content.decode()
     answer = client.post(f"/watch/run/{run.pk}", {"on": "1"}, headers={"hx-request": "true"}).content.decode()
     assert "Watching" in answer and 'aria-pressed="true"' in answer
-    assert client.post(f"/watch/run/{run.pk}", {"on": "0", "next": f"/runs/{run.pk}"}).url == f"/runs/{run.pk}"
+    assert client.post(f"/watch/run/{run.pk}", {"on": "0", "next": f"/runs/{run.pk}"}).url == f"/runs/{run.pk}"  # type: ignore[attr-defined]
     assert Watch.objects.get().on is False
     assert 'aria-pressed="true"' in browser(cast.researcher).get(f"/runs/{run.pk}").content.decode(), "launched it"
 

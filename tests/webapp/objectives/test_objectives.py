@@ -34,7 +34,7 @@ def printed(monkeypatch):
 
     def prepare(stdout="", stderr="", code=0):
         done = subprocess.CompletedProcess([], code, stdout, stderr)
-        monkeypatch.setattr(calculator.subprocess, "run", lambda *args, **options: done)
+        monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
 
     return prepare
 

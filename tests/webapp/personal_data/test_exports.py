@@ -22,7 +22,7 @@ from webapp.annotation.models import Answer, Task
 from webapp.annotation.review import services as review
 from webapp.api import api
 from webapp.core.models import AuditEntry
-from webapp.personal_data import services
+from webapp.personal_data import services, writing
 from webapp.personal_data.erasing import erase
 from webapp.personal_data.holdings import HOLDINGS, NO_ROWS
 from webapp.personal_data.models import DataExport
@@ -141,7 +141,7 @@ def test_the_api_is_open_to_who_is_signed_in_and_to_no_token(cast, eager, django
         asked = mine.post("/api/v1/me/data")
     path = f"/me/data/{asked.json()['id']}"
     assert asked.status_code == 202 and mine.get(f"/api/v1{path}").json()["state"] == "ready"
-    assert b"".join(mine.get(f"/api/v1{path}/download").streaming_content)[:2] == b"PK"
+    assert b"".join(mine.get(f"/api/v1{path}/download").streaming_content)[:2] == b"PK"  # type: ignore[attr-defined]
     assert [other.get(f"/api/v1{each}").status_code for each in (path, f"{path}/download")] == [404, 404]
     assert [each["id"] for each in mine.get("/api/v1/me/data").json()["items"]] == [asked.json()["id"]]
     refused += [script.get(each) for each in ("/me/data", path, f"{path}/download")]
@@ -187,7 +187,7 @@ def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_research
     assert "being written" in stranger.get(link).content.decode()
     services.carry_out(DataExport.objects.get().pk)
     assert not getattr(stranger.get(link), "streaming", False)  # opening the link's page does not download the file
-    assert "profile.jsonl" in unzipped(b"".join(stranger.post(link).streaming_content))
+    assert "profile.jsonl" in unzipped(b"".join(stranger.post(link).streaming_content))  # type: ignore[attr-defined]
     assert secret not in as_owner.get(path).content.decode()
     assert not browser(cast.annotator).get("/settings/data").context["exports"].exists()
     assert AuditEntry.objects.filter(
@@ -224,7 +224,7 @@ def test_one_that_is_lost_again_and_again_is_told(cast):
 
 def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeypatch):
     row = services.ask(cast.annotator.user)
-    write = services.write
+    write = writing.write
 
     def late(user, path) -> int:
         """The next job has made the file before this one writes its own."""

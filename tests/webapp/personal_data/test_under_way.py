@@ -1,5 +1,7 @@
 """An account is erased while a worker does something that its person requested. The work is done once, and names nobody."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 
@@ -91,7 +93,7 @@ def test_an_evaluation(end, ends, cast, monkeypatch):
     tape = recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(recorded()))
     dataset = datasets.create_dataset(cast.owner, "pairs")
     version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
-    chosen = {"recipe": "judge_audit", "config": {}, "recording": tape, "dataset": version}
+    chosen: dict[str, Any] = {"recipe": "judge_audit", "config": {}, "recording": tape, "dataset": version}
     evaluation = evaluations.create(cast.researcher, **chosen)
     if ends == "failed":
         monkeypatch.setattr(running, "_finish", lambda *_: 1 / 0)

@@ -2,6 +2,7 @@
 
 import json
 from io import StringIO
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -28,7 +29,7 @@ def verified(*args: str) -> str:
     return out.getvalue()
 
 
-def around(statement: str, *values: object) -> None:
+def around(statement: str, *values: Any) -> None:
     """Changes rows like a person with all rights over the database, without the triggers."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")

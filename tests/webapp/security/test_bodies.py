@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 from collections import namedtuple
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -95,7 +97,7 @@ async def test_a_trickle_ends(monkeypatch):
 
 async def test_a_full_disk_is_not_filled_further(monkeypatch):
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(bodies.shutil, "disk_usage", lambda path: usage(2 * GB))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(2 * GB))
     assert await refused(scope(int(1.5 * GB)), Sender(), anybody) == 507
 
 
@@ -120,7 +122,9 @@ def test_known_is_who_has_a_live_token_or_session(cast):
     session = browser(cast.annotator).cookies["sessionid"].value
     assert look(scope(authorization=token))
     assert look(scope(cookie=f"a=b; sessionid={session}"))
-    for stranger in ({}, {"cookie": "sessionid=guessed"}, {"authorization": "Bearer ts_guessed"}, {"cookie": "[=;"}):
+    strangers: list[dict[str, Any]]
+    strangers = [{}, {"cookie": "sessionid=guessed"}, {"authorization": "Bearer ts_guessed"}, {"cookie": "[=;"}]
+    for stranger in strangers:
         assert not look(scope(**stranger))
     cast.annotator.user.is_active = False
     cast.annotator.user.save()
@@ -167,7 +171,7 @@ async def protocol() -> tuple[patience.PatientProtocol, Connection]:
 
     made = patience.PatientProtocol(config=Config(app, log_config=None), server_state=ServerState(), app_state={})
     connection = Connection()
-    made.connection_made(connection)
+    made.connection_made(connection)  # type: ignore[arg-type]
     return made, connection
 
 

@@ -4,6 +4,7 @@ import json
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -60,7 +61,7 @@ def company(monkeypatch, settings):
     with run_server_in_thread() as server:
         url = f"http://localhost:{server.server_port}"
         monkeypatch.setattr(configured.ENV, "oidc_server_url", url)
-        app = {"provider_id": "company", "name": "Lab", "client_id": "touchstone", "secret": "s"}
+        app: dict[str, Any] = {"provider_id": "company", "name": "Lab", "client_id": "touchstone", "secret": "s"}
         app["settings"] = {"server_url": url}
         settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
         yield Provider(url)
@@ -150,7 +151,7 @@ def test_groups_give_roles_and_take_them(company, cast):
         company.says("n1", email="nia@example.org", email_verified=True, groups=list(named))
         company.sign_in(Client(), "n1")
         found = Membership.objects.filter(user__email="nia@example.org", workspace=cast.workspace).first()
-        return found and found.role
+        return found.role if found else None
 
     assert role_with("unknown") is None
     assert role_with("raters") == Role.ANNOTATOR

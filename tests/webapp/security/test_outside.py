@@ -15,7 +15,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from tests.cast import ApiClient
 from webapp.core import confined
 from webapp.core.problems import Invalid
-from webapp.datasets.ingest import import_job, inspection, processes, services
+from webapp.datasets.ingest import inspection, processes, services
 from webapp.datasets.models import ImportJob
 from webapp.files import budgets
 from webapp.files.bundle import Bundle
@@ -81,7 +81,7 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
         created_by=cast.researcher.user,
     )
     monkeypatch.setattr(
-        import_job.inspection, "LIMITS", confined.ProcessLimits(3_000 * MB, 60)
+        inspection, "LIMITS", confined.ProcessLimits(3_000 * MB, 60)
     )  # the file is let through to the reader
     monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss
@@ -100,12 +100,12 @@ def test_a_row_of_a_dictionary_is_measured_without_the_other_rows(tmp_path, monk
     monkeypatch.setattr(budgets, "LINE", 1000)
     texts = [f"{i:05}" * 50 for i in range(20)]
     parquet.write_table(pa.table({"prompt": pa.array(texts).dictionary_encode()}), path)
-    assert [row["prompt"] for _, row in rows(path.open("rb"), path.name)] == texts
+    assert [row["prompt"] for _, row in rows(path.open("rb"), path.name)] == texts  # type: ignore[index]
 
 
 def test_a_csv_line_without_end_is_refused():
     packed = io.BytesIO(gzip.compress(b"prompt\n" + b"a" * (budgets.LINE + 10)))
-    got = list(rows(budgets.BoundedGzip(packed), "a.csv.gz"))
+    got = list(rows(budgets.BoundedGzip(packed), "a.csv.gz"))  # type: ignore[arg-type]
     assert [problem.reason for _, problem in got] == ["not CSV from here on: a row is longer than 8 MB"]
     many = io.BytesIO(b"prompt,a\n" + b'"x\n' + b"\n" * budgets.LINE + b'",b\n')
     assert "longer than 8 MB" in list(rows(many, "a.csv"))[-1][1].reason
@@ -163,7 +163,7 @@ def test_rows_of_a_batch_are_made_pythons_in_pieces(tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"prompt": [f"{i:05}" * 50 for i in range(100)]}), path)
     monkeypatch.setattr(budgets, "BATCH", 1000)
-    got = [row["prompt"] for _, row in rows(path.open("rb"), path.name)]
+    got = [row["prompt"] for _, row in rows(path.open("rb"), path.name)]  # type: ignore[index]
     assert got == [f"{i:05}" * 50 for i in range(100)]
 
 

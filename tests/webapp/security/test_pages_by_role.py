@@ -160,7 +160,7 @@ def addresses(cast) -> dict[str, str]:
     for route in routes():
         known = ids | {"job_id": jobs.get(route.partition("/")[0]), "invite_id": _invite(route)}
         known = {name: value for name, value in known.items() if value is not None}
-        shown = PARAMETER.sub(lambda match, known=known: str(known.get(match[1], match[0])), route)
+        shown = PARAMETER.sub(lambda match, known=known: str(known.get(match[1], match[0])), route)  # type: ignore[misc]
         found[route] = filled(of_project, shown)
     return found
 

@@ -7,6 +7,7 @@ import inspect
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -17,7 +18,7 @@ from webapp.accounts.models import Invite, SignedIn
 
 TEMPLATES = Path(__file__).parents[3] / "templates"
 # forms that remove something for good, with (name, value) of the button that does; None stands for any button
-REMOVES = {
+REMOVES: dict[str, set] = {
     "directory_key_revoke": {None},
     "erase_account": {None},
     "erase_person": {None},
@@ -85,7 +86,7 @@ def buttons() -> list[tuple[str, dict[str, str | None], bool]]:
     return found
 
 
-def views(patterns=None) -> dict[str, object]:
+def views(patterns=None) -> dict[str, Any]:
     """The view of each name in the URL map."""
     found = {}
     for pattern in get_resolver().url_patterns if patterns is None else patterns:

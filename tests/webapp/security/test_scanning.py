@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -27,7 +28,7 @@ class Clamd:
     A scan takes `scan_s` seconds.
     """
 
-    def __init__(self, family: int, address: object) -> None:
+    def __init__(self, family: int, address: Any) -> None:
         self.seen: list[bytes] = []
         self.pieces = 0
         self.largest, self.answer, self.scan_s = 1 << 30, b"", 0.0

@@ -88,7 +88,7 @@ def limited(administrator, cast) -> Company:
 
 def role_of(email: str, workspace) -> str | None:
     found = Membership.objects.filter(user__email=email, workspace=workspace).first()
-    return found and found.role
+    return found.role if found else None
 
 
 def _published() -> tuple[Any, Any, Any]:

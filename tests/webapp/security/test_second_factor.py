@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import pytest
 from allauth.account.internal.userkit import user_id_to_str
 from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.hashers import make_password
 from django.core.management import call_command
 from django.test import Client
 
@@ -138,7 +140,7 @@ def test_recovery_codes_are_told_once_and_kept_as_hashes(cast):
 def from_before(user: User) -> list[str]:
     """Codes as they were made before 24 November 2026. The first is used."""
     Authenticator.objects.filter(user=user, type="recovery_codes").delete()
-    row = recovery_codes.Former.activate(user)
+    row = RecoveryCodes.activate(user)
     codes = row.generate_codes()
     assert row.validate_code(codes[0])
     return codes
@@ -162,7 +164,7 @@ def test_codes_from_before_go_on_working_and_are_hashed(cast):
 def test_hashing_takes_nothing_from_whoever_uses_a_code_meanwhile(cast, monkeypatch):
     set_up(cast.annotator)
     _, code, *_ = from_before(cast.annotator.user)
-    hashed = recovery_codes.make_password
+    hashed = make_password
 
     def meanwhile(text: str) -> str:
         monkeypatch.setattr(recovery_codes, "make_password", hashed)

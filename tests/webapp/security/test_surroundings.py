@@ -121,7 +121,9 @@ def test_every_process_that_we_start_says_what_it_may_know():
     silent = []
     for path in [*(ROOT / "webapp").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
-            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
             starts = name.endswith(("subprocess.Popen", "subprocess.run", "create_subprocess_exec"))
             if starts and not {"env"} & {each.arg for each in node.keywords}:
                 silent.append(str(path.relative_to(ROOT)))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from typing import Any
 
 import pytest
 from django.conf import settings as configured
@@ -13,6 +14,7 @@ from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.core.logs import JsonLines, NoSecrets, OneLine, Refusals, RequestIdFilter
 from webapp.core.models import AuditEntry
 
+LOGGING: dict[str, Any] = configured.LOGGING
 PASSWORD = "a long enough passphrase"
 
 
@@ -27,7 +29,7 @@ class Lines(logging.Handler):
             self.addFilter(each)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.plain.append(logging.Formatter(configured.LOGGING["formatters"]["line"]["format"]).format(record))
+        self.plain.append(logging.Formatter(LOGGING["formatters"]["line"]["format"]).format(record))
         self.json.append(json.loads(JsonLines().format(record)))
 
 
@@ -40,7 +42,7 @@ def log():
 
 
 def test_the_console_has_these_filters():
-    assert configured.LOGGING["handlers"]["console"]["filters"] == ["request_id", "refusals", "no_secrets", "one_line"]
+    assert LOGGING["handlers"]["console"]["filters"] == ["request_id", "refusals", "no_secrets", "one_line"]
 
 
 @pytest.mark.django_db

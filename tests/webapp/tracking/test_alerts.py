@@ -61,7 +61,7 @@ def test_the_same_title_is_announced_once_a_minute_and_a_run_twenty_times_an_hou
         alert(logged, number, title=f"t{number}", level="INFO")
     assert len(heard()) == alerts.MOST and len(logged.tags) == 39
     later = timezone.now() + timedelta(hours=2)
-    monkeypatch.setattr(alerts.timezone, "now", lambda: later)
+    monkeypatch.setattr(timezone, "now", lambda: later)
     alert(logged, 40, title="after an hour")
     assert len(heard()) == alerts.MOST + 1
 

@@ -8,7 +8,6 @@ from tests.webapp.experiments.rewards.test_questions import asked, brief, grader
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.judging.asking.test_local import judge, local  # noqa: F401  a fixture among them
 from webapp.experiments.models import RunJudge
-from webapp.experiments.rewards import asking
 from webapp.judging.models import Verdict
 from webapp.usage import counters
 from webapp.usage.models import MonthlyUse
@@ -46,7 +45,7 @@ def test_a_worker_of_a_run_that_dies_has_counted_nothing(launch, grader, chat_se
 
 def test_a_batch_of_answers_is_one_statement_more(launch, grader, monkeypatch):  # noqa: F811
     run, written, count = start(launch), [], counters.count
-    monkeypatch.setattr(asking.counters, "count", lambda *given: (written.append(given), count(*given)))
+    monkeypatch.setattr(counters, "count", lambda *given: (written.append(given), count(*given)))
     asked(run, group(grader, responses=8))
     assert 1 <= len(written) < 16 == MonthlyUse.objects.get().calls
 

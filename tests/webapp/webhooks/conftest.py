@@ -1,4 +1,5 @@
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
@@ -17,5 +18,6 @@ def receiver(settings):
 @pytest.fixture
 def hook(cast, receiver):
     """The owner's hook, with its secret as `hook.plain`."""
+    made: Any
     made, made.plain = services.create(cast.owner, receiver.url, ["run.finished", "run.failed"])
     return made

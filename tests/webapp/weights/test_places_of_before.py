@@ -4,6 +4,7 @@ nothing.
 
 from datetime import timedelta
 from importlib import import_module
+from typing import Any
 
 from django.db import connection
 from django.utils import timezone
@@ -15,7 +16,7 @@ from webapp.weights.models import WeightsJob
 
 def test_what_waited_or_was_under_way_before_the_upgrade_goes_on(cast):
     then = timezone.now() - timedelta(hours=2)
-    states = {
+    states: dict[str, dict[str, Any]] = {
         "waits": {"state": "queued", "next_try_at": then},
         "runs": {"state": "running", "ray_job_id": "weights-1-1"},
         "over": {"state": "finished"},

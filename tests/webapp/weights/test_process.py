@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -73,12 +74,13 @@ def greedy(folder, prompt: str, count: int) -> str:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    given = tokenizer.apply_chat_template(
+    given: Any = tokenizer.apply_chat_template(
         [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
     with torch.no_grad():
-        out = AutoModelForCausalLM.from_pretrained(folder).generate(**given, do_sample=False, max_new_tokens=count)
-    return tokenizer.decode(out[0, given["input_ids"].shape[1] :], skip_special_tokens=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(folder)
+        out = model.generate(**given, do_sample=False, max_new_tokens=count)
+    return str(tokenizer.decode(out[0, given["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
 def test_generated_responses_are_those_of_stock_transformers(cast, tiny, version, live_server):
@@ -191,7 +193,7 @@ def test_scores_are_those_of_stock_transformers(cast, version, start, tiny_folde
     (content,) = [row.content for row in WeightsResult.objects.all()]
     for response in given:
         messages = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": response.text}]
-        ids = tokenizer.apply_chat_template(messages, return_tensors="pt", return_dict=True)
+        ids: Any = tokenizer.apply_chat_template(messages, return_tensors="pt", return_dict=True)
         with torch.no_grad():
             expected = float(stock(**ids).logits[0, 0]) - 0.25
         assert content["scores"][response.id] == pytest.approx(expected, abs=1e-5)

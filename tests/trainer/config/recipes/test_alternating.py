@@ -82,7 +82,7 @@ def test_a_diverged_turn_names_the_field_that_its_role_learns_by(tmp_path: Path)
         stage = PolicyStage.__new__(PolicyStage)
         stage.parts = SimpleNamespace(config=config, run_dir=tmp_path)  # type: ignore[assignment]
         tell = SimpleNamespace(artifact=lambda data: None)
-        said.append(str(stage._diverged(3, NotFinite("the loss", []), [], torch.zeros(0), tell)))  # type: ignore[arg-type]
+        said.append(str(stage._diverged(3, NotFinite("the loss", []), [], torch.zeros(0), tell)))
     assert "Lower optim.lr (now 0.0001) or optim.grad_clip and run again." in said[0]
     assert "Lower writer.optim.lr (now 0.002) or optim.grad_clip and run again." in said[1]
 
@@ -99,7 +99,7 @@ def test_a_config_without_a_warm_up_is_as_it_was() -> None:
 
 
 def test_the_steps_of_a_warm_up_come_first_and_count_among_the_steps() -> None:
-    config = resolve("alternating", SMALL | {"steps": 11, "turn_steps": 2, "warmup": WARM})
+    config: Any = resolve("alternating", SMALL | {"steps": 11, "turn_steps": 2, "warmup": WARM})
     assert [config.warming_at(step) for step in range(1, 7)] == ["judge"] * 3 + ["writer"] * 2 + [None]
     assert [config.turn_at(step) for step in (6, 7, 8, 10)] == [(0, "judge"), (0, "judge"), (1, "writer"), (2, "judge")]
     assert [step for step in range(6, 12) if config.ends_turn(step)] == [7, 9, 11] and config.rounds == 2

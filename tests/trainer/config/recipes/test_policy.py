@@ -89,12 +89,12 @@ def test_combinations_that_work_are_let_through(raw: dict[str, Any]) -> None:
 def test_a_config_of_before_keeps_its_meaning() -> None:
     """In older configs, weights of `decoupled` had no cap. Before `rollout.truncated` existed, norms and biases were decayed."""
     early = {"objective": {"decoupled": True}, "rollout": {}, "optim": {"weight_decay": 0.1}, "scaffold": None}
-    read = resolve("policy", stored("policy", early))
+    read: Any = resolve("policy", stored("policy", early))
     assert (read.objective.weight_cap, read.optim.decay, read.data.unjudged) == (1e9, "all", "refuse")
     later = early | {"objective": {"decoupled": True, "weight_cap": None}, "rollout": {"truncated": "train"}}
     read = resolve("policy", stored("policy", later))
     assert (read.objective.weight_cap, read.optim.decay) == (1e9, "matrices")
-    now = resolve("policy", early)
+    now: Any = resolve("policy", early)
     assert (now.objective.weight_cap, now.optim.decay) == (2.0, "matrices")
     assert resolve("policy", stored("policy", now.model_dump(mode="json"))) == now
     assert stored("policy", {"objective": {"weight_cap": None}}) == {"objective": {}}
@@ -105,10 +105,11 @@ def test_every_objective_has_the_defaults_of_its_paper() -> None:
     from trainer.config.objectives.policy import CHOICES, parameters
 
     for name in CHOICES:
-        chosen = resolve(
+        config: Any = resolve(
             "policy",
             {"objective": {"name": name, "teacher": "t"} if name == "distill" else {"name": name}, "scaffold": None},
-        ).objective
+        )
+        chosen = config.objective
         given = CATALOGUE[name].parameters.model_validate(parameters(chosen, 64))
         alone = CATALOGUE[name].parameters()
         assert given.model_dump(exclude={"max_tokens"}) == alone.model_dump(exclude={"max_tokens"})

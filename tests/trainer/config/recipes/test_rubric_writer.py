@@ -47,7 +47,7 @@ def test_each_judge_has_the_budget_and_is_found_by_its_place() -> None:
     for path, name in (("reward.judge", "preference"), ("reward.quality_judge", "quality")):
         part = config.asking(path)
         assert part is not None and part.name == name
-        assert (part.budget_tokens, part.on_missing) == (9, "exclude")  # type: ignore[union-attr]
+        assert (part.budget_tokens, part.on_missing) == (9, "exclude")
     slots = {slot.path: slot.name for slot in RECIPES["rubric_writer"].filled(config) if slot.kind == "judge"}
     assert slots == {"reward.judge": "Grader v1", "reward.quality_judge": "Reader v2"}
 

@@ -161,14 +161,14 @@ def test_any_text_is_an_expression_or_an_error_with_a_column(text) -> None:
 # against Python
 
 
-def _unary(inner):  # type: ignore[no-untyped-def]
+def _unary(inner):
     return st.one_of(
         inner.map(lambda a: (f"-({a[0]})", lambda v: -a[1](v))),
         inner.map(lambda a: (f"({a[0]})", a[1])),
     )
 
 
-def _python(op: str):  # type: ignore[no-untyped-def]
+def _python(op: str):
     return {
         "+": lambda a, b: a + b,
         "-": lambda a, b: a - b,
@@ -180,15 +180,15 @@ def _python(op: str):  # type: ignore[no-untyped-def]
     }[op]
 
 
-def _binary(inner):  # type: ignore[no-untyped-def]
-    def joined(drawn):  # type: ignore[no-untyped-def]
+def _binary(inner):
+    def joined(drawn):
         (text_a, a), op, (text_b, b) = drawn
         return f"({text_a}) {op} ({text_b})", lambda v: _python(op)(a(v), b(v))
 
     return st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "<", ">=", "=="]), inner).map(joined)
 
 
-def _called(inner):  # type: ignore[no-untyped-def]
+def _called(inner):
     return st.one_of(
         st.tuples(inner, inner).map(
             lambda a: (f"min({a[0][0]}, {a[1][0]})", lambda v: min(a[0][1](v), a[1][1](v))),
@@ -199,7 +199,7 @@ def _called(inner):  # type: ignore[no-untyped-def]
     )
 
 
-def _inner(inner):  # type: ignore[no-untyped-def]
+def _inner(inner):
     return st.one_of(_unary(inner), _binary(inner), _called(inner))
 
 

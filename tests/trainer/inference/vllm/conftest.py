@@ -47,7 +47,9 @@ def small_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def vllm_config(kind: str = "vllm", push: str = "merged", url: str = "", **changes: Any) -> PolicyConfig:
     sampler = {"kind": kind, "push": push, "kv_cache_gb": 0.25, "max_batch": 16} | ({"url": url} if url else {})
     model = {"lora": {"rank": 8, "alpha": 12.0} if push == "adapters" else changes.pop("lora", None)}
-    return resolve("policy", {"sampler": sampler, "model": model, "scaffold": None} | changes)
+    config = resolve("policy", {"sampler": sampler, "model": model, "scaffold": None} | changes)
+    assert isinstance(config, PolicyConfig)
+    return config
 
 
 @contextmanager

@@ -22,7 +22,8 @@ from trainer.inference.sampling import SamplerInvalid
 
 
 def sampler_of(tiny_dir: Path, **sampler: Any) -> Any:
-    return build_sampler(resolve("policy", {"sampler": sampler}), tiny_dir, load_tokenizer(tiny_dir))
+    config: Any = resolve("policy", {"sampler": sampler})
+    return build_sampler(config, tiny_dir, load_tokenizer(tiny_dir))
 
 
 def test_by_default_the_model_samples_in_this_process(tiny_dir: Path) -> None:

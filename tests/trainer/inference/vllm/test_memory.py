@@ -8,8 +8,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
-from trainer.inference.vllm.memory import GIB, CardMemory, longest_context, share_of_card, weight_bytes
+from trainer.inference.vllm.memory import CardMemory, longest_context, share_of_card, weight_bytes
 from trainer.inference.vllm.v0_32 import arguments, check_lengths
+from trainer.memory.shape import GIB
 
 QWEN3_8B = {
     "num_hidden_layers": 36,

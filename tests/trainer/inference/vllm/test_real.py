@@ -39,7 +39,7 @@ def disturbed(learner: Learner, seed: int) -> Learner:
     with torch.no_grad():
         generator = torch.Generator().manual_seed(seed)
         for parameter in learner.parameters.values():
-            parameter += 0.2 * parameter.abs().mean().clamp(min=0.1) * torch.randn(parameter.shape, generator=generator)
+            parameter += 0.2 * parameter.abs().mean().clamp(min=0.1) * torch.randn(parameter.shape, generator=generator)  # type: ignore[misc]
     return learner
 
 

@@ -9,9 +9,10 @@ import torch
 from trainer.config import resolve
 from trainer.inference.build import sleep_level
 from trainer.inference.sampling import EngineLost, SampleRequest
-from trainer.inference.vllm.memory import GIB, CardMemory
+from trainer.inference.vllm.memory import CardMemory
 from trainer.inference.vllm.sampler import Generated, VllmSampler
 from trainer.inference.vllm.v0_32 import arguments
+from trainer.memory.shape import GIB
 
 REQUEST = SampleRequest((1, 2), 4)
 

@@ -102,9 +102,9 @@ def writes(model: Path, out: Path, share: ModelShare) -> None:
     learner = learner_of(model, share)
     draw = torch.Generator().manual_seed(share.rank)
     for parameter in learner.parameters.values():
-        own = parameter.to_local() if share.mesh else parameter
+        own = parameter.to_local() if share.mesh else parameter  # type: ignore[attr-defined]
         parameter.grad = torch.zeros_like(parameter)
-        filled = parameter.grad.to_local() if share.mesh else parameter.grad
+        filled = parameter.grad.to_local() if share.mesh else parameter.grad  # type: ignore[attr-defined]
         filled.copy_(torch.randn(own.shape, generator=draw))
     learner.end_update()  # now the moments of every parameter have different numbers
     place = Begun(out / f"of-{share.ranks}")
@@ -190,9 +190,9 @@ def _one(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path,
         if count == 1:
             work(model, out, ModelShare())
         else:
-            store = torch.distributed.FileStore(str(out / f"{work.__name__}-{count}"), count)
+            store = torch.distributed.FileStore(str(out / f"{work.__name__}-{count}"), count)  # type: ignore[attr-defined]
             torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=count)
-            work(model, out, ModelShare(rank, count, torch.distributed.init_device_mesh("cpu", (count,))))
+            work(model, out, ModelShare(rank, count, torch.distributed.init_device_mesh("cpu", (count,))))  # type: ignore[attr-defined]
         ended = 0
     except BaseException:
         import traceback

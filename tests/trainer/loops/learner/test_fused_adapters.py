@@ -18,7 +18,7 @@ def stock(tiny_dir: Path) -> Any:
     """A model in float64, with moved adapters, because their second matrix begins at 0."""
     from peft import LoraConfig, get_peft_model
 
-    settings = LoraConfig(r=4, lora_alpha=12.0, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM")
+    settings = LoraConfig(r=4, lora_alpha=12.0, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM")  # type: ignore[arg-type]
     model = get_peft_model(load_model(tiny_dir).double(), settings).double().eval()
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -63,7 +63,11 @@ def test_in_bfloat16_it_is_as_close_to_float64_as_peft_is(tiny_dir: Path, monkey
     from peft import LoraConfig, get_peft_model
 
     settings = LoraConfig(
-        r=4, lora_alpha=1.2, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False
+        r=4,
+        lora_alpha=1.2,  # type: ignore[arg-type]
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+        init_lora_weights=False,
     )
     torch.manual_seed(0)
     stock = get_peft_model(load_model(tiny_dir, "bfloat16"), settings).eval()
@@ -103,8 +107,8 @@ def test_wide_layers_in_float32_have_the_values_and_gradients_of_float64() -> No
 
     torch.manual_seed(0)
     plain = torch.nn.Sequential(torch.nn.Linear(256, 320), torch.nn.SiLU(), torch.nn.Linear(320, 256))
-    settings = LoraConfig(r=4, lora_alpha=12.0, target_modules=["0", "2"], init_lora_weights=False)
-    wide = get_peft_model(plain, settings)
+    settings = LoraConfig(r=4, lora_alpha=12.0, target_modules=["0", "2"], init_lora_weights=False)  # type: ignore[arg-type]
+    wide: Any = get_peft_model(plain, settings)
     exact = deepcopy(wide).double()
     fuse(wide)
     x = torch.randn(5, 3, 256)
@@ -126,7 +130,7 @@ def test_beside_the_untrained_model_there_is_nothing_but_the_adapters() -> None:
 
     torch.manual_seed(0)
     settings = LoraConfig(r=4, target_modules=["0"])  # the second matrix is 0 at first
-    wide = get_peft_model(torch.nn.Sequential(torch.nn.Linear(256, 320)), settings)
+    wide: Any = get_peft_model(torch.nn.Sequential(torch.nn.Linear(256, 320)), settings)
     fuse(wide)
     x = torch.randn(5, 256)
     with torch.no_grad():

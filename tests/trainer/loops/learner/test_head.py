@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 import torch
@@ -39,7 +40,7 @@ def test_values_and_gradients_are_those_of_the_whole_softmax(
     ours = torch.autograd.grad((logp * pull).sum(), wanted)
     expected_logp, expected_entropy = plain(hidden, weight, tokens, 0.7)
     expected = torch.autograd.grad((expected_logp * pull).sum(), wanted)
-    limit = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
+    limit: dict[str, Any] = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
     assert logp.dtype == dtype and not entropy.requires_grad
     torch.testing.assert_close(logp, expected_logp, **limit)
     torch.testing.assert_close(entropy, expected_entropy, **limit)

@@ -53,7 +53,7 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_been(name: Any, tm
     whole, config = parameters(), Optim(optimizer=name)
     optimizer = Optimizers(whole, config)
     step(whole, optimizer, 1)
-    tensors = {"policy": dict(whole), "optimizer": optimizer.state_tensors()}
+    tensors: dict[str, Any] = {"policy": dict(whole), "optimizer": optimizer.state_tensors()}
     saved = checkpoints.save(tmp_path, checkpoints.Checkpoint(1, {}, tensors), keep=1)
     step(whole, optimizer, 2)
     loaded = checkpoints.load(tmp_path / saved.name).tensors

@@ -47,7 +47,7 @@ def step() -> list[Trajectory]:
 
 def work(model: Path, case: str, share: ModelShare) -> dict[str, Any]:
     settings = {"scaffold": None, "rollout": {"prompts_per_step": 3, "group_size": 4}, "optim": OPTIM}
-    config = resolve("policy", settings | CASES[case])
+    config: Any = resolve("policy", settings | CASES[case])
     dtype = config.model.dtype if share.ranks == 1 or config.model.lora else "float32"
     learner = Learner(load_model(model, dtype), config, share)
     report = Updater(learner, config).run(step(), torch.tensor([1.0, -1.0, 0.5, 0.0] * 3))
@@ -77,9 +77,9 @@ def in_two(model: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
 def _one_of_two(model: Path, folder: Path, rank: int) -> None:
     ended = 1
     try:
-        store = torch.distributed.FileStore(str(folder / "store"), 2)
+        store = torch.distributed.FileStore(str(folder / "store"), 2)  # type: ignore[attr-defined]
         torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-        mesh = torch.distributed.init_device_mesh("cpu", (2,))
+        mesh = torch.distributed.init_device_mesh("cpu", (2,))  # type: ignore[attr-defined]
         torch.save({case: work(model, case, ModelShare(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
         ended = 0
     finally:

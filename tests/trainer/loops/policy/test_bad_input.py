@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import save_file
 
 from tests.patience import SECONDS
 from tests.webapp.experiments.rewards.service import RewardService, reward_service
@@ -324,7 +325,7 @@ def test_a_reward_model_reads_with_a_tokenizer_of_its_own(
     tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
     tokenizer.save_pretrained(folder)
     config = small_config(**UNEVALUATED, rewards=[{"kind": "reward_model", "model": "scorer"}])
-    assert outcome(config, examples_file, tiny_dir, out, **{"rewards.0.model": folder})[0] == "finished"
+    assert outcome(config, examples_file, tiny_dir, out, **{"rewards.0.model": folder})[0] == "finished"  # type: ignore[arg-type]
     rows = [row for e in events_of(out) if e.data.kind == "rollouts" for row in e.data.rollouts]
     assert rows and all(row.reward is not None for row in rows)
 
@@ -341,7 +342,7 @@ def test_a_tokenizer_of_another_model_is_refused_before_anything_is_scored(
     vocabulary |= {f"word{i}": len(vocabulary) + len(told["added_tokens"]) + i for i in range(99)}
     file.write_text(json.dumps(told))
     config = small_config(**UNEVALUATED, rewards=[{"kind": "reward_model", "model": "scorer"}])
-    state, reason = outcome(config, examples_file, tiny_dir, out, **{"rewards.0.model": broken_model})
+    state, reason = outcome(config, examples_file, tiny_dir, out, **{"rewards.0.model": broken_model})  # type: ignore[arg-type]
     assert state == "failed" and "the tokenizer is another model's" in reason
     assert "Copy the tokenizer that the model was trained with" in reason
 
@@ -358,7 +359,7 @@ def test_a_disk_that_fills_during_export_pauses_the_run_which_ends_when_there_is
     from trainer.loops.learner import export
     from trainer.monitors import RunMonitor, Spool
 
-    write, tries = export.save_file, 0
+    write, tries = save_file, 0
 
     def full(tensors: Any, path: Path, **options: Any) -> None:
         nonlocal tries

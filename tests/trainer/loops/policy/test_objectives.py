@@ -223,7 +223,8 @@ def test_a_teacher_that_cannot_teach_is_refused_before_anything_is_sampled(
         monkeypatch.setattr(models, "load_tokenizer", other_words)
     out = tmp_path / "run"
     config = small_config(objective=VARIANTS["distill"], scaffold=None)
-    assert not run(config, examples_file, tiny_dir, out, **({"teacher": tiny_dir} if given else {}))
+    teacher: dict[str, Any] = {"teacher": tiny_dir} if given else {}
+    assert not run(config, examples_file, tiny_dir, out, **teacher)
     last = [event.data for event in events_of(out) if event.data.kind == "state"][-1]
     assert ("another tokenizer" if given else "--teacher") in last.reason
 

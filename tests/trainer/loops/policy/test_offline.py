@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trainer.contracts import jsonlines
+from trainer.loops.policy.collecting import responses_of
 from trainer.loops.policy.offline import OfflineCollector
 from trainer.loops.policy.stored_rounds import StoredRounds
 from trainer.loops.session.errors import RunFailed, StopRequested
@@ -125,7 +126,7 @@ def rewarded(monkeypatch: pytest.MonkeyPatch, worth: Callable[[int], float | Non
 
     from trainer.loops.policy import offline as module
 
-    plain = module.responses_of
+    plain = responses_of
 
     def made(*arguments: Any) -> Any:
         found = plain(*arguments)

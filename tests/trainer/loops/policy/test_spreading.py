@@ -100,7 +100,7 @@ def test_a_group_is_spread_evenly_and_a_run_begins_and_ends_with_whole_steps() -
     for step in range(1, 6):
         asked = groups.due(step)
         counts.append([sum(at == wanted for at, _, _ in asked) for wanted in range(1, 7)])
-        results = [_Result()] * len(asked)
+        results: Any = [_Result()] * len(asked)
         assert len(groups.sampled(step, asked, results)) == 6
         groups.updated()
     assert counts == [

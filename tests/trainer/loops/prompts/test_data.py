@@ -24,7 +24,8 @@ JUDGED = {"rewards": [{"kind": "rubric", "judge": "Grader v1"}]}
 def prepared(tiny_dir: Path, examples: list[Example], **config: Any) -> PromptSets:
     from trainer.inference.models import load_tokenizer
 
-    return prepare_prompts(examples, load_tokenizer(tiny_dir), resolve("policy", {"scaffold": None} | config))
+    settings: Any = resolve("policy", {"scaffold": None} | config)
+    return prepare_prompts(examples, load_tokenizer(tiny_dir), settings)
 
 
 def mixed(key: str) -> Example:

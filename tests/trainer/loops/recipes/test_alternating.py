@@ -55,7 +55,7 @@ def script() -> None:
         results = real(self, requests, progress)
         asked = [self._tokenizer.decode(list(request.prompt_tokens)) for request in requests]
         return [
-            replace(result, text=said(text, request.temperature, request.seed))
+            replace(result, text=said(text, request.temperature, request.seed))  # type: ignore[arg-type]
             for text, request, result in zip(asked, requests, results, strict=True)
         ]
 

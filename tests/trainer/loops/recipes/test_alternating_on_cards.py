@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests import nursery
+from trainer.devices import CHOICE
 from trainer.inference import models
 
 from .test_alternating import data, moved, tiny_dir, weights  # noqa: F401  fixtures among them
@@ -59,5 +60,5 @@ def test_the_second_model_has_a_card_of_its_own_where_there_are_two(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    monkeypatch.setenv(models.CHOICE, chosen)
+    monkeypatch.setenv(CHOICE, chosen)
     assert models.second_device() == place

@@ -17,7 +17,7 @@ from trainer.config.recipes.chain import ChainConfig
 from trainer.monitors import RunMonitor, Spool
 
 CROSS = [{"steps": 1, "domain": "even"}, {"steps": 1, "domain": "odd"}, {"do": "distil", "steps": 1}]
-SELF = [{"steps": 1}, {"do": "imitate", "steps": 1, "begin": "start"}, {"steps": 1}]
+SELF: list[dict[str, Any]] = [{"steps": 1}, {"do": "imitate", "steps": 1, "begin": "start"}, {"steps": 1}]
 SMALL: dict[str, Any] = {
     "steps": 3,
     "rollout": {"prompts_per_step": 4, "group_size": 4, "max_new_tokens": 8},
@@ -236,7 +236,7 @@ def test_a_domain_that_nobody_has_ends_the_run_before_its_first_step(
     tiny_dir: Path,
     tmp_path: Path,
 ) -> None:
-    stages = [{"steps": 2}, {"steps": 1, "domain": "math"}]
+    stages: list[dict[str, Any]] = [{"steps": 2}, {"steps": 1, "domain": "math"}]
     assert not run(small(stages), numbers, tiny_dir, tmp_path / "run")
     last = events_of(tmp_path / "run")[-1].data
     assert last.kind == "state" and "no training prompt is of the domain 'math'; there are: even, odd" in last.reason

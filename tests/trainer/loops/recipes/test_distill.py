@@ -36,7 +36,7 @@ def small(**changes: Any) -> DistillConfig:
 
 
 @pytest.fixture(scope="module")
-def teachers(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def teachers(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Two models with the shape and tokenizer of the tiny one. They and the tiny one all write different texts."""
     from trainer.inference.models import load_model, load_tokenizer
 
@@ -55,7 +55,7 @@ def teachers(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def test_the_policy_comes_closer_to_each_prompts_own_teacher(
-    numbers: Path, tiny_dir: Path, teachers: dict[str, Path], tmp_path: Path
+    numbers: Path, tiny_dir: Path, teachers: dict[str, Any], tmp_path: Path
 ) -> None:
     many = {"prompts_per_step": 16, "group_size": 1, "max_new_tokens": 8}
     config = small(steps=10, rollout=many, evaluation={"every": 0, "max_examples": 4}, optim={"lr": 3e-3})
@@ -82,7 +82,7 @@ PHASES = [
 
 
 def test_phases_change_a_distillation_and_a_killed_run_repeats_them(
-    numbers: Path, tiny_dir: Path, teachers: dict[str, Path], tmp_path: Path
+    numbers: Path, tiny_dir: Path, teachers: dict[str, Any], tmp_path: Path
 ) -> None:
     """With such a small learning rate, the gap of the steps varies by chance, and the third phase does not begin."""
     config = small(steps=11, phases=PHASES, optim={"lr": 1e-6}, evaluation={"every": 1, "max_examples": 2})
@@ -110,7 +110,7 @@ def test_phases_change_a_distillation_and_a_killed_run_repeats_them(
     assert all(ends[0].tensors["policy"][key].equal(each) for key, each in ends[1].tensors["policy"].items())
 
 
-def test_several_teachers_each_speak_for_their_own(tiny_dir: Path, teachers: dict[str, Path]) -> None:
+def test_several_teachers_each_speak_for_their_own(tiny_dir: Path, teachers: dict[str, Any]) -> None:
     from trainer.inference.models import load_model
     from trainer.loops.learner.learner import Learner, Marked, Teacher
     from trainer.loops.learner.teachers import Teachers
@@ -169,7 +169,7 @@ def test_prompts_without_a_teacher_are_left_out_and_counted(tiny_dir: Path) -> N
 
 
 def test_a_teacher_of_other_tokens_is_refused(
-    numbers: Path, tiny_dir: Path, teachers: dict[str, Path], tmp_path: Path
+    numbers: Path, tiny_dir: Path, teachers: dict[str, Any], tmp_path: Path
 ) -> None:
     import shutil
 

@@ -76,7 +76,7 @@ def learned(out: Path) -> dict[Any, float]:
 
 
 def weights(out: Path, step: int) -> dict[str, Any]:
-    return checkpoints.load(out / "checkpoints" / f"step-{step:06d}").tensors["policy"]
+    return dict(checkpoints.load(out / "checkpoints" / f"step-{step:06d}").tensors["policy"])
 
 
 def test_rounds_sample_label_and_learn_on_one_page(

@@ -192,7 +192,7 @@ def test_stock_libraries_load_what_comes_out_and_answer_as_the_trainer_does(
     folder = tmp_path / "run" / "outputs" / "policy"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if (folder / "adapter_config.json").is_file():
-        loaded = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tiny_dir), folder)
+        loaded: Any = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tiny_dir), folder)
     else:
         loaded = AutoModelForCausalLM.from_pretrained(folder)
     prompts = [example.prompt for example in examples[:5]]

@@ -101,7 +101,7 @@ def test_a_stop_in_the_middle_of_a_step_leaves_the_step_before_it(
         return stage
 
     assert run(config, data, tiny_dir, tmp_path / "run", monitor=monitor, make=stopped_at_three)
-    assert events_of(tmp_path / "run")[-1].data.state == "stopped"  # type: ignore[union-attr]
+    assert events_of(tmp_path / "run")[-1].data.state == "stopped"
     assert run(config, data, tiny_dir, tmp_path / "run", resume=True)
     assert run(config, data, tiny_dir, tmp_path / "whole")
     assert metrics_of(tmp_path / "run") == metrics_of(tmp_path / "whole")
@@ -119,5 +119,5 @@ def test_a_number_that_is_not_finite_never_reaches_the_weights(
     config = configured(case.recipe, **case.changes | {"evaluation": {"max_examples": 0}})
     assert not run(config, data, tiny_dir, tmp_path / "run", make=poisoned)
     last = events_of(tmp_path / "run")[-1].data
-    assert last.state == "failed" and "is not a finite number at step 1" in last.reason  # type: ignore[union-attr]
+    assert last.state == "failed" and "is not a finite number at step 1" in last.reason
     assert (tmp_path / "run" / "offending-step-000001.jsonl").read_text().startswith('{"key": "row-')

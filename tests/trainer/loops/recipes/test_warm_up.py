@@ -43,7 +43,8 @@ def tiny_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (asked,) = expand(RubricGeneratorSpec.model_validate({"form": "rubric_arm"}), "", given)
     lines = [line for message in asked.request.messages for line in message["content"].split("\n") if len(line) > 9]
     said = [
-        *(each.text for each in (*REASONS, *RUBRIC.criteria)),
+        *(each.text for each in REASONS),
+        *(each.text for each in RUBRIC.criteria),
         "Criterion 1: ",
         "Criterion 2: ",
         "The response meets this: ",

@@ -82,7 +82,7 @@ def test_a_score_vector_is_what_autograd_says_of_the_stock_model_and_changes_not
         for name, value in before.items():
             named[name].copy_(value)
     logp = torch.log_softmax(stock(input_ids=torch.tensor([ROW.tokens])).logits[0] / 0.7, -1)
-    total = sum(logp[place - 1, ROW.tokens[place]] for place in ROW.places)
+    total: Any = sum(logp[place - 1, ROW.tokens[place]] for place in ROW.places)
     grads = torch.autograd.grad(total, [named[name] for name in learner.parameters])
     torch.testing.assert_close(found, torch.cat([grad.flatten() for grad in grads]), rtol=1e-3, atol=1e-3)
     assert found.norm() > 0

@@ -90,7 +90,7 @@ def test_a_role_whose_panel_follows_is_not() -> None:
 
 def test_both_roles_are_watched_for_what_their_texts_show() -> None:
     for role in ("judge", "writer"):
-        watch, told = TurnWatch(config(steps=40), role), Told()  # type: ignore[arg-type]
+        watch, told = TurnWatch(config(steps=40), role), Told()
         for number in range(1, 12):
             text = "What a brilliant question! It is so." if number > 5 else "It says so."
             watch.look(number, step(1.0, text), TASKS, told)  # type: ignore[arg-type]

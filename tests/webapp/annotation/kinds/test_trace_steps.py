@@ -1,5 +1,7 @@
 """Steps of a trace: the steps that are judged, the rules for an answer, and the first error by several people."""
 
+from typing import Any
+
 import pytest
 
 from tests.cast import browser
@@ -23,7 +25,7 @@ STEPS = [
 ]
 EXAMPLE = {"responses": [{"id": "r1", "text": "x", "steps": STEPS}, {"id": "r2", "text": "y"}]}
 SUBJECT = {"response": "r1"}
-VIEW = {"responses": [{"letter": "A", "text": "x"}], "material": KIND.material(SUBJECT, EXAMPLE)}
+VIEW: dict[str, Any] = {"responses": [{"letter": "A", "text": "x"}], "material": KIND.material(SUBJECT, EXAMPLE)}
 GOOD, WRONG, UNSURE = "correct", "incorrect", "cannot_assess"
 
 

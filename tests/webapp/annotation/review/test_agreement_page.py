@@ -170,7 +170,7 @@ def test_rubrics_agree_by_the_items_they_have_in_common(cast):
     page = browser(cast.reviewer).get(f"/projects/{made.pk}/agreement")
     assert "averaged over tasks. 1 task matched by words only." in shown(page)
     named = {**items, "matchers": {"all-MiniLM-L6-v2": 2, "a reviewer": 1}}
-    told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})
+    told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})  # type: ignore[index]
     assert "2 tasks matched by meaning (all-MiniLM-L6-v2), 1 task corrected by a reviewer." in " ".join(told.split())
 
 
@@ -296,7 +296,7 @@ class TestWhatNoNewIdShows:
         assert self.counted(worked) == (5, 2, 2)
 
     def test_what_changes_while_everything_is_measured_is_measured_next(self, worked, monkeypatch):
-        measure = refresh.measure
+        measure = coefficients.measure
 
         def slow(project):
             body = measure(project)

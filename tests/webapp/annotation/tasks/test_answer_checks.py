@@ -1,5 +1,7 @@
 """The rules for a complete answer of each kind, and the sentences about missing parts."""
 
+from typing import Any
+
 import pytest
 
 from webapp.annotation import kinds
@@ -13,7 +15,7 @@ EXAMPLE = {
     "responses": [{"id": "one", "text": TEXT}, {"id": "two", "text": "short"}, {"id": "three", "text": "third"}],
     "rubric": {"criteria": [{"id": "c1", "text": "x", "points": 1}, {"id": "c2", "text": "y", "points": -1}]},
 }
-SUBJECTS = {
+SUBJECTS: dict[str, Any] = {
     "pairwise": {"a": "one", "b": "two"},
     "rubric": {},
     "grading": {"response": "one"},

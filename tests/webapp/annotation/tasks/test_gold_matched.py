@@ -15,6 +15,7 @@ from webapp.annotation.projects import task_queries as queries
 from webapp.annotation.projects import task_services
 from webapp.annotation.tasks import gold_answers, gold_candidates
 from webapp.annotation.work import queue
+from webapp.annotation.work.submissions import Sent
 from webapp.core.problems import Invalid
 
 from ..seed import make_project, pair
@@ -52,7 +53,7 @@ def project(cast):
 
 def submitted(member, project, content):
     [seat] = queue.claim(member, project)
-    return queue.submit_and_serve(member, seat.pk, queue.Sent(content), 0)[0]
+    return queue.submit_and_serve(member, seat.pk, Sent(content), 0)[0]
 
 
 def test_the_rubric_that_came_with_an_example_is_the_known_one(project):

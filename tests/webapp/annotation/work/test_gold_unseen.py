@@ -16,7 +16,8 @@ from tests.cast import ApiClient, browser, make_cast
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Assignment, Task
 from webapp.annotation.projects import task_services
-from webapp.annotation.work import inbox, queue, serving
+from webapp.annotation.tasks import gold_schedule
+from webapp.annotation.work import queue, serving
 
 pytestmark = pytest.mark.django_db
 TASKS, GOLD, EVERY = 48, 12, 4
@@ -148,7 +149,7 @@ def test_what_is_done_and_what_is_left_make_one_number(as_it_is):
     assert {told["home total"] for told in seen} == {TASKS - 1}
 
 
-@pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (inbox.gold_schedule, "to_come")])
+@pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (gold_schedule, "to_come")])
 def test_the_attempt_finds_numbers_that_stand_still(cast, project, monkeypatch, where, name):
     """An earlier version left the gold tasks out of the number that is left. The attempt above would notice that."""
     monkeypatch.setattr(where, name, lambda *args: 0)

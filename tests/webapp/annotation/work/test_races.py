@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -117,7 +118,8 @@ def test_two_tabs_that_save_at_once_keep_one_draft_and_tell_the_other():
     (seat,) = queue.claim(lab, project)
     got = at_once([lambda s=s: queue.save_draft(lab, seat, {"strength": s}, 0) for s in range(1, 4)])
     assert sum(one == 1 for one in got) == 1
-    assert all(one.extra["current"]["revision"] == 1 for one in got if isinstance(one, Conflict))
+    refused: list[Any] = [one.extra["current"] for one in got if isinstance(one, Conflict)]
+    assert all(current["revision"] == 1 for current in refused)
 
 
 def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
@@ -126,7 +128,7 @@ def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
     project = make_project(lab, 6, people=people, overlap=2)
     held = [(person, seat) for person in people for seat in queue.claim(person, project, 1)]
     Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    calls = [lambda p=p, s=s: queue.submit(p, s, ANSWER) for p, s in held]
+    calls: list[Any] = [lambda p=p, s=s: queue.submit(p, s, ANSWER) for p, s in held]
     calls[3:3] = [queue.expire_leases] * 4
     calls += [queue.expire_leases] * 4
     at_once(calls)

@@ -33,7 +33,7 @@ class RoundTrip(TestCase):
     @settings(max_examples=50, deadline=None)
     @given(st.lists(cells, max_size=4))
     def test_what_is_written_is_read_back(self, rows):
-        write = copy_format.writer(TYPES.values())
+        write = copy_format.writer(list(TYPES.values()))
         columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
         data = b"".join(map(write, rows))
         with connection.cursor() as cursor:

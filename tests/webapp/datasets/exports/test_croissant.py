@@ -9,6 +9,7 @@ import sys
 import zipfile
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,7 +106,9 @@ def test_who_annotated_and_how_is_said_without_names(version):
 def test_only_projects_of_the_line_are_asked_for_and_each_once(version, monkeypatch):
     asked = []
     monkeypatch.setattr(annotated, "ANNOTATED", [lambda version, ids: asked.append(ids) or []])
-    steps = [{"lineage": each} for each in ({"from": "annotation", "project": 3}, {"from": "import"})]
+    steps: list[dict[str, Any]] = [
+        {"lineage": each} for each in ({"from": "annotation", "project": 3}, {"from": "import"})
+    ]
     annotated.of(
         version, [*steps, {"lineage": {"from": "annotation", "project": 3}}, {"lineage": {"from": "annotation"}}]
     )

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import zipfile
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -362,7 +363,7 @@ def whose(cast):
         "consolidated": ["consolidated@project-1"],
         "mixed": ["old", "unanimous@project-1"],
     }
-    rows = [
+    rows: list[dict[str, Any]] = [
         {**asked, "key": key, "preferences": [{"a": "x", "b": "y", "strength": -1, "rater": r} for r in said]}
         for key, said in raters.items()
     ]

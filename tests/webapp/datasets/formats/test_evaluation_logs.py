@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -24,7 +25,7 @@ ITEMS = [
 ]
 TEXT = "{{ sample.output_text }}"
 TRUTH = "{{item.ground_truth}}"
-EVAL = {
+EVAL: dict[str, Any] = {
     "object": "eval",
     "id": "eval_1",
     "name": "Headlines",
@@ -68,7 +69,7 @@ EVAL = {
         {"type": "string_check", "name": "lost", "input": TEXT, "reference": "{{item.nowhere}}", "operation": "eq"},
     ],
 }
-OUTPUT = {
+OUTPUT: dict[str, Any] = {
     "object": "eval.run.output_item",
     "id": "outputitem_1",
     "run_id": "evalrun_1",

@@ -1,6 +1,7 @@
 """Formats of which we have no files. The tests use our own rows in the form that the documentation describes."""
 
 import json
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -181,7 +182,7 @@ VERL = {
 OPENRLHF = {"input": COLOUR, "label": RUBRIC_TEXT}
 TRL_RL = {"prompt": COLOUR, "rubric": RUBRIC_TEXT, "reference": "Red"}
 
-ROWS = {
+ROWS: dict[str, Any] = {
     "rubricbench": [RUBRICBENCH],
     "helpsteer3": [HELPSTEER3],
     "ultrafeedback": [ULTRAFEEDBACK, BINARISED],
@@ -416,7 +417,7 @@ def test_what_is_wrong_is_named_at_its_field(name, row, field):
 
 @pytest.mark.parametrize("column", ["response", "responses", "completions"])
 def test_a_table_has_many_responses_as_texts_or_as_objects(column):
-    told = [{"id": "a", "text": "First.", "model": "m1"}, {"text": "Second.", "score": 3}, "Third."]
+    told: list[Any] = [{"id": "a", "text": "First.", "model": "m1"}, {"text": "Second.", "score": 3}, "Third."]
     row = {"id": "q1", "prompt": "Which?", column: told}
     made = Example.model_validate(table.convert(row, {}))
     assert [(each.id, each.text, each.origin) for each in made.responses] == [

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def examples(name: str) -> list[Example]:
     """All rows of a file, or of the files in a folder, as the importer makes them. No row is refused."""
     bundle = Bundle(SHARED / name)
     importer = recognise(bundle)
-    rows = []
+    rows: list[Any] = []
     for each in files_for(bundle, importer):
         with bundle.opened(each) as (stream, _):
             rows += [row for _, row in importer.read(stream, each, None, bundle.beside(each))]

@@ -1,6 +1,7 @@
 """Traces of agents: every format gives the same trace. Parts that an example cannot hold are counted."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_what_stands_beside_a_trace_is_kept():
 
 
 def test_an_image_a_secret_thought_and_an_unknown_item_are_named_where_they_stood_and_counted():
-    chat = {**traces.CHAT, "messages": [*traces.CHAT["messages"]]}
+    chat: dict[str, Any] = {**traces.CHAT, "messages": [*traces.CHAT["messages"]]}
     chat["messages"][1] = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
     found = read("openai_trace", chat)
     assert found.prompt[1].content == "[image_url: not imported]"
@@ -132,9 +133,9 @@ def test_a_row_without_a_trace_is_refused_at_its_field(name, row, field):
 
 
 def test_a_log_of_inspect_gives_each_of_its_samples(importing):
-    log = {"version": 2, "eval": {"model": "its-model", "task": "weather"}, "samples": []}
+    log: dict[str, Any] = {"version": 2, "eval": {"model": "its-model", "task": "weather"}, "samples": []}
     for number in range(2):
-        sample = {**traces.INSPECT, "id": number}
+        sample: dict[str, Any] = {**traces.INSPECT, "id": number}
         del sample["model"], sample["output"]
         sample["messages"] = [*sample["messages"][:-1], {"role": "assistant", "content": f"{number} degrees."}]
         log["samples"].append(sample)

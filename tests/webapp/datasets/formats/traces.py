@@ -1,6 +1,7 @@
 """One trace in each of the formats of agents' programs: a question, a thought, two calls of which one fails, an answer."""
 
 import json
+from typing import Any
 
 QUESTION = "How warm is it in Oslo?"
 CHAT = {
@@ -129,7 +130,7 @@ def protocol(spans):
     return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": written}]}]}
 
 
-ROWS = {
+ROWS: dict[str, Any] = {
     "openai_trace": [CHAT, RESPONSES],
     "anthropic_trace": [ANTHROPIC],
     "inspect": [INSPECT],

@@ -17,7 +17,7 @@ def run(path, **options) -> tuple[dict, int]:
     try:
         call_command("import_dataset", str(path), "--name", "demo", "--workspace", "lab", stdout=out, **options)
     except SystemExit as end:
-        status = end.code
+        status = int(end.code)
     return json.loads(out.getvalue()), status
 
 

@@ -13,6 +13,7 @@ from webapp.core import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import queries
+from webapp.datasets.columns.filters import Filters
 from webapp.datasets.ingest import loader
 from webapp.datasets.ingest import services as imports
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
@@ -46,7 +47,7 @@ def test_a_good_file_becomes_version_one_with_its_counts(importing):
         "responses": 2,
         "preferences": 1,
     }
-    first = queries.examples(job.version, queries.Filters()).items[0].example
+    first = queries.examples(job.version, Filters()).items[0].example
     assert [criterion["id"] for criterion in first.content["rubric"]["criteria"]] == ["c1", "c2"]
     assert job.version.digest == version_digest(Example.objects.values_list("digest", flat=True))
     assert AuditEntry.objects.filter(action="import.finished").count() == 1

@@ -11,7 +11,7 @@ from django.db import DataError, OperationalError, connection
 from tests.workers import kill
 from webapp.core import locks
 from webapp.datasets import queries
-from webapp.datasets.columns.filters import parse
+from webapp.datasets.columns.filters import Filters, parse
 from webapp.datasets.exploration import narrowing
 from webapp.datasets.formats.base_importer import Importer
 from webapp.datasets.index import postings
@@ -73,7 +73,7 @@ def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, import
     whole = importing(content, name="whole", keep_good=True)
     assert told(job) == told(whole)
     assert job.rejected_count == 3 + 8  # of the ten keys that occur twice, two are in a refused line
-    first = queries.examples(job.version, queries.Filters(), limit=3).items
+    first = queries.examples(job.version, Filters(), limit=3).items
     assert [each.example.key for each in first] == ["e0", "e1", "e2"]
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'import_rows_%%'")
@@ -129,7 +129,7 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
 def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, cast, stopped, monkeypatch):
     job = stopped([row(f"e{i}") for i in range(8)])
     Path(job.file_path).write_text("\n")  # so the stored rows of the import cannot be used
-    begin = import_job.begin
+    begin = loader.begin
 
     def too_late(*args):
         if how == "the file goes":

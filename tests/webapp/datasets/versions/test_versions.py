@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cast import ApiClient
 from trainer.contracts import Example
+from webapp.core.json_diff import differing
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import queries
@@ -175,7 +176,7 @@ json_values = st.recursive(
 def test_changes_lead_from_one_value_to_the_other(before, after):
     changes = [
         [list(each.where)] if each.after is differences.MISSING else [list(each.where), each.after]
-        for each in differences.differing(before, after)
+        for each in differing(before, after)
     ]
     assert patches.applied(copy.deepcopy(before), changes) == after
     assert (changes == []) == (

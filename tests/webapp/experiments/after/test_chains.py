@@ -1,5 +1,7 @@
 """Chains: a step behind a run is launched once after the run has finished, with the run's outputs, or the chain says why it is not."""
 
+from typing import Any
+
 import pytest
 
 from tests.at_once import at_once
@@ -26,7 +28,11 @@ def add(run, cast, version):
     """Puts a step behind the run, as the researcher; keywords replace the defaults."""
 
     def _add(behind=None, key=None, membership=None, **given) -> ChainStep:
-        plain = {"kind": "run", "config": {"steps": 6}, "dataset": checks.DatasetChoice(id=version.dataset_id)}
+        plain: dict[str, Any] = {
+            "kind": "run",
+            "config": {"steps": 6},
+            "dataset": checks.DatasetChoice(id=version.dataset_id),
+        }
         return services.add(membership or cast.researcher, run, StepAsked(**(plain | given)), behind, key)
 
     return _add

@@ -1,5 +1,7 @@
 """Alarms of a run: each is stored once, even if it is sent several times, shown with its responses, announced, and sent to people."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -64,7 +66,15 @@ def test_each_role_of_a_run_has_alarms_of_its_own(trainer, run, as_researcher):
     roles = ("judge", "writer", "")
     trainer.post(*(told(trainer, signal="phrase", subject="indeed", role=role) for role in roles))
     trainer.post(told(trainer, signal="phrase", subject="indeed", role="judge", share=0.75))
-    gap = {"signal": "held_out", "role": "writer", "share": 0.38, "before": 0.0, "since": 3, "paid": None, "places": []}
+    gap: dict[str, Any] = {
+        "signal": "held_out",
+        "role": "writer",
+        "share": 0.38,
+        "before": 0.0,
+        "since": 3,
+        "paid": None,
+        "places": [],
+    }
     trainer.post(told(trainer, part="choice", **gap))
     found = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
     phrases = {each["role"]: each for each in found if each["signal"] == "phrase"}

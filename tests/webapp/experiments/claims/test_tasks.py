@@ -4,6 +4,7 @@ are launched.
 
 import json
 import struct
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def ask(cast):
     """Launches the claim with its constructed task."""
 
     def _ask(membership=None, plan=PLAN.name, **given) -> ClaimStudy:
-        plain = {"dataset": None, "model": None, "seeds": 2, "config": STEPS}
+        plain: dict[str, Any] = {"dataset": None, "model": None, "seeds": 2, "config": STEPS}
         return claims.launch(membership or cast.researcher, plan, **(plain | given))
 
     return _ask

@@ -1,5 +1,7 @@
 """Arms that wait for an output of an earlier arm with their seed: a judge is trained first, and the policy behind it asks the judge."""
 
+from typing import Any
+
 import pytest
 
 from tests.at_once import at_once
@@ -149,16 +151,18 @@ def test_every_plan_can_be_launched_from_its_page():
 
 def test_what_asks_no_judge_or_one_that_is_never_trained_is_refused_at_its_field(cast, study, data, run):
     judge = part(study(), "hybrid_judge", 0).run
-    plain = {"kind": "run", "dataset": checks.DatasetChoice(id=data.dataset_id)}
+    plain: dict[str, Any] = {"kind": "run", "dataset": checks.DatasetChoice(id=data.dataset_id)}
 
     def problems(first: Run, judges: dict[str, str], **config: object) -> dict[str, str]:
-        model = {"model": {"name": first.base.name}}
+        model: dict[str, Any] = {"model": {"name": first.base.name}}
         asked = services.StepAsked(**plain, config={"steps": 2, **model, **config}, with_output=False, judges=judges)
         with pytest.raises(ConfigInvalid) as caught:
             services.add(cast.researcher, first, asked)
         return {problem.path: problem.message for problem in caught.value.problems}
 
-    asks = {"rewards": [{"kind": "judge", "judge": "later", "protocol": "pairwise", "against": "reference"}]}
+    asks: dict[str, Any] = {
+        "rewards": [{"kind": "judge", "judge": "later", "protocol": "pairwise", "against": "reference"}]
+    }
     assert "asks no judge here" in problems(judge, {"rewards.1.judge": "judge"})["rewards.1.judge"]
     assert "trains no judge" in problems(run, {"rewards.0.judge": "policy"}, **asks)["rewards.0.judge"]
     likert = {"rewards": [{"kind": "judge", "judge": "later", "protocol": "likert"}]}
@@ -169,7 +173,7 @@ def test_what_asks_no_judge_or_one_that_is_never_trained_is_refused_at_its_field
 def test_a_run_that_is_rewarded_by_the_judge_before_it_is_put_there_over_the_api(study, api, finish):
     judge = part(study(), "outcome_judge", 0).run
     reward = {"kind": "judge", "judge": "the one before", "protocol": "pairwise", "against": "reference"}
-    config = {"steps": 2, "scaffold": None, "rewards": [reward], "model": {"name": judge.base.name}}
+    config: dict[str, Any] = {"steps": 2, "scaffold": None, "rewards": [reward], "model": {"name": judge.base.name}}
     asked = {"kind": "run", "with_output": False, "config": config, "judges": {"rewards.0.judge": "judge"}}
     made = api.post(f"/runs/{judge.id}/chain", asked)
     assert made.status_code == 201, made.content

@@ -65,7 +65,7 @@ async def test_examples_stream_in_order(transactional_db):
     try:
         headers = {"authorization": f"Bearer {tokens.run_token(run)}"}
         response = await AsyncClient().get(f"/api/v1/ingest/runs/{run.id}/examples", headers=headers)
-        lines = jsonlines.lines(b"".join([chunk async for chunk in response.streaming_content]).decode())
+        lines = jsonlines.lines(b"".join([chunk async for chunk in response.streaming_content]).decode())  # type: ignore[attr-defined]
     finally:
         ingest.LINES_PER_READ = ingest_lines
         await database_sync_to_async(

@@ -22,7 +22,7 @@ def version(cast):
     return make_version(cast.owner, "everything", reference="Red.", responses=ANSWERS, preferences=judged, meta=rewards)
 
 
-@pytest.fixture(params=RECIPES.values(), ids=RECIPES)
+@pytest.fixture(params=RECIPES.values(), ids=list(RECIPES))
 def recipe(request):
     return request.param
 

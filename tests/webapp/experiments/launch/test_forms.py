@@ -1,5 +1,7 @@
 """The form of a run: it is drawn from the schema and read back unchanged. Wrong values stay in their fields and are named there."""
 
+from typing import Any
+
 import pytest
 
 from trainer.config import RECIPES, ConfigInvalid, resolve, stored
@@ -98,9 +100,8 @@ def test_a_part_becomes_one_of_another_kind_and_keeps_what_both_have(cast, tree)
     raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
     post = posted(tree.draw(raw, {})) | {"rewards.0.__drawn": "overlong", "rewards.0.kind": "verifier"}
     first = RunForm.posted(cast.researcher, post).raw["rewards"][0]
-    assert first == resolve("policy", {"rewards": [{"kind": "verifier", "name": "length", "weight": 0.5}]}).rewards[
-        0
-    ].model_dump(mode="json")
+    kept: Any = resolve("policy", {"rewards": [{"kind": "verifier", "name": "length", "weight": 0.5}]})
+    assert first == kept.rewards[0].model_dump(mode="json")
 
 
 def test_a_problem_of_a_part_stands_at_its_field(cast, version, model, tree):
@@ -220,7 +221,7 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
         post = {name: post[name] for name in ("recipe", "dataset", "action")} | {"mode": "json", "json": form.json_text}
     answer = as_researcher.post(f"/runs/{run.id}/fork", post)
     assert answer.status_code == 302, answer.content.decode()
-    copy = resolve("policy", Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).config)
+    copy: Any = resolve("policy", Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).config)
     assert copy == resolve("policy", stored("policy", run.config))
     assert (copy.optim.decay, copy.data.unjudged) == ("all", "drop_prompts")
     assert copy.objective.weight_cap == (1e9 if decoupled else 2.0)
@@ -305,7 +306,7 @@ def test_what_a_role_has_of_the_optimiser_for_itself_is_a_field_of_its_own(as_re
     plain = posted(turns.draw(turns.defaults(), {}))
     assert plain["writer.optim.lr"] == "" and resolve("alternating", turns.read(plain)) == resolve("alternating", {})
     read = turns.read(plain | {"writer.optim.lr": "7e-4", "judge.optim.minibatch_size": "7"})
-    made = resolve("alternating", read)
+    made: Any = resolve("alternating", read)
     assert (made.turn("writer").optim.lr, made.turn("judge").optim.lr) == (7e-4, made.optim.lr)
     wrong = plain | {"writer.optim.lr": "2", "dataset": f"{version.dataset_id}:1", "action": "launch"}
     answer = as_researcher.post("/runs/new?recipe=alternating", wrong | {"recipe": "alternating"})

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 
 import pytest
+from django.core.cache import cache
 
 from tests.trainer.memory.shapes import QWEN_7B
 from trainer.config import ConfigInvalid
@@ -28,10 +29,10 @@ def seven(model, tmp_path):
 @pytest.fixture
 def has(db):
     def _has(*nodes):
-        cluster.cache.set(cluster.KEY, [asdict(node) for node in nodes])
+        cache.set(cluster.KEY, [asdict(node) for node in nodes])
 
     yield _has
-    cluster.cache.delete(cluster.KEY)
+    cache.delete(cluster.KEY)
 
 
 def test_a_run_that_does_not_fit_the_card_is_refused_at_the_field_that_helps_first(launch, seven, has):

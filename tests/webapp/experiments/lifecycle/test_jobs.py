@@ -11,6 +11,7 @@ from django.utils import timezone
 from trainer.config import PolicyConfig
 from webapp.core import ray_jobs
 from webapp.core.logs import current_request_id
+from webapp.core.ray_client import RayClient
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Run
@@ -123,13 +124,13 @@ def test_a_run_that_is_stopped_while_ray_is_away_is_over(run, ray, cast):
 
 
 def test_a_job_that_nobody_wants_any_more_is_stopped(run, ray, monkeypatch):
-    submit = jobs.RayClient.submit
+    submit = RayClient.submit
 
     def slow_submit(self, *args):
         submit(self, *args)
         set_row(run, state="stopped")
 
-    monkeypatch.setattr(jobs.RayClient, "submit", slow_submit)
+    monkeypatch.setattr(RayClient, "submit", slow_submit)
     jobs.launch(run.id)
     assert ray.stopped == [f"run-{run.id}-1"]
 

@@ -4,12 +4,14 @@ from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
+from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.accounts.administration import quotas
 from webapp.core import cluster, ray_jobs
 from webapp.core.models import AuditEntry
@@ -28,7 +30,7 @@ from webapp.weights import states as weights_states
 from webapp.weights.models import WeightsJob, WeightsResult
 
 from .test_jobs import fresh
-from .test_waiting_line import ray, ray_server, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +180,7 @@ def test_ends_at_once_let_in_as_many_as_there_are_places(launch, job, ray, setti
 
 
 def test_a_job_that_no_machine_can_hold_takes_no_place(launch, job, ray):  # noqa: F811
-    cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, lends=8 * 10**9))])
+    cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, lends=8 * 10**9))])
     large, card, run = job(cpus=9.0), job(gpus=1.0), launch()
     weights_jobs.launch(large.pk), weights_jobs.launch(card.pk), jobs.launch(run.id)
     assert (now(large).state, now(card).state, fresh(run).state) == ("queued", "queued", "starting")
@@ -189,7 +191,7 @@ def test_a_job_that_no_machine_can_hold_takes_no_place(launch, job, ray):  # noq
 
 
 def test_a_job_that_asks_for_no_gpu_passes_who_waits_for_one_but_takes_nobodys_place(launch, job, ray, settings):  # noqa: F811
-    cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=1))])
+    cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=1))])
     settings.MAX_RUNNING_RUNS = 2
     first, second, asked = launch(), launch(), job()
     jobs.launch(first.id), jobs.launch(second.id), weights_jobs.launch(asked.pk)
@@ -200,7 +202,7 @@ def test_a_job_that_asks_for_no_gpu_passes_who_waits_for_one_but_takes_nobodys_p
 
 
 def test_jobs_share_a_card_as_ray_lets_them(job, launch, ray, settings):  # noqa: F811
-    cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=1))])
+    cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=1))])
     settings.MAX_RUNNING_RUNS = None
     halves = [job(gpus=0.5) for _ in range(3)]
     for each in halves:

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.at_once import at_once
+from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.lifecycle import estimates, jobs, line_page, line_words, waiting_line
@@ -14,7 +15,7 @@ from webapp.experiments.lifecycle.line_order import Gpus
 from webapp.experiments.models import Experiment, Run
 
 from .test_jobs import fresh
-from .test_waiting_line import ray, ray_server, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
 
 HIGH, NORMAL, LOW = Run.Priority.HIGH, Run.Priority.NORMAL, Run.Priority.LOW
 

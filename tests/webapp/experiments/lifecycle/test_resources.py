@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 
 from tests.at_once import at_once
@@ -36,10 +37,10 @@ def gpus(db):
     """Sets the number of GPUs, on one machine with an unknown amount of memory."""
 
     def _gpus(count):
-        cluster.cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=count))])
+        cache.set(cluster.KEY, [asdict(cluster.Node(cpus=8, gpus=count))])
 
     yield _gpus
-    cluster.cache.delete(cluster.KEY)
+    cache.delete(cluster.KEY)
 
 
 def body(ray, run):
@@ -148,7 +149,7 @@ def pending(ray, run):
     jobs.launch(run.id)
     ray.jobs[f"run-{run.id}-1"]["status"] = "PENDING"
     now = timezone.now()
-    cluster.cache.set(jobs.HEARING_KEY, ((now - timedelta(hours=2)).isoformat(), now.isoformat()), None)
+    cache.set(jobs.HEARING_KEY, ((now - timedelta(hours=2)).isoformat(), now.isoformat()), None)
     Run.objects.filter(id=run.id).update(state_at=now - timedelta(hours=2))
     jobs.watch()
     return Run.objects.get(id=run.id)
@@ -261,7 +262,7 @@ CARDS = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0, "GPU": 4.0}
 
 def looked(ray, *nodes):
     ray.nodes = list(nodes)
-    cluster.cache.delete(cluster.ASKED)
+    cache.delete(cluster.ASKED)
     cluster.look()
 
 
@@ -270,7 +271,7 @@ def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray
     looked(ray, HEAD, CARDS)
     looked(ray, HEAD)
     if emptied:
-        cluster.cache.clear()
+        cache.clear()
         ray.nodes = []
     run = launch()
     jobs.launch(run.id)

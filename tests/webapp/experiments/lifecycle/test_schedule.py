@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.at_once import at_once
+from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.launch.forms import RunForm
@@ -15,7 +16,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.runs import history
 
 from .test_jobs import fresh, set_row
-from .test_waiting_line import ray, ray_server, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
 
 HOUR = timedelta(hours=1)
 EVENING = datetime(2026, 11, 28, 22, 0, tzinfo=UTC)

@@ -109,8 +109,8 @@ def test_by_the_page_and_the_api(run, judge, as_researcher, as_annotator, as_out
     assert "900 of 5,000 tokens used, cost 1.5000 of 2.5000" in html
     as_researcher.post(page, {"budget_tokens": "6,000", "budget_money": ""})
     assert (fresh(run).judge_token_limit, fresh(run).judge_money_limit) == (6000, None)
-    for wrong in ("nan", "-1", "soon", "1"):
-        as_researcher.post(page, {"budget_tokens": wrong, "budget_money": wrong})
+    for odd in ("nan", "-1", "soon", "1"):
+        as_researcher.post(page, {"budget_tokens": odd, "budget_money": odd})
     assert as_annotator.post(page, {"budget_tokens": ""}).status_code == 403
     assert as_outsider.post(page, {"budget_tokens": ""}).status_code == 404
     assert fresh(run).judge_token_limit == 6000

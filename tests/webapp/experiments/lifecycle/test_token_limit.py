@@ -127,8 +127,8 @@ def test_by_the_page_and_the_api(live, run, as_researcher, as_annotator, as_outs
     html = shown(as_researcher.get(f"/runs/{run.id}"))
     assert "Token limit: 900 of 5,000 tokens generated" in html and "Token limit…" in html
     as_researcher.post(page, {"tokens": "6,000"})
-    for wrong in ("nan", "-1", "soon", "0", "900", "9" * 16):
-        as_researcher.post(page, {"tokens": wrong})
+    for odd in ("nan", "-1", "soon", "0", "900", "9" * 16):
+        as_researcher.post(page, {"tokens": odd})
     assert as_annotator.post(page, {"tokens": ""}).status_code == 403
     assert as_outsider.post(page, {"tokens": ""}).status_code == 404
     assert fresh(run).token_limit == 6000

@@ -28,7 +28,7 @@ def asked(monkeypatch):
     found = []
     monkeypatch.setattr(condensing, "enqueue", lambda task, run_id: found.append((task, run_id)))
     monkeypatch.setattr(curves, "enqueue", lambda task, run_id: found.append((task, run_id)))
-    monkeypatch.setattr(condensing.random, "random", lambda: 0.999)
+    monkeypatch.setattr(random, "random", lambda: 0.999)
     return found
 
 
@@ -159,7 +159,7 @@ def test_a_long_run_that_nobody_condensed_is_drawn_all_the_same(run, asked, monk
 def test_workers_are_asked_by_the_steps_that_came(run, trainer, asked, monkeypatch):
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(20)))
     assert asked == []
-    monkeypatch.setattr(condensing.random, "random", lambda: 20 / condensing.EVERY)
+    monkeypatch.setattr(random, "random", lambda: 20 / condensing.EVERY)
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(20, 40)))
     assert asked == []
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(40, 61)))

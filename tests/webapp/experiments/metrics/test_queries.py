@@ -4,6 +4,7 @@ import json
 import math
 import tracemalloc
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -207,7 +208,11 @@ def sampled(run):
     for step in (1, 2):
         for i, (reward, met) in enumerate([(0.0, False), (1.0, True), (None, None), (1.0, True)]):
             verdict = {"criterion_id": "c1", "met": met, "source": "verifier"}
-            content = {"phase": "train", "index": i, "criteria": [{"text": "Names a colour", "verdict": verdict}]}
+            content: dict[str, Any] = {
+                "phase": "train",
+                "index": i,
+                "criteria": [{"text": "Names a colour", "verdict": verdict}],
+            }
             content["criteria"].append({"text": "Other", "verdict": {"criterion_id": "c2", "met": False}})
             rows.append(Rollout(run=run, step=step, phase="train", group=0, index=i, reward=reward, content=content))
     Rollout.objects.bulk_create(rows)

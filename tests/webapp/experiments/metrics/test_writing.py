@@ -14,7 +14,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from webapp.experiments.bulk import StepMetrics
-from webapp.experiments.metrics import condensing, facts, levels, points, writing
+from webapp.experiments.metrics import condensing, facts, levels, points, sql, writing
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import MetricPoint, MetricStretch, Point, Run, RunValue
 
@@ -40,8 +40,8 @@ def steps(run: Run, *numbers: int, **values: float) -> None:
 
 def stored(run: Run) -> dict[tuple[str, int], tuple]:
     rows = Point.objects.filter(run=run).order_by("key", "step")
-    rows = rows.values_list("key", "step", "value", "not_finite", "histogram", "time")
-    found = {(key, step): tuple(rest) for key, step, *rest in rows}
+    told = rows.values_list("key", "step", "value", "not_finite", "histogram", "time")
+    found = {(key, step): tuple(rest) for key, step, *rest in told}
     assert len(rows) == len(found), "a step that is stored twice"
     return found
 
@@ -290,7 +290,7 @@ def test_a_long_metric_is_read_from_where_it_is_asked(run):
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE experiments_metricstretch")
         asked = {"run": run.pk, "key": "a", "after": 15_000, "most": 100}
-        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + points.sql.PAGE, asked)
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql.PAGE, asked)
         found = cursor.fetchone()[0]
     told = json.loads(found) if isinstance(found, str) else found
     assert scanned(told[0]["Plan"]) <= 8 * 2, told

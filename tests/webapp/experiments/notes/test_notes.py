@@ -1,6 +1,7 @@
 """Notes on tokens of a response: the tokens that they mark, who may do what with them, and edits in two tabs."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from webapp.experiments.notes import queries, services
 from webapp.experiments.notes.services import TokenSpan
 
 TOKENS = ["The", " sky", " is", " green", "."]
-PLACE = {"step": 3, "phase": "train", "group": 0, "index": 1}
+PLACE: dict[str, Any] = {"step": 3, "phase": "train", "group": 0, "index": 1}
 
 
 @pytest.fixture

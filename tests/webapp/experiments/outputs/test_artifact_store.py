@@ -16,8 +16,10 @@ from collections import Counter
 from ipaddress import IPv4Network
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
+import obstore
 import pytest
 from django.core.cache import cache
 from django.test import Client
@@ -377,7 +379,8 @@ class TestModels:
     ):
         monkeypatch.setattr(artifact_store, "BEAT_S", 0.05)
         monkeypatch.setattr(artifact_store, "BLOCK", 500)
-        beats, put = [], artifact_store.obstore.put
+        beats: list[Any] = []
+        put = obstore.put
         monkeypatch.setattr(stored, "time", SimpleNamespace(monotonic=itertools.count(0.0, 20.0).__next__))
         stored.listed(Path(local.path), lambda: beats.append("read"))
         assert len(beats) == 1 + 5, "one for each block, as each takes so long"
@@ -389,7 +392,7 @@ class TestModels:
             return put(*told)
 
         beats.clear()
-        monkeypatch.setattr(artifact_store.obstore, "put", slowly)
+        monkeypatch.setattr(obstore, "put", slowly)
         (file,) = (each for each in stored.listed(Path(local.path)) if each.path == "config.json")
         artifact_store.keep("models/1", Path(local.path), [file], lambda: beats.append(threading.get_ident()))
         assert len(beats) > 2 and set(beats) == {threading.get_ident()}, "in the thread that holds the connection"

@@ -1,5 +1,7 @@
 """Extending a run, and forking from a checkpoint: what continues, what does not change, and what is refused."""
 
+import shutil
+
 import pytest
 
 from trainer.config import ConfigInvalid
@@ -8,7 +10,7 @@ from webapp.experiments.launch import services as launch_services
 from webapp.experiments.launch.checks import DatasetChoice
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Artifact, Run, RunSlot
-from webapp.experiments.outputs import artifacts, starting_points
+from webapp.experiments.outputs import artifacts
 from webapp.inference.models import RegisteredModel
 
 from ..conftest import Trainer, make_version
@@ -125,7 +127,7 @@ def test_a_fork_whose_files_cannot_be_taken_over_leaves_nothing_behind(done, cas
     def full(*args, **kwargs):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(starting_points.shutil, "copytree", full)
+    monkeypatch.setattr(shutil, "copytree", full)
     with pytest.raises(Conflict, match="No space left"):
         launch_services.fork(cast.researcher, done, overrides={"steps": 9}, start_step=2)
     assert Run.objects.count() == 1

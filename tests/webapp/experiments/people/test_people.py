@@ -1,6 +1,8 @@
 """People grade a share of the responses that a judge has graded, without its verdicts. The share is drawn once, asked once, and compared."""
 
 import threading
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -126,7 +128,7 @@ def test_nobody_is_asked_unless_the_run_says_so(run):
 
 
 def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(asking, monkeypatch):
-    monkeypatch.setattr(graded.grading, "grade", lambda *_: 1 / 0)
+    monkeypatch.setattr(grading, "grade", lambda *_: 1 / 0)
     send(asking, judged(0))
     with pytest.raises(ZeroDivisionError):
         graded.ask(asking.pk)
@@ -135,7 +137,7 @@ def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(askin
     Run.objects.filter(pk=asking.pk).update(state="finished")
     queued = []
     monkeypatch.setattr(graded, "enqueue", lambda name, run_id: queued.append(run_id))
-    monkeypatch.setattr(graded, "LOST_AFTER", graded.timedelta(0))
+    monkeypatch.setattr(graded, "LOST_AFTER", timedelta(0))
     graded.ask_waiting()
     assert queued == [asking.pk]
     graded.ask(asking.pk)
@@ -342,7 +344,9 @@ def test_two_workers_at_the_same_moment_ask_once():
     Run.objects.filter(pk=run.pk).update(config={**run.config, "people": {"share": 1.0}})
     rows = [GradedResponse(run=run, step=1, phase="train", group=0, index=index) for index in range(3)]
     GradedResponse.objects.bulk_create(rows)
-    places = [{"run": run, "step": 1, "phase": "train", "group": 0, "index": index} for index in range(3)]
+    places: list[dict[str, Any]] = [
+        {"run": run, "step": 1, "phase": "train", "group": 0, "index": index} for index in range(3)
+    ]
     Rollout.objects.bulk_create(
         [Rollout(**place, example_key="e0", content=judged(place["index"])) for place in places]
     )

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.webapp.judging.asking.test_local import PROCESS, judge, local  # noqa: F401  a fixture among them
+from tests.webapp.judging.asking.test_local import judge, local  # noqa: F401  a fixture among them
 from tests.webapp.judging.conftest import inputs
 from trainer.contracts import KnownVerdicts
 from trainer.judges.budget import Budget
@@ -75,8 +75,8 @@ def test_verdicts_that_are_sent_twice_are_counted_once(run, own):
     row = RunJudge.objects.get(run=run)
     assert (row.calls, row.tokens, row.budget_tokens) == (4, 28, 1000)
     assert Verdict.objects.count() == 4
-    row = Verdict.objects.first()
-    assert (row.prompt_tokens, row.cached_tokens, row.latency_ms) == (7, 3, 500)
+    verdict = Verdict.objects.first()
+    assert (verdict.prompt_tokens, verdict.cached_tokens, verdict.latency_ms) == (7, 3, 500)
 
 
 def test_a_budget_that_is_raised_reaches_the_run_and_what_others_used_counts(run, own, cast):

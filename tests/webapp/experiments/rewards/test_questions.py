@@ -267,7 +267,7 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
     try:
         answer = await AsyncClient().post(url, body, content_type="application/json", headers=headers)
         assert answer.status_code == 200
-        text = b"".join([chunk async for chunk in answer.streaming_content]).decode()
+        text = b"".join([chunk async for chunk in answer.streaming_content]).decode()  # type: ignore[attr-defined]
         replies = [QuestionReply.model_validate_json(line) for line in text.split("\n") if line]
         assert {reply.key for reply in replies} == {first[0].key, second[0].key}
         assert sorted(len(reply.answers) for reply in replies) == [4, 6] and chat_server.requests == 6
@@ -277,7 +277,7 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
             await asyncio.to_thread(thread.join, 30)
         third = json.dumps({"questions": [first[0].model_copy(update={"key": "a" * 64}).model_dump(mode="json")]})
         answer = await AsyncClient().post(url, third, content_type="application/json", headers=headers)
-        waited = b"".join([chunk async for chunk in answer.streaming_content])
+        waited = b"".join([chunk async for chunk in answer.streaming_content])  # type: ignore[attr-defined]
         assert waited.strip() == b"", "what is not answered in time is asked for again"
     finally:
         await database_sync_to_async(connections.close_all)()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -25,7 +26,7 @@ from ..conftest import Trainer
 from .service import SECRET, reward_service
 
 CONFIG = {"steps": 2, "scaffold": None, "rewards": [{"kind": "http", "endpoint": "ours"}]}
-ASKED = [{"key": "e0", "response": "four"}, {"key": "e1", "response": "seventh"}]
+ASKED: list[Any] = [{"key": "e0", "response": "four"}, {"key": "e1", "response": "seventh"}]
 VALUES = [{"value": 0.04, "why": "its length"}, {"value": 0.07, "why": "its length"}]
 
 
@@ -48,7 +49,7 @@ async def post(run: Run, name: str = "ours", responses=ASKED):
     answer = await AsyncClient().post(process.url("/services"), body, content_type="application/json", headers=headers)
     if not answer.streaming:
         return answer.status_code, answer.json()
-    return answer.status_code, json.loads(b"".join([piece async for piece in answer.streaming_content]))
+    return answer.status_code, json.loads(b"".join([piece async for piece in answer.streaming_content]))  # type: ignore[attr-defined]
 
 
 def asked(run: Run, name: str = "ours", responses=ASKED):

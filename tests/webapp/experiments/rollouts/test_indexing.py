@@ -146,7 +146,7 @@ def test_words_of_many_rollouts_come_back_from_their_bytes():
     assert max(len(row) for _, row in rows) < 2 * blocks.ROW
     assert sum(row[:4] == bytes(4) for _, row in rows) == 4, "with a row for each frequent word"
     for number in (-5, 7, 8, -(2**31), 2**31 - 1, *each[2000], 9):
-        row = rows[max(np.searchsorted(firsts, number, "right") - 1, 0)][1]
+        row = rows[max(int(np.searchsorted(firsts, number, "right")) - 1, 0)][1]
         assert blocks.places(row, number).tolist() == [place for place, them in enumerate(each) if number in them]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,7 +164,7 @@ def test_too_many_at_once_are_refused_with_their_number(cast, sampled, client, m
 @pytest.fixture
 def filtered(run, trainer):
     """Ten responses to one prompt, each for a different filter, and three that stay."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"reward": None},
         {"response": "one that stays whole"},
         {"response": "one that stays whole"},
@@ -180,7 +181,7 @@ def filtered(run, trainer):
             "criteria": [judged(None), judged(False, source="judge")],
         },
     ]
-    defaults = {"reward": 0.5, "example_key": "e0", "group": 0, "criteria": []}
+    defaults: dict[str, Any] = {"reward": 0.5, "example_key": "e0", "group": 0, "criteria": []}
     made = [
         trainer.rollout(index, **{"response": f"one of many, {index}", **defaults, **row})
         for index, row in enumerate(rows)

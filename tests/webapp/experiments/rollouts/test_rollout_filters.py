@@ -36,7 +36,7 @@ def test_parts_disagree_by_the_places_that_a_response_has_in_its_group(judged):
     """Ranks of the three with both parts: verifier 1/4, 1/4, 1; judge 1, 1/2, 0. Their distances are 3/4, 1/4 and 1."""
     between = ("verifier", "judge")
     page = queries.rollouts(judged, RolloutQuery(step=1, between=between), sort="-apart")
-    assert [(each.index, each.apart) for each in page.items] == [(2, 1.0), (0, 0.75), (1, 0.25)]
+    assert [(each.index, each.apart) for each in page.items] == [(2, 1.0), (0, 0.75), (1, 0.25)]  # type: ignore[attr-defined]
     assert found(judged, between=between, apart=0.75) == [0, 2]
     assert found(judged, between=between[::-1], apart=0.75) == [0, 2]
 

@@ -15,6 +15,7 @@ from webapp.annotation.models import Project, Task
 from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services
 from webapp.core.models import AuditEntry
+from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion, Example
 from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks
@@ -309,5 +310,5 @@ def test_the_page_is_closed_to_those_who_may_not_send(cast, sampled, client):
 
 def test_no_more_than_the_limit_goes_at_once(sampled, monkeypatch):
     monkeypatch.setattr(sending, "MOST", 2)
-    with pytest.raises(sending.Invalid):
+    with pytest.raises(Invalid):
         sending.named(sampled, [sending.ChosenGroup(3, "train", 0)])

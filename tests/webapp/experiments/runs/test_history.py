@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from webapp.core import audit_chain
 from webapp.core.models import AuditEntry
@@ -72,7 +73,7 @@ def test_a_state_lasts_until_the_next_one_also_over_pages_and_the_last_one_until
     Run.objects.filter(pk=run.pk).update(state="running")
     run.refresh_from_db()
     now = whole[0].at + timedelta(seconds=90)
-    monkeypatch.setattr(history.timezone, "now", lambda: now)
+    monkeypatch.setattr(timezone, "now", lambda: now)
     assert history.events(run)[0][0].lasted_s == 90
 
 

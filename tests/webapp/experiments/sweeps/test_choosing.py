@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_draws_come_from_seed_and_number_alone_and_stay_between_the_ends():
     found = [choosing.chosen("random", asked(axes, number)) for number in range(1, 200)]
     assert found == [choosing.chosen("random", asked(axes, number)) for number in range(1, 200)]
     assert found != [choosing.chosen("random", asked(axes, number, seed=1)) for number in range(1, 200)]
-    rates = [each["optim.lr"] for each in found]
+    rates: list[Any] = [each["optim.lr"] for each in found]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and {each["model.lora.rank"] for each in found} == {2, 3, 4, 5}
     # log: half of the draws are below the geometric mean; 199 coins give 70 to 130 except in one of 20,000 cases
     assert 70 < sum(rate < 1e-4 for rate in rates) < 130
@@ -57,7 +58,12 @@ def test_a_configuration_is_drawn_once_and_a_small_space_is_used_up():
 
 
 def test_values_are_laid_at_their_places_and_nothing_else_moves():
-    config = {"steps": 4, "optim": {"lr": 1.0, "b": 2}, "rewards": [{"weight": 1}, {"weight": 2}], "off": None}
+    config: dict[str, Any] = {
+        "steps": 4,
+        "optim": {"lr": 1.0, "b": 2},
+        "rewards": [{"weight": 1}, {"weight": 2}],
+        "off": None,
+    }
     values = {"optim.lr": 3.0, "rewards.1.weight": 5, "steps": 9, "off.x": 1}
     assert space.laid(config, values) == {
         "steps": 9,
@@ -138,7 +144,8 @@ def test_tpe_knows_of_trials_under_way_stopped_early_and_without_a_value():
         KnownTrial(14, {"optim.lr": 7e-4}, "lost"),
         KnownTrial(15, {"optim.lr": 8e-4}, "refused"),
     ]
-    assert 1e-5 <= choosing.chosen("tpe", asked((LR,), 16, known))["optim.lr"] <= 1e-3
+    rate: Any = choosing.chosen("tpe", asked((LR,), 16, known))["optim.lr"]
+    assert 1e-5 <= rate <= 1e-3
 
 
 def test_without_optuna_tpe_is_not_offered(monkeypatch):

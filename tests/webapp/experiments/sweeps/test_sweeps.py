@@ -9,6 +9,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
 from webapp.core.problems import Conflict
 from webapp.datasets.models import Dataset
+from webapp.experiments.launch import services as launching
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Experiment, Run, Sweep, SweepRun, SweepTrial
 from webapp.experiments.sweeps import choosing, reading, rounds, services
@@ -126,7 +127,7 @@ def test_the_database_refuses_a_second_trial_of_a_number_or_a_configuration(swee
 
 def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep, wish, cast, monkeypatch):
     row = services.launch(cast.researcher, wish(at_once=1))
-    real, launched = rounds.launching.launch, []
+    real, launched = launching.launch, []
 
     def dies(*args, **kwargs):
         launched.append(1)
@@ -134,11 +135,11 @@ def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep
             raise SystemExit
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(rounds.launching, "launch", dies)
+    monkeypatch.setattr(launching, "launch", dies)
     with pytest.raises(SystemExit):
         rounds.advance(row.pk)
     assert not row.trials.exists() and Run.objects.count() == 1
-    monkeypatch.setattr(rounds.launching, "launch", real)
+    monkeypatch.setattr(launching, "launch", real)
     rounds.advance(row.pk)
     assert row.trials.count() == 1 and len(runs(row, 1)) == 2
 

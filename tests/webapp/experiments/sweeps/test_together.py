@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid
 from trainer.contracts import CARRIES
-from webapp.experiments.lifecycle import claimants, jobs, line_order, resources, tokens
+from webapp.experiments.lifecycle import claimants, jobs, line_order, resources, together, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run, Sweep
 from webapp.experiments.sweeps import rounds, services
@@ -183,7 +183,7 @@ def test_a_job_that_was_never_noted_is_noted_for_all_once_they_speak(sweep, run,
         raise OSError("killed")
 
     with monkeypatch.context() as falling:
-        falling.setattr(jobs.together, "handed_over", killed)
+        falling.setattr(together, "handed_over", killed)
         with pytest.raises(OSError, match="killed"):
             jobs.launch(host.id)
     assert [each.ray_job_id != "" for each in of(row)] == [True, *[False] * 5]

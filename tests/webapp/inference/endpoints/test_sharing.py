@@ -6,7 +6,7 @@ from itertools import pairwise
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +140,7 @@ def test_turns_taken_at_the_same_moment_do_not_overlap(shared):
 
     def run():
         for _ in range(5):
-            with sharing.transaction.atomic():
+            with transaction.atomic():
                 turns(shared.pk, 100)
                 taken.append(Endpoint.objects.get(pk=shared.pk).next_turn_at)
         connection.close()

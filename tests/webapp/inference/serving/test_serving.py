@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -40,11 +41,11 @@ def greedy(folder, prompt: str, count: int) -> list[int]:
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     conversation = [{"role": "user", "content": prompt}]
-    given = tokenizer.apply_chat_template(
+    given: Any = tokenizer.apply_chat_template(
         conversation, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
     with torch.no_grad():
-        model = AutoModelForCausalLM.from_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_pretrained(folder)
         out = model.generate(**given, do_sample=False, max_new_tokens=count)
     return out[0, given["input_ids"].shape[1] :].tolist()
 

@@ -3,7 +3,9 @@
 import json
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from celery.exceptions import Retry
@@ -39,7 +41,7 @@ def printing(text: str) -> list[str]:
 
 
 @pytest.fixture
-def gemma(tmp_path) -> RegisteredModel:
+def gemma(tmp_path) -> Callable[..., RegisteredModel]:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gemma"}))
     facts = {"model_type": "gemma", "vocab_size": 300}
 
@@ -185,17 +187,16 @@ def test_a_trial_that_took_its_worker_along_is_not_begun_again_by_itself(gemma, 
 def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, cast, asked):
     first = gemma(cast.workspace)
     gemma(cast.workspace, name="second")
-    for number, more in enumerate(
-        [
-            {"facts": {"model_type": "llama"}},
-            {"facts": {}},
-            {"facts": {"model_type": "phi", "trial": REFUSED}},
-            {"head": "scalar"},
-            {"source": "hub"},
-            {"format": "peft"},
-            {"archived_at": timezone.now()},
-        ]
-    ):
+    others: list[dict[str, Any]] = [
+        {"facts": {"model_type": "llama"}},
+        {"facts": {}},
+        {"facts": {"model_type": "phi", "trial": REFUSED}},
+        {"head": "scalar"},
+        {"source": "hub"},
+        {"format": "peft"},
+        {"archived_at": timezone.now()},
+    ]
+    for number, more in enumerate(others):
         gemma(cast.workspace, name=f"other {number}", **more)
     assert services.requeue_lost() == 0, "its task has just been queued"
     RegisteredModel.objects.update(created_at=timezone.now() - timedelta(minutes=9))

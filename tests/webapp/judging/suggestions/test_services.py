@@ -20,6 +20,7 @@ from webapp.annotation.projects import task_services
 from webapp.annotation.tasks import task_factory
 from webapp.annotation.work import queue, suggestions
 from webapp.annotation.work.api import assignment_out
+from webapp.annotation.work.submissions import Sent
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
@@ -96,7 +97,7 @@ def test_grades_come_from_the_judge_and_from_verifiers(cast, version, chat_serve
     [seat] = queue.claim(cast.annotator, project)
     assert view(seat) is None
     content = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}]}
-    sent, _ = queue.submit_and_serve(cast.annotator, seat.pk, queue.Sent(content), 0)
+    sent, _ = queue.submit_and_serve(cast.annotator, seat.pk, Sent(content), 0)
     verdicts = {grade["criterion"]: grade["verdict"] for grade in sent.after["suggestion"]["grades"]}
     assert verdicts == {"c1": "met", "c2": "not_met"}
     assert (sent.answer.suggestion, sent.answer.suggested_by) == ("after", "Strict v1")

@@ -80,7 +80,7 @@ def test_a_report_that_is_archived_or_shows_too_much_is_not_shared(cast, allowed
     monkeypatch.setattr(comparing, "MOST_RUNS", 2)
     assert services.share(cast.researcher, report)
     more = reports.create(cast.researcher, "More", report.versions.get().body)
-    monkeypatch.setattr(services.comparing, "MOST_RUNS", 1)
+    monkeypatch.setattr(comparing, "MOST_RUNS", 1)
     monkeypatch.setattr("webapp.reports.sources.comparing.MOST_RUNS", 1)
     body = "".join(
         f"```runs\nruns: {pk}\n```\n" for pk in SharedReport.objects.get().link.runs.values_list("run", flat=True)

@@ -123,7 +123,7 @@ def test_a_tie_between_raters_on_two_sides_is_no_label():
 
 
 def test_a_judge_that_never_answers_has_only_missing_verdicts():
-    silent = dict.fromkeys(HASTY, (None, None))
+    silent: dict[str, tuple[str | None, str | None]] = dict.fromkeys(HASTY, (None, None))
     report, cases = FakeContext(
         "judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(SPEC, says(silent))}
     ).run()

@@ -51,7 +51,7 @@ def written(path: Path, rows: Any) -> Path:
 
 
 def records(path: Path) -> list[Record]:
-    found = [record for _, _, record in read(path)]
+    found: list[Any] = [record for _, _, record in read(path)]
     assert not any(isinstance(each, RowProblem) for each in found), found
     return found
 
