@@ -101,6 +101,10 @@ def _points(run, step, steps, time, rng):
         "perf/memory_gib": 2.1 + t / 10,
         "perf/machine_busy": 0.9 + noise(0.02),
         "perf/machine_memory": 0.4 + t / 50,
+        "perf/disk_read": 0.2 + abs(noise(0.2)),
+        "perf/disk_written": 3.0 + noise(0.5),
+        "perf/network_received": 0.1 + abs(noise(0.05)),
+        "perf/network_sent": 0.4 + abs(noise(0.1)),
     }
     for i, (_, points, name) in enumerate(CRITERIA):
         values[f"criterion/{name}"] = min(

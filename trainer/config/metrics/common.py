@@ -44,6 +44,12 @@ _CORES = (
     "Run: processors that the run's process kept busy. If it is near 1 on a machine with more, one thread is what the run waits for. Workers of a "
     "cluster are other processes."
 )
+_GPUS = (
+    "GPUs: the share of the time in which they computed, and of their memory that is used, as the driver tells it every second: of the GPUs of the "
+    "run's process, or of all of its machine if its workers have them. Low while the run samples or trains: the GPU waits for something else."
+)
+_DISKS = "What all processes of the run's machine read from its disks and wrote to them."
+_NETWORK = "What all processes of the run's machine received and sent. Traffic within the machine does not count."
 SPANS = (
     Metric("perf/rollout_s", "sampling", _WORK, "speed", chart="Time by work", unit="s", optional=True),
     Metric("perf/reward_s", "rewards", "", "speed", chart="Time by work", unit="s", optional=True),
@@ -70,6 +76,12 @@ MACHINE = (
         optional=True,
     ),
     Metric("perf/machine_memory", "memory", "", "speed", chart="Machine in use", share=True, optional=True),
+    Metric("perf/gpu_busy", "GPUs", _GPUS, "speed", chart="Machine in use", share=True, optional=True),
+    Metric("perf/gpu_memory", "memory of GPUs", "", "speed", chart="Machine in use", share=True, optional=True),
+    Metric("perf/disk_read", "read", _DISKS, "speed", chart="Disks", unit="MiB/s", optional=True),
+    Metric("perf/disk_written", "written", "", "speed", chart="Disks", unit="MiB/s", optional=True),
+    Metric("perf/network_received", "received", _NETWORK, "speed", chart="Network", unit="MiB/s", optional=True),
+    Metric("perf/network_sent", "sent", "", "speed", chart="Network", unit="MiB/s", optional=True),
 )
 
 GENERATED = Metric(

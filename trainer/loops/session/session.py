@@ -127,6 +127,7 @@ class Session:
             raise
         finally:
             self._saver.close()
+            self._machine.close()
 
     def _all_steps(self) -> dict[str, float]:
         # Before the first step, or after a stop in the middle of an evaluation.

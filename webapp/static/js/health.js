@@ -16,7 +16,10 @@ const FACTS = [
   ["perf/queue", "Groups that wait", (value) => number(value)],
   ["perf/cores", "Processors busy", (value) => number(value)],
   ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
+  ["perf/gpu_busy", "GPUs busy", (value) => number(value, true)],
   ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
+  ["perf/disk_written", "Disks, written", (value) => `${number(value)} MiB/s`],
+  ["perf/network_received", "Network, received", (value) => `${number(value)} MiB/s`],
 ];
 
 /** `steps`: Map from the step to its seconds by key. The last `SHOWN` of them, oldest first, each with its share by kind of work. */

@@ -64,6 +64,7 @@ def test_a_step_says_what_its_time_was_spent_on(examples_file: Path, tiny_dir: P
     parts = [values[f"perf/{work}_s"] for work in ("rollout", "reward", "learner")]
     assert min(parts) > 0 and values["perf/step_s"] / 2 < sum(parts) <= values["perf/step_s"]
     assert values["perf/evaluation_s"] > 0 and values["perf/saving_s"] > 0  # after the last step
+    assert values["perf/network_received"] >= 0 and values["perf/network_sent"] >= 0
     assert values["perf/cores"] > 0 and values["perf/memory_gib"] > 0.05 and 0 < values["perf/machine_memory"] < 1
 
 
