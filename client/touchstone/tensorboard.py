@@ -1,14 +1,16 @@
 """Reads TensorBoard's event files. Each record follows its length and a checksum, and is an event in protobuf's wire format.
 
-Only values that a run here can hold are read: scalars in both forms, texts, and the values of the plugin of hyperparameters.
-Everything else is counted by its kind.
+Only values that a run here can hold are read: scalars and histograms in both forms, texts, and the values of the plugin of
+hyperparameters. A histogram becomes its quantiles. Everything else is counted by its kind.
 """
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from . import distributions
 
 LONGEST = 64_000_000  # bytes of a record: longer ones, such as videos, are skipped
 TABLE = [0] * 256
@@ -18,7 +20,14 @@ for _byte in range(256):
         _value = (_value >> 1) ^ (0x82F63B78 if _value & 1 else 0)
     TABLE[_byte] = _value
 NUMBERS = {1: "<f", 2: "<d", 3: "<i", 9: "<q", 19: "<e"}  # kinds of tensors, and the bytes of one value
-KINDS = {3: "histogram", 4: "image", 5: "histogram", 6: "audio"}
+KINDS = {3: "histogram", 4: "image", 6: "audio"}
+HISTOGRAM = 5
+LOWEST, HIGHEST, LIMITS, COUNTS = (
+    1,
+    2,
+    6,
+    7,
+)  # of a histogram: its smallest and greatest value; where its bins end; how many are in each
 EVENTS = {4: "graphs", 6: "log messages", 8: "profiles", 9: "graphs"}
 
 
@@ -116,29 +125,38 @@ class EventFile:
             elif number in EVENTS:
                 self.unsaid[EVENTS[number]] += 1
         for each in values:
-            if (found := self._value(each)) is not None:
-                yield Scalar(found[0], step, round(time * 1000), found[1])
+            for key, found in self._value(each):
+                yield Scalar(key, step, round(time * 1000), found)
 
-    def _value(self, data: memoryview) -> tuple[str, float] | None:
+    def _value(self, data: memoryview) -> list[tuple[str, float]]:
+        """The metrics of one value by their names."""
         key, plugin, content, tensor = "", "", memoryview(b""), memoryview(b"")
         for number, value in fields(data):
             if number == 1:
                 key = bytes(value).decode()
             elif number == 2:
-                return key, struct.unpack("<f", value)[0]
+                return [(key, struct.unpack("<f", value)[0])]
             elif number == 9:
                 plugin, content = _plugin(value)
             elif number == 8:
                 tensor = value
+            elif number == HISTOGRAM:
+                return self._quantiles(key, *_bins(value))
             elif number in KINDS:
                 self.unsaid[f"{KINDS[number]} of {key}"] += 1
-                return None
+                return []
         if plugin == "hparams":
             self.config |= _hyperparameters(content)
-            return None
+            return []
         return self._tensor(key, plugin, tensor)
 
-    def _tensor(self, key: str, plugin: str, data: memoryview) -> tuple[str, float] | None:
+    def _quantiles(self, key: str, edges: Sequence[float], counts: Sequence[float]) -> list[tuple[str, float]]:
+        found = distributions.of_counts(edges, counts)
+        if not found:
+            self.unsaid[f"histograms of {key} without values"] += 1
+        return [(f"{key}/{name}", value) for name, value in found.items()]
+
+    def _tensor(self, key: str, plugin: str, data: memoryview) -> list[tuple[str, float]]:
         kind, elements, packed = 0, 1, memoryview(b"")
         for number, value in fields(data):
             if number == 1:
@@ -151,12 +169,32 @@ class EventFile:
                 packed = value if isinstance(value, memoryview) else memoryview(str(value).encode())
             elif number == 8 and plugin == "text":
                 self.texts[key] = bytes(value).decode(errors="replace")
-                return None
+                return []
         layout = NUMBERS.get(kind)
-        if layout and elements == 1 and len(packed) == struct.calcsize(layout) and plugin in ("scalars", ""):
-            return key, float(struct.unpack(layout, packed)[0])
+        whole = layout is not None and len(packed) == elements * struct.calcsize(layout)
+        if layout and whole and plugin == "histograms" and elements % 3 == 0:
+            return self._quantiles(key, *_rows(_numbers(packed, layout)))
+        if layout and whole and elements == 1 and plugin in ("scalars", ""):
+            return [(key, _numbers(packed, layout)[0])]
         self.unsaid[f"{plugin or 'tensor'} of {key}"] += 1
-        return None
+        return []
+
+
+def _numbers(data: memoryview, layout: str) -> list[float]:
+    return [float(number) for (number,) in struct.iter_unpack(layout, data)]
+
+
+def _bins(data: memoryview) -> tuple[list[float], list[float]]:
+    """(edges, counts) of a histogram. Only the ends of the bins are written, and the outer bins may reach far beyond the values."""
+    found = dict(fields(data))
+    low, high = (struct.unpack("<d", found.get(number, bytes(8)))[0] for number in (LOWEST, HIGHEST))
+    limits, counts = (_numbers(memoryview(found.get(number, b"")), "<d") for number in (LIMITS, COUNTS))
+    return [low, *(min(max(limit, low), high) for limit in limits)], counts
+
+
+def _rows(numbers: Sequence[float]) -> tuple[list[float], list[float]]:
+    """(edges, counts) of a histogram that is written as rows of start, end and count."""
+    return [*numbers[:1], *numbers[1::3]], list(numbers[2::3])
 
 
 def _plugin(data: memoryview) -> tuple[str, memoryview]:

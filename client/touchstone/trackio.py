@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from . import distributions
 from .tensorboard import Scalar
 from .values import flat, number
 
 MAGIC = b"SQLite format 3\0"
+HISTOGRAM = "trackio.histogram"  # the kind of such a value
 
 
 class Database:
@@ -69,13 +71,26 @@ class Database:
 
 
 def _scalars(step: Any, time: Any, text: Any, before: str, unsaid: "Counter[str]") -> Iterator[Scalar]:
-    for key, value in flat(_object(text)):
+    for key, value in flat(_with_quantiles(_object(text), unsaid)):
         if key.endswith("._type"):
             unsaid[f"{value} of {key.removesuffix('._type')}"] += 1
         elif (found := number(value)) is None:
             unsaid[f"{type(value).__name__} of {key}"] += 1
         else:
             yield Scalar(before + key, int(step), _ms(time), found)
+
+
+def _with_quantiles(values: dict[str, Any], unsaid: "Counter[str]") -> dict[str, Any]:
+    """The values, with the quantiles of a histogram in its place."""
+    found = dict[str, Any]()
+    for key, value in values.items():
+        if not (isinstance(value, dict) and value.get("_type") == HISTOGRAM):
+            found[key] = value
+        elif quantiles := distributions.of_counts(value.get("bins", []), value.get("values", [])):
+            found |= {f"{key}/{name}": number for name, number in quantiles.items()}
+        else:
+            unsaid[f"histograms of {key} without values"] += 1
+    return found
 
 
 def _object(text: Any) -> dict[str, Any]:

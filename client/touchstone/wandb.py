@@ -1,6 +1,6 @@
 """`import touchstone.wandb as wandb`: with this one changed line, a program that logs to W&B logs here instead.
 
-It knows `init`, `log`, `config`, `summary`, `Table`, `alert`, `save`, `finish` and `Settings`. Everything is first written to disk
+It knows `init`, `log`, `config`, `summary`, `Table`, `Histogram`, `alert`, `save`, `finish` and `Settings`. Everything is first written to disk
 (`spool`), so that nothing is lost if the server is away or the program dies. `touchstone sync` sends the rest.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from .distributions import Histogram as Histogram
 from .http import Server
 from .spool import Background, Sender, Spool, now_ms
 from .values import flat, number, word
@@ -155,7 +156,7 @@ class Run:
     def _commit(self) -> None:
         self.config.send()
         metrics, at = list[dict[str, Any]](), now_ms()
-        for key, value in flat(self._row):
+        for key, value in flat(self._with_quantiles()):
             if isinstance(value, Table):
                 self._file(f"tables/{key}-{self.step}.table.json", value.text().encode())
             elif (found := number(value)) is not None:
@@ -168,6 +169,18 @@ class Run:
         for start in range(0, len(metrics), 900):
             self.keep("metrics", metrics=metrics[start : start + 900])
         self._row = {}
+
+    def _with_quantiles(self) -> dict[str, Any]:
+        """The values of the step, with the quantiles of a histogram in its place."""
+        found = dict[str, Any]()
+        for key, value in flat(self._row):
+            if not isinstance(value, Histogram):
+                found[key] = value
+            elif value.quantiles:
+                found |= {f"{key}/{name}": number for name, number in value.quantiles.items()}
+            else:
+                logger.warning("the histogram %s of step %d has no values", key, self.step)
+        return found
 
     def _file(self, path: str, content: bytes) -> None:
         if not self._spool:

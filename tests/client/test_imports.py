@@ -36,9 +36,9 @@ def test_event_files_become_runs_by_their_folders(remote):
     sent = {each.name: each for each in imports.send(remote, BOARD)}
     hyper = "run-a/1795821005.745642"
     assert sent.keys() == {"run-a", "run-b", hyper}
-    assert points("run-a", "loss") == {0: 5.0, 1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0} and sent["run-a"].points == 10
+    assert points("run-a", "loss") == {0: 5.0, 1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0} and sent["run-a"].points == 13
     assert points("run-b", "loss") == {0: 2.0, 1: 1.5, 2: 1.0, 3: 0.5}
-    assert dict(sent["run-a"].unsaid) == {"histogram of h": 1} and not sent["run-b"].unsaid
+    assert not sent["run-a"].unsaid and not sent["run-b"].unsaid
     run = Run.objects.get(name="run-a")
     assert (run.state, run.experiment.name, run.logged.tags["text.note/text_summary"]) == (
         "finished",
@@ -56,7 +56,7 @@ def test_what_is_sent_again_is_the_same_run(remote, tmp_path):
     before = (Run.objects.count(), Point.objects.count())
     moved = shutil.copytree(BOARD, tmp_path / "moved")
     imports.send(remote, moved, "kept")
-    assert (Run.objects.count(), Point.objects.count()) == before == (3, 15)
+    assert (Run.objects.count(), Point.objects.count()) == before == (3, 18)
 
 
 @database
@@ -211,9 +211,10 @@ def test_the_command_prints_a_line_for_each_run(remote, monkeypatch, tmp_path):
     told = CliRunner().invoke(cli.app, ["import-runs", str(BOARD / "run-a"), "--experiment", "board"])
     assert told.exit_code == 0, told.output
     lines = jsonlines.rows(told.output)
-    assert [line["name"] for line in lines] == ["board", "1795821005.745642"] and lines[0]["unsaid"] == {
-        "histogram of h": 1
-    }
+    assert [(line["name"], line["points"], line["unsaid"]) for line in lines] == [
+        ("board", 13, {}),
+        ("1795821005.745642", 1, {}),
+    ]
     empty = tmp_path / ("a name of some length " * 6)
     empty.mkdir()
     (empty / "notes.txt").write_text("nothing")

@@ -34,6 +34,7 @@ def run(server, cast, process):
     trainer = process(run)
     for step in range(1, 6):
         own = {"reward/mean": step / 10, "loose": 1.0 * step, "odd/a-b": 2.0, "odd/a/b": 3.0, "Odd/a": 4.0}
+        own |= {"weights/p5": -1.0, "weights/p50": step / 10, "weights/p95": 1.0, "scores/p50": 0.5}
         values = {key: math.sin(place + step) for place, key in enumerate(KEYS)}
         trainer.post(trainer.event("metrics", step, values=own | values))
     return run
@@ -109,6 +110,20 @@ def test_keys_that_differ_in_one_sign_have_charts_of_their_own(open_page, as_res
     expect(page.locator("#other-_4f_dd .chart")).to_have_count(1)
     for place, key in enumerate(("odd/a-b", "odd/a/b")):
         expect(charts.nth(place).locator(".chart-title")).to_have_text(key)
+
+
+def test_quantiles_that_a_program_sends_are_one_chart_with_a_band(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    charts = page.locator("#other-weights .chart")
+    expect(charts).to_have_count(1)
+    expect(charts.locator(".chart-title")).to_have_text("weights")
+    charts.scroll_into_view_if_needed()
+    expect(charts.locator("canvas")).to_be_visible()
+    charts.hover()
+    expect(charts.locator(".chart-tip")).to_contain_text("-1")
+    alone = page.locator("#other-scores .chart")
+    expect(alone.locator(".chart-title")).to_have_text("scores/p50")
 
 
 def test_a_field_finds_metrics_by_their_keys_and_its_words_are_in_the_address(open_page, as_researcher, run):

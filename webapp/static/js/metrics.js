@@ -89,6 +89,25 @@ function byPrefix(charts) {
   }));
 }
 
+/** The names of metrics that programs send as quantiles: the median is drawn, and a band from 5% to 95% of the values around it. */
+function distributions(keys) {
+  const there = new Set(keys);
+  const stems = keys.filter((key) => key.endsWith("/p50")).map((key) => key.slice(0, -"/p50".length));
+  return new Map(stems.filter((stem) => there.has(`${stem}/p5`) && there.has(`${stem}/p95`)).map((stem) => [`${stem}/p50`, stem]));
+}
+
+/** The charts of keys without a declaration. */
+function undeclaredCharts(keys) {
+  const medians = distributions(keys);
+  const ends = new Map([...medians].map(([key, stem]) => [key, [`${stem}/p5`, `${stem}/p95`]]));
+  const inside = new Set([...ends.values()].flat());
+  return keys.filter((key) => !inside.has(key)).map((key) => {
+    const stem = medians.get(key);
+    const help = stem ? `The median of ${stem}, with a band from 5% to 95% of its values.` : `The metric ${key}, as the trainer sends it.`;
+    return { id: `key-${idOf(key)}`, title: stem ?? key, unit: "", help, keys: [key], bands: stem ? { [key]: { keys: ends.get(key) } } : {}, counts: {} };
+  });
+}
+
 /** Groups in the order of the page, each with the charts to draw for the metric keys that exist. */
 export function layout(declared, keys) {
   const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends, metric.marks && metric.key]).filter(Boolean));
@@ -97,6 +116,5 @@ export function layout(declared, keys) {
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];
   const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), traces: tracesOf(declared, group.id, keys), histograms: declared.histograms.filter((each) => each.group === group.id) }));
   const rest = keys.filter((key) => !metricOf(declared, key) && !bands.has(key));
-  const undeclared = rest.map((key) => ({ id: `key-${idOf(key)}`, title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
-  return [...found, ...byPrefix(undeclared)].filter((group) => group.charts.length || group.histograms.length);
+  return [...found, ...byPrefix(undeclaredCharts(rest))].filter((group) => group.charts.length || group.histograms.length);
 }
