@@ -166,16 +166,19 @@ class Server:
     def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
         """Sends a file as a version of a dataset. Returns the import's job, which continues at `/imports/ID`. Raises ApiError, Away,
         OSError."""
-        said = {"name": name or path.stem, **form}
+        return self.send_file("/datasets/import", path, name=name or path.stem, **form)
+
+    def send_file(self, address: str, path: Path, **form: Any) -> dict[str, Any]:
+        """Sends a file with the fields of a form; None and "" are not sent. Raises ApiError, Away, OSError."""
         given = {
             key: str(value).lower() if isinstance(value, bool) else value
-            for key, value in said.items()
+            for key, value in form.items()
             if value not in (None, "")
         }
         with path.open("rb") as content:
-            asked = self.ask("POST", "/api/v1/datasets/import", data=given, files={"file": (path.name, content)})
-        job: dict[str, Any] = asked.json()
-        return job
+            asked = self.ask("POST", f"/api/v1{address}", data=given, files={"file": (path.name, content)})
+        answer: dict[str, Any] = asked.json()
+        return answer
 
     def imported(self, job: dict[str, Any], every_s: float = 2.0) -> dict[str, Any]:
         """Waits until an import is over, and returns its job."""
@@ -224,6 +227,14 @@ class Server:
             yield from page["points"]
             if (after_step := page["next"]) is None:
                 return
+
+    def log(self, run: int, after_seq: int | None = None) -> Iterator[dict[str, Any]]:
+        """The newest lines of a run's log, or every line after one of them."""
+        while lines := self.get(f"/runs/{run}/log", after_seq=after_seq)["lines"]:
+            yield from lines
+            if after_seq is None:
+                return
+            after_seq = lines[-1]["seq"]
 
 
 def _pause(failed: int, least_s: float = 0.0) -> float:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 import touchstone.wandb as wandb
-from touchstone import account, cli
+from touchstone import account, cli, terminal
 from touchstone.http import Server
 from touchstone.plot import curve
 from touchstone.spool import send_kept
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def run(remote, monkeypatch, tmp_path):
     """`run("runs", "list")`: the exit code and what was printed."""
-    monkeypatch.setattr(cli, "server", lambda: remote)
+    monkeypatch.setattr(terminal, "server", lambda: remote)
     monkeypatch.setenv("TOUCHSTONE_CONFIG", str(tmp_path / "account.json"))
     monkeypatch.setenv("COLUMNS", "160")
 

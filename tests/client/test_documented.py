@@ -1,21 +1,29 @@
 """Every example of docs/api.md, in its order and unchanged, against a real server: curl, Python and the command.
 
 Only two things differ: the server's address, and the folder of the model. Numbers of runs and imports come out as on
-the page because the sequences of an empty database are set so.
+the page because the sequences of an empty database are set so. Before each block, the runs are again as at the
+beginning, because a run stops only once. The server notes which operations each language asks for.
 """
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.urls import resolve
+from touchstone import cli
+from typer.testing import CliRunner
 
 from tests.e2e.live import Process, Server
 from tests.e2e.seed import seed_run
@@ -24,9 +32,10 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import User
 from webapp.celery import app
 from webapp.core import destinations, tasks
+from webapp.core.handler import ThreadedHandler
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
-from webapp.experiments.models import Run
+from webapp.experiments.models import Rollout, Run
 from webapp.experiments.outputs import artifacts
 from webapp.inference.models import RegisteredModel
 
@@ -34,47 +43,70 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "api.md"
 ADDRESS, FOLDER = "http://127.0.0.1:8000", "/models/my-model"
+VERDICT = '{"judge": "strict", "pair": "p17", "group": "math", "label": "A", "given": "A", "swapped": "B"}\n'
 TOKEN = re.compile(r"\$?\(?\.venv/bin/python manage\.py (token [^)\n]*)\)?")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|((?:^    \S[^\n]*\n(?:^    [^\n]*\n)*\n?)+)", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$|((?:^    \S[^\n]*\n(?:^    [^\n]*\n)*\n?)+)", re.DOTALL | re.MULTILINE
+)
+LANGUAGES = ("curl", "python", "command")
 
 
-def blocks() -> list[tuple[str, str]]:
-    """(kind, text) of all code blocks of the page. The kind is `python`, `yaml` or `shell`, or `json` for output that is only shown."""
-    found = []
+def blocks() -> list[tuple[str, str, str]]:
+    """(section, kind, text) of all code blocks of the page. The kind is `python`, `yaml` or `shell`, or `json` for output that is only
+    shown."""
+    found, section = [], ""
     for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
-        text = match[2] or re.sub(r"^    ", "", match[3], flags=re.MULTILINE)
-        kind = match[1] or ("json" if text.startswith("{") else "shell")
-        found.append((kind, text))
+        if match[1]:
+            section = match[1]
+            continue
+        text = match[3] or re.sub(r"^    ", "", match[4], flags=re.MULTILINE)
+        found.append((section, match[2] or ("json" if text.startswith("{") else "shell"), text))
     return found
 
 
-def test_each_kind_of_example_is_there():
-    kinds = [kind for kind, _ in blocks()]
-    shell = "\n".join(text for kind, text in blocks() if kind == "shell")
-    assert kinds.count("python") >= 7 and kinds.count("yaml") == 1
-    for command in (
-        "import",
-        "export",
-        "launch",
-        "compare",
-        "download",
-        "api",
-        "runs list",
-        "runs show",
-        "runs follow",
-        "runs stop",
-    ):
-        assert f"touchstone {command} " in shell, command
-    assert shell.count("api $base") + shell.count('api "$base') > 20
+class Asked:
+    """Which operations of the API were asked for: {(section, language): {"POST runs/<int:run_id>/stop"}}."""
+
+    def __init__(self) -> None:
+        self.now = ("", "")
+        self.operations: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def note(self, scope: Mapping[str, Any]) -> None:
+        if scope["path"].startswith("/api/v1/"):
+            self.operations[self.now].add(f"{scope['method']} {resolve(scope['path']).route}")
+
+    def lacking(self) -> list[str]:
+        """The operations that curl asks for in a section and another language does not."""
+        return [
+            f"{section}: {operation} with {language}"
+            for (section, shown), operations in self.operations.items()
+            for language in LANGUAGES[1:]
+            for operation in sorted(operations - self.operations.get((section, language), set()))
+            if shown == "curl"
+        ]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    noted, handle = Asked(), ThreadedHandler.handle
+
+    def noting(self, scope, receive, send):
+        noted.note(scope)
+        return handle(self, scope, receive, send)
+
+    monkeypatch.setattr(ThreadedHandler, "handle", noting)
+    return noted
 
 
 @pytest.fixture
 def live(transactional_db, settings, monkeypatch):
-    """The server, and a worker that runs imports at once and nothing else. Launched runs wait."""
-    import workers.imports  # noqa: F401  registers its tasks
+    """The server, and a worker that runs imports, evaluations and sweeps at once and nothing else. Launched runs wait."""
+    import workers.evaluation
+    import workers.imports
+    import workers.sweeps  # noqa: F401  registers their tasks
 
     def send(name: str, args: tuple) -> None:
-        if name.startswith("workers.imports."):
+        if name.startswith(("workers.imports.", "workers.evaluation.", "workers.sweeps.")):
             app.tasks[name].apply(args=args, throw=True)
 
     monkeypatch.setattr(tasks, "_send", send)
@@ -90,9 +122,16 @@ def runs(cast, settings) -> dict[int, Run]:
     """Runs 7 (under way), 8 (stopped) and 9 (finished) of the demo's owner, with what they have logged."""
     settings.MAX_RUNNING_RUNS = 1  # the launched runs wait, because nothing trains here
     User.objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
-    for table in ("datasets_dataset", "datasets_importjob", "webhooks_webhook"):
+    for table in (
+        "datasets_dataset",
+        "datasets_importjob",
+        "evaluation_evaluation",
+        "evaluation_recording",
+        "experiments_sweep",
+        "webhooks_webhook",
+    ):
         numbered(table, 1)
-    version = make_version(cast.owner, name="Demo prompts")
+    version = make_version(cast.owner, name="Demo prompts", train=16)
     RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
@@ -103,6 +142,8 @@ def runs(cast, settings) -> dict[int, Run]:
         config = {"steps": 60, "optim": {"lr": 1e-4 * number}}
         run = launching.launch(cast.owner, recipe="policy", config=config, dataset=choice, name=f"run {number}")
         made[number] = seed_run(run, steps=40, state=state)
+    for group in range(4):
+        Rollout.objects.filter(group=group).update(example_key=f"e{12 + group}")
     assert list(made) == [run.pk for run in made.values()]
     kept = artifacts.folder(9) / "checkpoints" / "step-000040"
     kept.mkdir(parents=True)
@@ -127,11 +168,9 @@ def place(tmp_path, monkeypatch, live, cast, runs) -> Path:
     make_tiny(folder / "my-model")
     lines = '{"key": "a", "prompt": "Name a colour."}\n{"key": "b", "prompt": "Name a fruit."}\n'
     (folder / "prompts.jsonl").write_text(lines)
+    (folder / "verdicts.jsonl").write_text(VERDICT)
     programs = folder / "bin"
     programs.mkdir()
-    command = programs / "touchstone"
-    command.write_text(f"#!{sys.executable}\nfrom touchstone.cli import app\napp()\n")
-    command.chmod(0o755)
     if shutil.which("uuidgen") is None:
         (programs / "uuidgen").write_text(f"#!{sys.executable}\nfrom uuid import uuid4\nprint(uuid4())\n")
         (programs / "uuidgen").chmod(0o755)
@@ -140,7 +179,6 @@ def place(tmp_path, monkeypatch, live, cast, runs) -> Path:
     )
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "client"))
     monkeypatch.setenv("TOUCHSTONE_CONFIG", str(folder / "account.json"))
     return folder
 
@@ -152,15 +190,17 @@ def token(words: str, capsys) -> str:
     return capsys.readouterr().out.strip()
 
 
-def test_every_example_of_the_page_works(place, live, runs, capsys, monkeypatch):
+def test_every_example_of_the_page_works(place, live, runs, asked, capsys, monkeypatch):
     here: dict[str, object] = {}
     before, failed = "", []  # the variables and functions that the shell keeps
-    for kind, text in blocks():
+    for section, kind, text in blocks():
         text = text.replace(ADDRESS, live.url).replace(FOLDER, str(place / "my-model"))
         text = TOKEN.sub(lambda found: token(found[1], capsys), text)
+        asked.now = (section, kind)
         if kind == "yaml":
-            (place / "run.yaml").write_text(text)
+            (place / re.match(r"# (\S+)", text)[1]).write_text(text)
         elif kind == "python":
+            as_they_were(runs)
             if "follow(7)" in text:
                 ends(runs[7], live.url)
             failed += interpreted(text, here)
@@ -171,9 +211,23 @@ def test_every_example_of_the_page_works(place, live, runs, capsys, monkeypatch)
             ):
                 monkeypatch.setenv(name, value)
         elif kind == "shell" and not text.startswith((".venv", "claude ", "ts_")):
-            failed += [why for line in commands(text) if (why := carried_out(before, line))]
+            as_they_were(runs)
+            for line in commands(text):
+                asked.now = (section, "command" if line.startswith("touchstone ") else "curl")
+                if "feed" in line or "follow 7" in line:
+                    ends(runs[7], live.url)
+                failed += carried_out(before, line)
     assert not failed, "\n\n".join(failed)
+    assert not asked.lacking(), "\n".join(asked.lacking())
+    shown = {section for section, language in asked.operations if language == "curl"}
+    assert len(shown) >= 8 and sum(map(len, asked.operations.values())) > 100
     assert Run.objects.filter(config__steps=40).count() == 3  # with curl, with Python, and with the command and a key
+
+
+def as_they_were(runs: dict[int, Run]) -> None:
+    """The runs of the page with the states, limits and configs with which the page begins."""
+    for run in runs.values():
+        run.save()
 
 
 def commands(text: str) -> list[str]:
@@ -194,14 +248,17 @@ def ends(run: Run, address: str) -> None:
     Run.objects.filter(pk=run.pk).update(state="running", ray_job_id=f"run-{run.pk}-1", next_try_at=None)
     process = Process(address, Run.objects.get(pk=run.pk))
     done = process.event("state", state="finished")
-    threading.Timer(3.0, lambda: process.post(done)).start()
+    threading.Timer(1.5, lambda: process.post(done)).start()
 
 
-def carried_out(before: str, line: str) -> str:
-    """The reason why the command did not work, or "" if it did."""
-    asked = ["bash", "-euo", "pipefail", "-c", f"{before}\n{line}"]
+def carried_out(before: str, line: str) -> list[str]:
+    """The reason why the command did not work; nothing if it did. Ours runs in this process, because a process for each takes longer."""
+    if line.startswith("touchstone "):
+        told = CliRunner().invoke(cli.app, shlex.split(line)[1:])
+        return [f"{line}\n-> {told.exit_code} {told.output[-1600:]} {told.exception!r}"] if told.exit_code else []
+    given = ["bash", "-euo", "pipefail", "-c", f"{before}\n{line}"]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(given, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return f"{line}\n-> nothing within {SECONDS} s"
-    return "" if done.returncode == 0 else f"{line}\n-> {done.returncode} {done.stdout[-800:]}{done.stderr[-800:]}"
+        return [f"{line}\n-> nothing within {SECONDS} s"]
+    return [f"{line}\n-> {done.returncode} {done.stdout[-800:]}{done.stderr[-800:]}"] if done.returncode else []

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from touchstone import cli, imports, tensorboard
+from touchstone import cli, imports, tensorboard, terminal
 from touchstone.http import Server
 from typer.testing import CliRunner
 
@@ -207,7 +207,7 @@ def test_an_export_of_neptune_is_read(remote, tmp_path):
 
 @database
 def test_the_command_prints_a_line_for_each_run(remote, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "server", lambda: remote)
+    monkeypatch.setattr(terminal, "server", lambda: remote)
     told = CliRunner().invoke(cli.app, ["import-runs", str(BOARD / "run-a"), "--experiment", "board"])
     assert told.exit_code == 0, told.output
     lines = jsonlines.rows(told.output)

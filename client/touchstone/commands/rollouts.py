@@ -1,0 +1,80 @@
+"""Responses that a run has sampled: list, follow one prompt, make a dataset of them."""
+
+from typing import Annotated
+
+import typer
+
+from .. import terminal
+from ..terminal import PAGE, Limit, Lines, listed, nested, told, whole
+
+app = typer.Typer(help="Responses of a run: list, one prompt, notes, a dataset of them.", no_args_is_help=True)
+Phase = Annotated[str, typer.Option(help="train or eval")]
+Step = Annotated[int | None, typer.Option(help="Only of this step")]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KEY=VALUE of the choice, such as best=1, least=0.5 or phase=eval; may be repeated"),
+]
+
+
+@app.command("list")
+def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit = 20, as_json: Lines = False) -> None:
+    """Lists responses, newest step first. With --json, each has its prompt, its response and the verdict on every criterion."""
+    with told():
+        rows = terminal.server().all(f"/runs/{run}/rollouts", step=step, phase=phase or None, limit=min(limit, 100))
+        columns = {
+            "step": "step",
+            "phase": "phase",
+            "prompt": "example_key",
+            "reward": "reward",
+            "response": "response",
+        }
+        listed(rows, columns, as_json, limit)
+
+
+@app.command("prompt")
+def rollouts_prompt(run: int, example_key: str, phase: Phase = "", as_json: Lines = False) -> None:
+    """Shows the rewards of one prompt through training."""
+    with told():
+        address = f"/runs/{run}/rollouts/prompt"
+        rows = terminal.server().all(address, example_key=example_key, phase=phase or None, limit=100)
+        columns = {"step": "step", "responses": "responses", "mean": "mean", "lowest": "low", "highest": "high"}
+        listed(rows, columns, as_json)
+
+
+@app.command("notes")
+def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
+    """Lists what people have noted on tokens."""
+    with told():
+        rows = terminal.server().all(f"/runs/{run}/rollouts/notes", step=step, limit=PAGE)
+        columns = {
+            "id": "id",
+            "step": "step",
+            "prompt": "example_key",
+            "tokens": "quote",
+            "note": "text",
+            "by": "author",
+        }
+        listed(rows, columns, as_json)
+
+
+@app.command("preview")
+def rollouts_preview(run: int, settings: Filters = None) -> None:
+    """Counts what each filter would leave out of a dataset, and makes nothing."""
+    with told():
+        whole(terminal.server().post(f"/runs/{run}/rollouts/dataset/preview", nested(settings)))
+
+
+@app.command("dataset")
+def rollouts_dataset(
+    run: int,
+    name: Annotated[str, typer.Option(help="The dataset; an existing one gets a version")],
+    settings: Filters = None,
+) -> None:
+    """Makes a dataset of the best responses, and waits until it is there."""
+    with told():
+        known = terminal.server()
+        made = known.post(f"/runs/{run}/rollouts/dataset", {"name": name, **nested(settings)})
+        job = known.imported({"id": made["import_id"], "state": "queued"})
+        if job["state"] != "finished":
+            raise ValueError(job["error"] or f"The import is {job['state']}.")
+        whole({"dataset": job["dataset"], "counts": job["counts"]})

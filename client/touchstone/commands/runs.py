@@ -1,0 +1,153 @@
+"""Runs: list, show, follow, stop, and what they have logged."""
+
+from typing import Annotated
+
+import typer
+import yaml
+
+from .. import terminal
+from ..following import charts, follow, headline
+from ..terminal import PAGE, AsJson, Limit, Lines, listed, out, say, told, whole
+
+app = typer.Typer(help="Runs: list, show, follow, stop, change.", no_args_is_help=True)
+COLUMNS = {
+    "id": "id",
+    "run": "name",
+    "experiment": "experiment.name",
+    "recipe": "recipe",
+    "state": "state",
+    "step": "progress.step",
+}
+
+
+@app.command("list")
+def runs_list(
+    state: Annotated[str, typer.Option(help="Such as running, finished, or active")] = "",
+    limit: Limit = 20,
+    as_json: Lines = False,
+) -> None:
+    """Lists the newest runs."""
+    with told():
+        rows = terminal.server().all("/runs", state=state or None, limit=min(limit, PAGE))
+        listed(rows, COLUMNS, as_json, limit)
+
+
+@app.command("show")
+def runs_show(run: int, as_json: AsJson = False) -> None:
+    """Shows a run: its state, its newest numbers, and its config."""
+    with told():
+        found = terminal.server().get(f"/runs/{run}")
+        if as_json:
+            whole(found)
+            return
+        out.print(headline(found), soft_wrap=True)
+        for key, value in sorted(found["summary"].items()):
+            say(f"  {key:40} {value:.6g}")
+        say(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True))
+
+
+@app.command("follow")
+def runs_follow(
+    run: int,
+    key: Annotated[list[str] | None, typer.Option(help="A metric to draw; may be repeated")] = None,
+) -> None:
+    """Draws a run's metrics as they come, until it is over. The exit code is 0 if it finished, 1 if it failed or was stopped."""
+    with told():
+        ended = follow(terminal.server(), run, key)
+    raise typer.Exit(0 if ended == "finished" else 1)
+
+
+@app.command("stop")
+def runs_stop(
+    run: int, now: Annotated[bool, typer.Option("--now", help="Do not save: a checkpoint is not written")] = False
+) -> None:
+    """Saves and ends a run. Its present step is given up."""
+    _moved(run, "stop?now=true" if now else "stop")
+
+
+@app.command("pause")
+def runs_pause(run: int) -> None:
+    """Has a run save and give its place to others, until it is resumed. Its present step is given up."""
+    _moved(run, "pause")
+
+
+@app.command("resume")
+def runs_resume(run: int) -> None:
+    """Resumes a paused, stopped or failed run from its last checkpoint."""
+    _moved(run, "resume")
+
+
+def _moved(run: int, how: str) -> None:
+    with told():
+        out.print(headline(terminal.server().post(f"/runs/{run}/{how}")), soft_wrap=True)
+
+
+@app.command("log")
+def runs_log(
+    run: int,
+    after_seq: Annotated[int | None, typer.Option(help="Only the lines after the one with this number")] = None,
+    as_json: Lines = False,
+) -> None:
+    """Prints the lines of a run's log: the newest, or all after one of them."""
+    with told():
+        lines = terminal.server().log(run, after_seq)
+        if as_json:
+            listed(lines, {}, as_json=True)
+            return
+        for line in lines:
+            say(f"{line['seq']:>6} {line['time'][:19]} {line['level']:7} step {line['step']}  {line['message']}")
+
+
+@app.command("history")
+def runs_history(run: int, as_json: Lines = False) -> None:
+    """Lists every change of a run's state: when, by whom, why."""
+    with told():
+        columns = {"at": "at", "action": "action", "state": "state", "who": "who", "why": "why"}
+        listed(terminal.server().all(f"/runs/{run}/history"), columns, as_json)
+
+
+@app.command("line")
+def runs_line(as_json: AsJson = False) -> None:
+    """Shows which runs and jobs are under way, and which wait, in their order."""
+    with told():
+        found = terminal.server().get("/runs/line")
+        if as_json:
+            whole(found)
+            return
+        for title in ("running", "waiting"):
+            say(f"{title}: {len(found[title]) or 'nothing'}", "bold")
+            for row in found[title]:
+                say(f"  {row['kind']} {row['id']}  {row['name']}")
+
+
+@app.command("metrics")
+def runs_metrics(
+    run: int,
+    key: Annotated[str, typer.Option(help="The metric, such as reward/mean")],
+    after_step: Annotated[int | None, typer.Option(help="Only the points after this step")] = None,
+    as_json: Lines = False,
+) -> None:
+    """Prints every point of a metric."""
+    with told():
+        points = terminal.server().points(run, key, after_step)
+        listed(points, {"step": "step", key: "value", "time": "time"}, as_json, limit=2**31)
+
+
+@app.command("curves")
+def runs_curves(
+    run: int,
+    key: Annotated[list[str], typer.Option(help="A metric to draw; may be repeated")],
+    as_json: AsJson = False,
+) -> None:
+    """Draws metrics of a run, thinned so that every spike stays."""
+    with told():
+        found = terminal.server().get(f"/runs/{run}/curves", key=key)
+        if as_json:
+            whole(found)
+            return
+        for line in charts({name: _drawable(curve) for name, curve in found["curves"].items()}):
+            out.print(line, soft_wrap=True)
+
+
+def _drawable(curve: dict[str, list[float]]) -> list[tuple[int, float]]:
+    return [(int(step), value) for step, value in zip(curve["steps"], curve["values"], strict=True)]

@@ -1,0 +1,56 @@
+"""Webhooks: list, add, what was delivered."""
+
+from typing import Annotated
+
+import typer
+
+from .. import terminal
+from ..terminal import PAGE, Limit, Lines, listed, told, whole
+
+app = typer.Typer(help="Webhooks: list, add, test, what was delivered.", no_args_is_help=True)
+
+
+@app.command("list")
+def webhooks_list(as_json: Lines = False) -> None:
+    """Lists the webhooks of the workspace."""
+    with told():
+        columns = {"id": "id", "address": "url", "active": "active", "events": "events"}
+        listed(terminal.server().all("/webhooks", limit=PAGE), columns, as_json)
+
+
+@app.command("add")
+def webhooks_add(
+    url: str,
+    event: Annotated[list[str], typer.Option(help="Such as run.finished; may be repeated")],
+) -> None:
+    """Adds a webhook, and prints it with its secret, which is shown only now."""
+    with told():
+        whole(terminal.server().post("/webhooks", {"url": url, "events": event}))
+
+
+@app.command("test")
+def webhooks_test(webhook: int) -> None:
+    """Sends a test."""
+    with told():
+        whole(terminal.server().post(f"/webhooks/{webhook}/test"))
+
+
+@app.command("deliveries")
+def webhooks_deliveries(
+    webhook: int,
+    state: Annotated[str, typer.Option(help="Such as failed")] = "",
+    limit: Limit = 20,
+    as_json: Lines = False,
+) -> None:
+    """Lists what was sent, and what the receiver answered."""
+    with told():
+        rows = terminal.server().all(f"/webhooks/{webhook}/deliveries", state=state or None, limit=min(limit, PAGE))
+        columns = {
+            "id": "id",
+            "event": "event",
+            "state": "state",
+            "tries": "attempts",
+            "status": "status",
+            "error": "error",
+        }
+        listed(rows, columns, as_json, limit)
