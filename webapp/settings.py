@@ -275,6 +275,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60.0},
     },
+    "delete checkpoints": {
+        "task": "workers.runs.delete_checkpoints",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "look at reports": {"task": "workers.reports.look_again", "schedule": 600.0, "options": {"expires": 600.0}},
     "mail notices": {"task": "workers.notices.post", "schedule": 15.0, "options": {"expires": 15.0}},
     "trim notices": {"task": "workers.notices.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},

@@ -8,6 +8,7 @@ from webapp.core.artifact_store import StoreAway
 from webapp.experiments.lifecycle import jobs
 from webapp.experiments.metrics import condensing
 from webapp.experiments.outputs import artifact_store
+from webapp.experiments.outputs.retention import services as retention
 from webapp.experiments.people import graded
 from webapp.experiments.rollouts import indexing
 
@@ -40,6 +41,11 @@ def prune(self: Any, run_id: int) -> None:
         artifact_store.prune(run_id)
     except StoreAway as error:
         raise self.retry(exc=error, countdown=AGAIN_S) from None
+
+
+@shared_task(name="workers.runs.delete_checkpoints")
+def delete_checkpoints() -> None:
+    retention.work()
 
 
 @shared_task(name="workers.runs.ask_people")

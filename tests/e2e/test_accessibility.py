@@ -60,6 +60,8 @@ PAGES = (
     "/reports/{report}/versions",
     "/reports/{report}/share",
     "/lineage/run/{run}",
+    "/lineage/report/{report}",
+    "/settings/retention?days=30",
     "/costs?by=run",
     "/lineage/example/{example}",
     "/runs/{run}/chain",

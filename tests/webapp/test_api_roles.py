@@ -98,6 +98,7 @@ def least(label: str) -> Role:
         or label == "GET /tokens/all"
         or "/time-outs" in label
         or "/share-links/allowed" in label
+        or "/retention" in label
         or ("/members" in label and label != "GET /members")
     ):
         return Role.OWNER

@@ -34,7 +34,7 @@ class Area(StrEnum):
 
 ABOUT = {
     Area.ACCOUNT: "your own tokens and notices, what you watch, what needs you",
-    Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, whether share links are allowed, everybody's tokens",
+    Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, whether share links are allowed, the rule that deletes checkpoints, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
@@ -55,6 +55,7 @@ OF: Mapping[str, Area | None] = {
     "tokens/all": Area.ADMINISTRATION,
     "members": Area.ADMINISTRATION,
     "share-links/allowed": Area.ADMINISTRATION,
+    "retention": Area.ADMINISTRATION,
     "time-outs": Area.ADMINISTRATION,
     "webhooks": Area.ADMINISTRATION,
     "assignments": Area.ANNOTATION,

@@ -34,6 +34,7 @@ class Work(IntEnum):
     DEMO = 7330
     LEVELS = 7316
     WORDS = 7317
+    CHECKPOINTS = 7318
 
 
 def until_commit(work: Work, key: int = 0) -> None:

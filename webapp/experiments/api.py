@@ -22,6 +22,7 @@ for _room in (
     "people",
     "alarms",
     "outputs",
+    "outputs.retention",
 ):
     import_module(f".{_room}.api", __package__)
 

@@ -79,7 +79,7 @@ SELECT %s, step, data ->> 'role', data ->> 'path', (data ->> 'bytes')::bigint, d
 FROM jsonb_to_recordset(%s::jsonb) AS new(step int, data jsonb)
 ON CONFLICT (run_id, path) DO UPDATE SET
     step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model,
-    files = EXCLUDED.files
+    files = EXCLUDED.files, removed_at = NULL, erase_due = FALSE
 """
 
 # the numbers of lines are their order

@@ -16,6 +16,7 @@ from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point, StepSpans
 from .notes.models import TokenNote
+from .outputs.retention.models import CheckpointRule
 from .rollouts.models import BlockWords, EpisodeTurn, Rollout, WordBlock
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
@@ -25,7 +26,7 @@ __all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
-__all__ += ["WordBlock", "BlockWords"]
+__all__ += ["WordBlock", "BlockWords", "CheckpointRule"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""
@@ -137,6 +138,7 @@ class Run(models.Model):
     sampler_device = models.CharField(max_length=200, blank=True, default="", db_default="")
     notes = models.TextField(blank=True, default="", db_default="")  # what people write on it, with the group
     group = models.CharField(max_length=80, blank=True, default="", db_default="")
+    keep_checkpoints = models.BooleanField(default=False, db_default=False)  # whatever the rule of the workspace says
     archived_at = models.DateTimeField(null=True, blank=True)  # then the table leaves it out unless asked
     # equal for runs of one recipe, model and data whose configs differ by the seed alone
     family = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
@@ -386,7 +388,8 @@ class LogLine(models.Model):
 
 class Artifact(models.Model):
     """Files that a run has left in its folder or, where `files` lists them, in the artifact store. `registered` is the model of
-    the registry that such files are; `model` is what the run said of it (`trainer.contracts.ModelFacts`)."""
+    the registry that such files are; `model` is what the run said of it (`trainer.contracts.ModelFacts`). A rule deleted it at `removed_at`
+    (`outputs.retention`); while `erase_due`, its files may still be there."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts", db_index=False)
     step = models.PositiveIntegerField()
@@ -400,9 +403,12 @@ class Artifact(models.Model):
         "inference.RegisteredModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="artifact"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    erase_due = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "path"], name="one_artifact_per_path")]
+        indexes = [models.Index(fields=["id"], name="artifacts_to_erase", condition=models.Q(erase_due=True))]
 
     def __str__(self) -> str:
         return self.path

@@ -9,6 +9,7 @@ from .launch import views as launch
 from .lifecycle import views as lifecycle
 from .notes import views as notes
 from .outputs import views as outputs
+from .outputs.retention import views as retention
 from .people import views as people
 from .recipes import views as recipes
 from .rewards import views as rewards
@@ -30,6 +31,7 @@ urlpatterns = [
     path("experiments/views/<int:view_id>/delete", table.view_delete, name="run_view_delete"),
     path("experiments/line", lifecycle.runs_line, name="runs_line"),
     path("settings/share-links", sharing.share_links, name="share_links"),
+    path("settings/retention", retention.checkpoint_rule, name="checkpoint_rule"),
     path("experiments/share", sharing.share_new, name="share_new"),
     path("settings/share-links/<int:link_id>/withdraw", sharing.share_withdraw, name="share_withdraw"),
     path("shared/<str:secret>", shared.page, name="shared"),
@@ -82,6 +84,7 @@ urlpatterns = [
     path("runs/<int:run_id>/rollouts/<int:rollout_id>/episode", episodes.rollout_episode, name="rollout_episode"),
     path("runs/<int:run_id>/prompt", prompts.run_prompt, name="run_prompt"),
     path("runs/<int:run_id>/notes/<int:note_id>", notes.run_note, name="run_note"),
+    path("runs/<int:run_id>/keep", retention.run_keep, name="run_keep"),
     path("runs/<int:run_id>/rename", lifecycle.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", lifecycle.run_delete, name="run_delete"),
     path("runs/<int:run_id>/alarms", alarms.run_alarms, name="run_alarms"),

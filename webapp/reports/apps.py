@@ -6,5 +6,10 @@ class ReportsConfig(AppConfig):
     label = "reports"
 
     def ready(self) -> None:
-        """Tells share links how a report is shown."""
+        """Tells share links how a report is shown, and the rule of checkpoints which runs reports need."""
+        from webapp.experiments.outputs.retention.standing import RUN_KEEPERS, RunKeeper
+
+        from . import queries
         from .sharing import public  # noqa: F401  it registers itself
+
+        RUN_KEEPERS["reported"] = RunKeeper("of runs that a report shows", queries.runs_shown)

@@ -1,6 +1,6 @@
 """Reads of reports and their versions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import F, QuerySet
@@ -9,7 +9,7 @@ from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.experiments.models import Experiment, Rollout, Run
 
-from .models import ReportPage, ReportPageVersion
+from .models import ReportPage, ReportPageVersion, ReportSource
 
 
 def reports(workspace_id: int, *, archived: bool | None = None) -> "QuerySet[ReportPage]":
@@ -34,6 +34,12 @@ def newest_of(rows: list[ReportPage]) -> dict[int, ReportPageVersion]:
     """The newest versions by the ids of their reports."""
     found = ReportPageVersion.objects.filter(report__in=rows, number=F("report__newest"))
     return {row.report_id: row for row in found.select_related("created_by")}
+
+
+def runs_shown(run_ids: Collection[int]) -> set[int]:
+    """Those of these runs that the newest version of some report shows."""
+    shown = ReportSource.objects.filter(run__in=run_ids).values_list("run_id", flat=True)
+    return {run_id for run_id in shown if run_id}
 
 
 def rollout(run: Run, given: Mapping[str, Any]) -> Rollout | None:

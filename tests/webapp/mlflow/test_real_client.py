@@ -1,13 +1,21 @@
-"""MLflow's own client in separate processes."""
+"""MLflow's own client, and the callback of transformers, in separate processes. They log to Touchstone because of MLFLOW_TRACKING_URI
+alone.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
+from tests import overlay
 from tests.cast import browser, make_cast
-from tests.e2e.live import server  # noqa: F401 - a fixture
+from tests.e2e.live import server  # noqa: F401
+from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
-
-from .programs import ended, program  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -66,8 +74,54 @@ LOGS = """
         assert error.error_code == "UNAUTHENTICATED", error
 """
 
+TRAINS = """
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
-def test_its_client_logs_reads_and_finds(program, tmp_path, settings):  # noqa: F811
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=16, n_embd=8, n_layer=1, n_head=1))
+    rows = [{"input_ids": torch.arange(8) % 32, "labels": torch.arange(8) % 32} for _ in range(8)]
+    settings = TrainingArguments("out", max_steps=4, logging_steps=1, per_device_train_batch_size=2, report_to=["mlflow"],
+                                 save_strategy="no", use_cpu=True, run_name="by transformers")
+    Trainer(model, settings, train_dataset=rows).train()
+"""
+
+
+@pytest.fixture
+def program(server, tmp_path):  # noqa: F811
+    """`program(text, membership)` starts a program with an address and a token, and without our code."""
+
+    packages = str(overlay.folder(overlay.MLFLOW))
+
+    def start(text: str, membership) -> subprocess.Popen:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("DJANGO", "DATABASE", "TOUCHSTONE"))
+        }
+        secret = create_token(membership, "program")[1]
+        told = {"MLFLOW_TRACKING_URI": f"{server.url}/mlflow", "MLFLOW_TRACKING_TOKEN": secret}
+        quick = {
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+            "HF_HUB_OFFLINE": "1",
+            "GIT_PYTHON_REFRESH": "quiet",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": packages,
+        }
+        script = Path(tmp_path) / "program.py"
+        script.write_text(textwrap.dedent(text))
+        return subprocess.Popen(
+            [sys.executable, str(script)], cwd=tmp_path, env=kept | told | quick, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )  # fmt: skip
+
+    return start
+
+
+def ended(process: subprocess.Popen) -> None:
+    said, _ = process.communicate(timeout=500)
+    assert process.returncode == 0, said[-4_000:]
+
+
+def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
     settings.VAR = tmp_path / "var"
     cast = make_cast()
     ended(program(LOGS, cast.researcher))
@@ -80,7 +134,7 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):  # noqa: 
     assert "files/notes/a.txt" in page and "through MLflow" in page
 
 
-def test_two_programs_log_to_one_run_at_once(program):  # noqa: F811
+def test_two_programs_log_to_one_run_at_once(program):
     cast = make_cast()
     log = """
         import mlflow
@@ -101,3 +155,12 @@ def test_two_programs_log_to_one_run_at_once(program):  # noqa: F811
     for each in both:
         ended(each)
     assert Point.objects.count() == 8 * 20
+
+
+def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
+    cast = make_cast()
+    ended(program(TRAINS, cast.researcher))
+    run = Run.objects.get()
+    assert (run.state, str(run), run.experiment.name) == ("finished", "by transformers", "Default")
+    assert run.config["max_steps"] == "4" and run.summary["train_loss"] > 0
+    assert Point.objects.filter(run=run, key="loss").count() == 4

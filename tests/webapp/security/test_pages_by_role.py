@@ -45,7 +45,7 @@ ANNOTATORS = {  # pages about the person and their own tasks, forms that they se
 }  # fmt: skip
 OWNERS = {
     "member_change", "invite_cancel", "audit", "audit_export", "webhooks", "webhook", "webhook_act", "webhook_delivery", "sign_in_rules",
-    "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "share_links_allow", "POST members",
+    "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "share_links_allow", "checkpoint_rule", "POST members",
 }  # fmt: skip
 # pages with forms, which are useless for roles that may not send them
 RESEARCHERS_READ = {

@@ -68,7 +68,10 @@ def user_of(run: Run) -> str:
 
 
 def is_there(artifact: Artifact) -> bool:
-    """Whether the files still exist: only the newest checkpoints are kept. For the artifact store, the row is trusted."""
+    """Whether the files still exist: only the newest checkpoints are kept, and a rule may delete more. For the artifact store, the row is
+    trusted."""
+    if artifact.removed_at is not None:
+        return False
     return bool(artifact.files) or (folder(artifact.run_id) / artifact.path).exists()
 
 

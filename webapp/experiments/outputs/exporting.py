@@ -17,7 +17,7 @@ from webapp.weights.models import WeightsJob
 
 from .. import bulk, queries
 from ..models import Artifact, Run
-from . import artifact_store, artifacts
+from . import artifact_store, artifacts, starting_points
 
 CHECKPOINT = "checkpoint"
 
@@ -38,9 +38,17 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
     title = f"Export {run.experiment.name}, {run}, step {artifact.step}"
     made = Artifact.objects.filter(run=run, step=artifact.step, registered__isnull=False)
     there = any(row.path.endswith(f"-step-{row.step}") and artifacts.is_there(row) for row in made)
-    return weights.start(
-        membership.workspace, membership.user, WeightsJob.Kind.EXPORT, title, params, artifact.digest, again=not there
-    )
+    with transaction.atomic():
+        starting_points.hold(artifact)  # until the job can be seen, which keeps the checkpoint
+        return weights.start(
+            membership.workspace,
+            membership.user,
+            WeightsJob.Kind.EXPORT,
+            title,
+            params,
+            artifact.digest,
+            again=not there,
+        )
 
 
 def _run(job: WeightsJob) -> Run:

@@ -32,13 +32,15 @@ def checkpoint(run: Run, step: int) -> Artifact:
 
 
 def hold(source: Artifact) -> None:
-    """What lies in the artifact store is neither pruned nor deleted until the transaction ends, and afterwards not while a fork
-    awaits it. Raises Conflict if it just was, or if there is no such store any more."""
+    """The checkpoint is neither pruned from the artifact store nor deleted by a rule until the transaction ends, and afterwards not while
+    a fork awaits it. Raises Conflict if it just was, or if there is no such store any more."""
+    Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
+    if Artifact.objects.filter(id=source.id).exclude(removed_at=None).exists():
+        raise Conflict(f"The checkpoint of step {source.step} was just deleted by the rule.", code="no_checkpoint")
     if not source.files:
         return
     if not artifact_store.used():
         raise Conflict("The checkpoint is in object storage, but ARTIFACT_STORE is not set.", code="no_checkpoint")
-    Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
     if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
         raise Conflict(f"The checkpoint of step {source.step} was just replaced by a newer one.", code="no_checkpoint")
 

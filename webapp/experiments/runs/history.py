@@ -35,6 +35,7 @@ WORDS = {
     "run.then": "A step was added after it",
     "run.then_cancelled": "A step after it was taken back",
     "run.then_refused": "A step after it could not be launched",
+    "run.keep_checkpoints": "Mark that keeps its checkpoints changed",
     "run.tags": "Tagged",
     "run.notes": "Notes written",
     "run.note_written": "A note on tokens written",

@@ -83,10 +83,11 @@ def lineage(run: Run) -> dict[str, Any]:
 
 
 def _artifacts(run: Run) -> dict[str, Any]:
-    """The files that are still in the run's folder, and how many of its checkpoints newer ones replaced."""
+    """The files that are still in the run's folder, how many of its checkpoints newer ones replaced, and how many a rule removed."""
     rows = list(Artifact.objects.filter(run=run).select_related("registered").order_by("-step", "role")[:200])
     there = [row for row in rows if artifacts.is_there(row)]
-    return {"artifacts": there, "gone": len(rows) - len(there)}
+    removed = sum(row.removed_at is not None for row in rows)
+    return {"artifacts": there, "gone": len(rows) - len(there) - removed, "removed": removed}
 
 
 def curl(run: Run) -> str:

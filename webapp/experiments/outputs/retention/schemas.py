@@ -1,0 +1,37 @@
+"""The rule and its preview, as OpenAPI shows them."""
+
+from ninja import Schema
+from pydantic import Field
+
+from .models import DAYS
+from .services import LEAST, MOST
+
+
+class CheckpointRuleIn(Schema):
+    on: bool = Field(description="False: no checkpoint is deleted by itself")
+    days: int = Field(DAYS, ge=LEAST, le=MOST, description="After the end of a run")
+
+
+class CheckpointRuleOut(Schema):
+    on: bool
+    days: int
+    deleted: int = Field(description="Checkpoints that the rule has deleted so far")
+    deleted_bytes: int
+
+
+class KeptCheckpoints(Schema):
+    checkpoints: int
+    why: str = Field(description="Which ones, in words")
+
+
+class CheckpointPreviewOut(Schema):
+    days: int
+    runs: int = Field(description="Runs that would lose checkpoints")
+    checkpoints: int
+    bytes: int
+    kept: list[KeptCheckpoints]
+    whole: bool = Field(description="False if there are more old runs than one preview counts")
+
+
+class KeepCheckpoints(Schema):
+    keep: bool = Field(description="Whether no rule may delete the checkpoints of the run")
