@@ -18,6 +18,9 @@ CROISSANT = (  # it needs a package that exists only as source
     "mlcroissant==1.1.1", "absl-py==2.5.1", "decorator==5.3.1", "etils==1.15.0", "importlib_resources==7.1.0", "jsonpath-rw==1.4.0",
     "ply==3.11", "pyparsing==3.3.3", "rdflib==7.6.0", "zipp==4.1.2",
 )  # fmt: skip
+MCP = (  # the product itself needs none of them
+    "mcp==2.3.0", "mcp-types==2.3.0", "python-multipart==0.0.34", "sse-starlette==3.7.0", "starlette==1.10.0",
+)  # fmt: skip
 VERIFIERS = (  # only those requirements that its judges and tasksets import
     "verifiers==0.4.0", "aiofiles==25.1.0", "anthropic==2.14.0", "antlr4-python3-runtime==4.13.2", "connectrpc==0.11.1",
     "docstring_parser==0.18.0", "httpx2==2.16.2", "jiter==0.19.0", "latex2sympy2_extended==1.11.0", "math-verify==0.9.0", "mcp==2.0.0",

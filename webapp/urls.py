@@ -2,7 +2,8 @@
 
 from django.urls import include, path, re_path
 
-from webapp import agents, installation, metrics, reference
+from webapp import installation, metrics, reference
+from webapp.agents import llms, mcp
 from webapp.api import api
 from webapp.core.nowhere import Nowhere
 from webapp.experiments.live import consumers
@@ -18,8 +19,8 @@ urlpatterns = [
     path("", home, name="home"),
     path("search.json", search, name="search"),
     path("metrics", metrics.page, name="metrics"),
-    path("mcp", agents.mcp, name="mcp"),
-    path("llms.txt", agents.llms, name="llms"),
+    path("mcp", mcp.endpoint, name="mcp"),
+    path("llms.txt", llms.page, name="llms"),
     path("installation", installation.overview, name="installation"),
     path("installation/people", installation.people, name="installation_people"),
     path("installation/people/<int:user_id>", installation.change_rights, name="installation_rights"),

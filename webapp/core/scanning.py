@@ -79,12 +79,17 @@ class ScanMiddleware(ViewGuard):
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: object, kwargs: object
     ) -> HttpResponse | None:
-        if not settings.CLAMD or request.content_type != "multipart/form-data":
-            return None
-        for file in (each for name in request.FILES for each in request.FILES.getlist(name)):
-            if why := _refusal(settings.CLAMD, file):
-                return _refused(request, *why)
+        return refused(request)
+
+
+def refused(request: HttpRequest) -> HttpResponse | None:
+    """The answer to a request whose file the scanner does not let pass."""
+    if not settings.CLAMD or request.content_type != "multipart/form-data":
         return None
+    for file in (each for name in request.FILES for each in request.FILES.getlist(name)):
+        if why := _refusal(settings.CLAMD, file):
+            return _refused(request, *why)
+    return None
 
 
 def _refusal(address: str, file: "UploadedFile[bytes]") -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""Agents: the tools of the MCP server are the operations of the API, with the same roles, areas and audit log."""
+"""The messages of the MCP server: its tools are the operations of the API, with the same roles, areas and audit log."""
 
 import json
 
@@ -6,15 +6,16 @@ import pytest
 from django.test import Client
 
 from tests.cast import ApiClient, browser
-from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401
+from tests.webapp.security.test_scanning import BAD, clamd  # noqa: F401 - a fixture
 from webapp.accounts.tokens.services import create_token
-from webapp.agents import TOOLS, tools
+from webapp.agents.operations import TOOLS
+from webapp.agents.tools import tools
 from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
 
 
-class Agent:
+class Speaking:
     def __init__(self, membership, **rights) -> None:
         secret = create_token(membership, "agent", rights=rights or None)[1]
         self.client = Client(headers={"authorization": f"Bearer {secret}"})
@@ -30,8 +31,8 @@ class Agent:
 
 
 @pytest.fixture
-def agent(cast) -> Agent:
-    return Agent(cast.researcher)
+def agent(cast) -> Speaking:
+    return Speaking(cast.researcher)
 
 
 def test_a_session_begins_lists_and_ends(agent):
@@ -47,18 +48,30 @@ def test_a_session_begins_lists_and_ends(agent):
     assert "components" not in json.dumps(listed)
 
 
+PLAIN = [
+    name for name, (method, path) in TOOLS.items() if method == "GET" and "{" not in path and name != "dataset_fit"
+]
+OF_A_RUN = [
+    name for name in TOOLS if name.startswith("run_") or name in ("get_run", "stop_run", "pause_run", "resume_run")
+]
+OTHERS = [
+    "launch_run", "fork_run", "recipe_schema", "recipe_metrics", "check_config", "get_dataset", "get_evaluation",
+]  # fmt: skip
+BY_THE_CLOCK = {"run_history"}  # says for how long the last state has lasted
+REFUSED = {"resume_run", "get_evaluation"}  # a waiting run, and an evaluation that does not exist
+
+
 @pytest.fixture
-def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
-    """The arguments for each tool. Each tool has one job."""
+def arguments(launch, version) -> dict[str, dict]:
+    """The arguments for these tools; `test_jobs` calls all others."""
     run, dataset = launch(), version.dataset_id
     one = {"run_id": run.pk}
     return {
-        **{name: {} for name in TOOLS},
-        **{name: one for name in TOOLS if name.startswith("run_") or name in ("get_run", "stop_run", "pause_run")},
+        **{name: {} for name in PLAIN},
+        **dict.fromkeys(OF_A_RUN, one),
         "run_metric": {**one, "key": "reward/mean"},
         "compare_runs": {"ids": str(run.pk)},
         "launch_run": {"body": {"recipe": "policy", "dataset": dataset, "config": {"steps": 4}}},
-        "resume_run": one,
         "fork_run": {**one, "body": {"config": {"steps": 5}}},
         "recipe_schema": {"name": "policy"},
         "recipe_metrics": {"name": "policy"},
@@ -68,28 +81,25 @@ def arguments(launch, version) -> dict[str, dict]:  # noqa: F811
     }
 
 
-REFUSED = {"resume_run", "get_evaluation"}  # a waiting run, and an evaluation that does not exist
-
-
-@pytest.mark.parametrize("name", list(TOOLS))
+@pytest.mark.parametrize("name", [*PLAIN, *OF_A_RUN, *OTHERS])
 def test_each_tool_does_its_job(agent, cast, arguments, name):
     done, answer = agent.call(name, **arguments[name])
     assert done == (name not in REFUSED), answer
     method, path = TOOLS[name]
-    if method == "GET" and done:
+    if method == "GET" and done and name not in BY_THE_CLOCK:
         given = dict(arguments[name])
         query = {key: given.pop(key) for key in tools()[name].query & given.keys()}
         assert ApiClient(cast.researcher).get(path.format(**given), **query).json() == answer
 
 
 def test_it_may_do_what_its_token_and_role_may(cast, arguments):
-    reader = Agent(cast.reviewer)
+    reader = Speaking(cast.reviewer)
     assert reader.call("list_runs")[0]
     done, answer = reader.call("stop_run", **arguments["stop_run"])
     assert not done and answer["error"]["code"] == "forbidden"
-    done, answer = Agent(cast.researcher, datasets="write").call("list_runs")
+    done, answer = Speaking(cast.researcher, datasets="write").call("list_runs")
     assert not done and answer["error"]["code"] == "token_lacks_area"
-    other = Agent(cast.outsider)
+    other = Speaking(cast.outsider)
     assert other.call("list_runs")[1]["items"] == []
     assert other.call("get_run", **arguments["get_run"])[1]["error"]["code"] == "not_found"
 
@@ -118,14 +128,29 @@ def test_strangers_sessions_and_pages_elsewhere_stay_outside(cast, agent):
         (b'{"jsonrpc": "2.0", "id": 1, "params": []}', -32601), (b'{"jsonrpc": "2.0", "id": 1, "params": [1]}', -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', -32601),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "drop"}}', -32602),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_run"}}', -32602),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": {"x": 1}}}', -32602),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_runs", "arguments": [1]}}', -32602),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_told(agent, body, code):
     answer = agent.client.post("/mcp", body, content_type="application/json")
     assert answer.json()["error"]["code"] == code
+
+
+def test_wrong_arguments_are_told_to_the_agent_as_the_answer_of_the_tool(agent):
+    for name, given, told in (
+        ("get_run", {}, "needs 'run_id'"),
+        ("list_runs", {"x": 1}, "takes no 'x'"),
+        ("list_runs", [1], "must be an object"),
+        ("import_dataset", {"body": 1}, "`body` must be an object"),
+        ("import_dataset", {"body": {"name": "x", "file": "text"}}, "`file` needs `name` and `content`"),
+    ):
+        result = agent.say("tools/call", name=name, arguments=given).json()["result"]
+        assert result["isError"] and told in json.loads(result["content"][0]["text"])["error"]["message"]
+
+
+def test_a_file_that_an_agent_sends_is_scanned_like_any_other(agent, clamd):  # noqa: F811
+    file = {"name": "pairs.jsonl", "content": BAD}
+    done, answer = agent.call("import_dataset", body={"name": "Pairs", "file": file})
+    assert not done and answer["error"]["code"] == "file_refused" and clamd.seen == [BAD.encode()]
 
 
 def test_an_id_that_is_none_leads_nowhere_else(agent):
