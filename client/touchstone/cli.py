@@ -117,17 +117,18 @@ def launch(
     ],
     follow: Annotated[bool, typer.Option(help="Draw the run until it is over")] = False,
     check: Annotated[bool, typer.Option("--check", help="Only check the file: print the complete config")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Keep it as a draft, and launch nothing")] = False,
     key: Key = "",
 ) -> None:
-    """Launches a run, and prints its number."""
+    """Launches a run, or keeps a draft, and prints its number."""
     with told():
         body = terminal.body_of(file, "recipe, dataset and config")
         if check:
             _checked(body)
             return
-        run = terminal.server().launch(body, key or uuid4().hex)
+        run = terminal.server().launch(body | ({"draft": True} if draft else {}), key or uuid4().hex)
         print(run["id"])
-    if follow:
+    if follow and not draft:
         runs.runs_follow(run["id"])
 
 

@@ -1,5 +1,8 @@
 """Faults of a page that a designer would see immediately."""
 
+import os
+from pathlib import Path
+
 from playwright.sync_api import Locator, Page
 
 # A box that is lower than its letters hides parts of them. No measure of the page shows that.
@@ -15,6 +18,17 @@ def faults(page: Page) -> list[str]:
     """Letters whose lower parts are cut off, and a page that is wider than its window."""
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
+
+
+def on_screens(page: Page, name: str) -> None:
+    """No faults in both themes and on a phone. Pictures of all are in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert faults(page) == []
+        if folder := os.environ.get("TOUCHSTONE_LOOK"):
+            page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+    page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def looked_at(page: Page) -> None:

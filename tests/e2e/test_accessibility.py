@@ -26,7 +26,7 @@ from webapp.datasets.models import Dataset, ImportJob
 from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions.services import new_version as new_dataset_version
 from webapp.experiments.claims import services as claims
-from webapp.experiments.launch import checks
+from webapp.experiments.launch import checks, drafts
 from webapp.experiments.launch import services as launch
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
@@ -67,6 +67,8 @@ PAGES = (
     "/runs/{run}/chain",
     "/runs/{run}/chain/0/policy",
     "/runs/{run}/fork",
+    "/runs/{draft}",
+    "/runs/{draft}/edit",
     "/experiments/line",
     "/experiments/sweeps",
     "/experiments/sweeps/{sweep}",
@@ -176,6 +178,8 @@ def known(server, cast, process) -> dict[str, object]:
         "dataset": version.dataset_id,
         "example": version.members.first().example_id,
     }
+    wrong = drafts.RunDraft("policy", {"optim": {"lr": "fast"}}, choice, name="A draft with a problem")
+    known["draft"] = drafts.save(cast.owner, wrong).pk
     known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     known["report"] = reported(cast, run)
     known["study"] = studied(cast, model.name)

@@ -20,7 +20,17 @@ CARRIES = "TOUCHSTONE_CARRIES"
 MAX_POST_BYTES = 4_000_000
 
 RunState = Literal[
-    "queued", "starting", "running", "blocked", "pausing", "paused", "stopping", "stopped", "finished", "failed"
+    "draft",
+    "queued",
+    "starting",
+    "running",
+    "blocked",
+    "pausing",
+    "paused",
+    "stopping",
+    "stopped",
+    "finished",
+    "failed",
 ]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "failed"})
 

@@ -70,6 +70,7 @@ class Run(models.Model):
     """One training or evaluation process. Only conditional updates in `services` change its state."""
 
     class State(models.TextChoices):
+        DRAFT = "draft", "Draft"  # kept to be launched later; it is in no line, and may have problems
         QUEUED = "queued", "Queued"
         STARTING = "starting", "Starting"
         RUNNING = "running", "Running"
@@ -87,8 +88,10 @@ class Run(models.Model):
     number = models.PositiveIntegerField()  # counts within the experiment
     name = models.CharField(max_length=120, blank=True)
     recipe = models.CharField(max_length=40)
-    config = models.JSONField()  # resolved: every default filled in
-    # null of a run that was logged from outside, and of no other
+    config = models.JSONField()  # resolved: every default filled in; of a draft with problems as somebody wrote it
+    # of a draft: the dataset that it names, {"id", "name", "version"}; null of every other run
+    draft = models.JSONField(null=True, blank=True)
+    # null of drafts, and of a run that was logged from outside
     dataset_version = models.ForeignKey(
         "datasets.DatasetVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="runs"
     )
@@ -164,7 +167,9 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number"),
             models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_run_per_launch_key"),
             models.CheckConstraint(
-                condition=models.Q(recipe=LOGGED) | models.Q(dataset_version__isnull=False, model__isnull=False),
+                condition=models.Q(recipe=LOGGED)
+                | models.Q(state="draft")
+                | models.Q(dataset_version__isnull=False, model__isnull=False),
                 name="a_launched_run_has_data_and_model",
             ),
         ]
@@ -206,17 +211,28 @@ class Run(models.Model):
         return self.recipe == LOGGED
 
     @property
+    def is_draft(self) -> bool:
+        return self.state == Run.State.DRAFT
+
+    @property
+    def not_here(self) -> "Conflict | None":
+        """Why it has no data, model and job of this server; None of a run that was launched here."""
+        if self.is_draft:
+            return NotLaunched()
+        return LoggedElsewhere() if self.is_logged else None
+
+    @property
     def data(self) -> DatasetVersion:
-        """The version on which a run that was launched here trains. Raises Conflict for a run that was logged from outside."""
+        """The version on which a run that was launched here trains. Raises Conflict for a draft, or a run that was logged from outside."""
         if self.dataset_version is None:
-            raise LoggedElsewhere
+            raise self.not_here or LoggedElsewhere
         return self.dataset_version
 
     @property
     def base(self) -> RegisteredModel:
-        """The model with which a run that was launched here begins. Raises Conflict for a run that was logged from outside."""
+        """The model with which a run that was launched here begins. Raises Conflict for a draft, or a run that was logged from outside."""
         if self.model is None:
-            raise LoggedElsewhere
+            raise self.not_here or LoggedElsewhere
         return self.model
 
 
@@ -225,6 +241,13 @@ class LoggedElsewhere(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Another program logged this run here: it has no data, model or job of this server.", "logged")
+
+
+class NotLaunched(Conflict):
+    """The request needs a run that was launched, and this one is a draft (409)."""
+
+    def __init__(self) -> None:
+        super().__init__("This run is a draft. Launch it first.", "draft")
 
 
 class RunSlot(models.Model):

@@ -1,4 +1,4 @@
-"""The one writer of `RunValue`: called where a run is made, told of metrics (`metrics.facts`), or over, in the transaction of that change."""
+"""The one writer of `RunValue`: called where a run is made or a draft is changed, told of metrics (`metrics.facts`), or over, in the transaction of that change."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from webapp.core import prepared
 
 from . import recipe_metrics
 from .models import Run
-from .table.models import MAX_PATH, MAX_TEXT, RunColumn
+from .table.models import MAX_PATH, MAX_TEXT, RunColumn, RunValue
 
 Source = RunColumn.Source
 RESULT, GAIN, TOOK = "result", "gain", "took"
@@ -113,6 +113,12 @@ def keep_config(workspace_id: int, run: Run) -> None:
     """After its config has changed, or when it is made. Sets `family`, which the caller saves."""
     run.family = family(run.recipe, run.config, run.dataset_version_id, run.model_id)
     keep(workspace_id, run.pk, config_facts(run.config, texts=run.is_logged))
+
+
+def replace_config(workspace_id: int, run: Run) -> None:
+    """The same for a draft that was changed: its config may have lost fields."""
+    RunValue.objects.filter(run=run, column__source=Source.CONFIG).delete()
+    keep_config(workspace_id, run)
 
 
 def keep_took(workspace_id: int, run: Run) -> None:

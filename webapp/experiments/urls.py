@@ -5,6 +5,7 @@ from .after import project_views as settled
 from .after import views as chains
 from .alarms import views as alarms
 from .claims import views as claims
+from .launch import draft_views as drafts
 from .launch import views as launch
 from .lifecycle import views as lifecycle
 from .notes import views as notes
@@ -63,6 +64,8 @@ urlpatterns = [
     path("runs/<int:run_id>", runs.run_page, name="run"),
     path("runs/<int:run_id>/labels", table.run_labels, name="run_labels"),
     path("runs/<int:run_id>/fork", launch.run_fork, name="run_fork"),
+    path("runs/<int:run_id>/edit", drafts.run_edit, name="run_edit"),
+    path("runs/<int:run_id>/launch", drafts.run_launch, name="run_launch"),
     path("runs/<int:run_id>/sweep", sweeps.sweep_new, name="sweep_new"),
     path("runs/<int:run_id>/stop", lifecycle.run_stop, name="run_stop"),
     path("runs/<int:run_id>/limit", lifecycle.run_limit, name="run_limit"),

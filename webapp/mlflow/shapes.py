@@ -13,6 +13,7 @@ from .bodies import milliseconds
 
 State = Run.State
 STATUS = {
+    State.DRAFT: "SCHEDULED",
     State.QUEUED: "SCHEDULED",
     State.STARTING: "SCHEDULED",
     State.PAUSED: "SCHEDULED",

@@ -52,7 +52,7 @@ RESEARCHERS_READ = {
     "chain_new",
     "chain_recipe",
     "claim_new", "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
-    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "report_share", "run_fork", "run_new", "run_rollouts_annotate", "run_rollouts_dataset", "share_links", "share_new", "sweep_again", "sweep_new", "trainable", "try", "weights_new",
+    "judge_try", "model_edit", "model_new", "model_promote", "model_stage", "project_new", "project_settings", "report_edit", "report_new", "report_share", "run_edit", "run_fork", "run_new", "run_rollouts_annotate", "run_rollouts_dataset", "share_links", "share_new", "sweep_again", "sweep_new", "trainable", "try", "weights_new",
 }  # fmt: skip
 REVIEWERS_CHANGE = {
     "notice_settings",

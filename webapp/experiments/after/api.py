@@ -12,7 +12,7 @@ from webapp.annotation.models import Project
 
 from .. import access as runs
 from ..launch.schemas import choice
-from ..models import ChainStep, LoggedElsewhere
+from ..models import ChainStep
 from ..parameters import LaunchKey, RunId, router, run_of
 from . import access, queries, services, settled
 from .schemas import ChainOut, ChainStepIn, ChainStepOut, SettledStepIn, SettledStepOut, SettledSteps
@@ -36,8 +36,8 @@ def add(
     """Checked now as the launch itself would be: 422 with every field that is wrong."""
     membership = runs.may_write(require(request))
     run, behind = access.behind(membership, run_id, payload.behind or 0)
-    if run.is_logged:
-        raise LoggedElsewhere
+    if why := run.not_here:
+        raise why
     asked = services.StepAsked(
         kind=payload.kind,
         recipe=payload.recipe,

@@ -60,7 +60,11 @@ def _context(membership: Membership, project: Project) -> dict[str, Any]:
 
 def _likes(membership: Membership, project: Project) -> list[Run]:
     """Runs that can be repeated: those on this project's dataset first, the newest first."""
-    rows = Run.objects.with_names().filter(experiment__workspace_id=membership.workspace_id, recipe__in=list(RECIPES))
+    rows = (
+        Run.objects.with_names()
+        .filter(experiment__workspace_id=membership.workspace_id, recipe__in=list(RECIPES))
+        .exclude(state=Run.State.DRAFT)
+    )
     newest = list(rows.defer("config").order_by("-pk")[:MOST_RUNS])
     dataset = project.version.dataset_id
     return sorted(newest, key=lambda run: run.dataset_version is None or run.dataset_version.dataset_id != dataset)

@@ -19,7 +19,7 @@ from webapp.evaluation.launch import services as evaluating
 from .. import names
 from ..launch import checks
 from ..live import broadcasts
-from ..models import ChainStep, LoggedElsewhere, Run
+from ..models import ChainStep, Run
 
 TAKE_UP = "workers.after.take_up"
 POLICY = "policy"  # what a run leaves in the registry that another run can begin with; the recipe of evaluations of runs, too
@@ -51,8 +51,8 @@ def add(
 
     Raises ConfigInvalid with every field that is wrong, as the launch itself would; Invalid, Conflict, KeyReused.
     """
-    if run.is_logged:
-        raise LoggedElsewhere
+    if why := run.not_here:
+        raise why
     said = once.key(key, run.pk, behind and behind.pk, asked.__dict__)
     if earlier := once.earlier(mine(membership), said):
         return earlier

@@ -40,8 +40,8 @@ def add(
 
     Its data is not there yet, so it is checked at the launch. Raises ConfigInvalid, Invalid for a name, Conflict, KeyReused.
     """
-    if like.is_logged or like.recipe not in RECIPES:
-        raise LoggedElsewhere
+    if like.not_here or like.recipe not in RECIPES:
+        raise like.not_here or LoggedElsewhere
     said = once.key(key, "project", project.pk, like.pk, experiment, name)
     if earlier := once.earlier(mine(membership), said):
         return earlier

@@ -27,8 +27,8 @@ def chain_new(request: HttpRequest, run_id: int, behind_id: int, recipe: str) ->
     run, behind = access.behind(membership, run_id, behind_id)
     if recipe not in RECIPES:
         raise Http404("no such recipe")
-    if run.is_logged:
-        raise Http404("another program trains this run")
+    if run.not_here:
+        raise Http404("nothing comes after this run")
     if request.method == "POST":
         form = StepForm.posted(membership, request.POST)
         assert isinstance(form, StepForm)  # noqa: S101  # made by its own class
@@ -62,8 +62,8 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """An evaluation of the run's held-out responses, once it has finished."""
     membership = require(request)
     run, behind = access.behind(membership, run_id, whole(request.POST.get("behind", ""), 12) or 0)
-    if run.is_logged:
-        raise Http404("another program trains this run")
+    if run.not_here:
+        raise Http404("nothing comes after this run")
     judge = whole(request.POST.get("judge", ""), 12)
     asked = services.StepAsked(
         kind=ChainStep.Kind.EVALUATION,

@@ -7,14 +7,17 @@ from ninja import Status
 
 from trainer.config import RECIPES
 from webapp.accounts.access import require
+from webapp.accounts.models import Membership
+from webapp.core.problems import Conflict
 
 from .. import access, serializers
 from .. import schemas as s
+from ..models import Run
 from ..outputs import trained_on
 from ..parameters import LaunchKey, RunId, router
 from ..schemas import ExperimentOut
-from . import checks, services
-from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, LaunchIn, choice
+from . import checks, drafts, services
+from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, LaunchIn, RunDraftIn, RunDraftOut, choice
 
 
 @router.post(
@@ -42,9 +45,13 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[dic
 
 @router.post("/runs", response={201: s.RunOut}, summary="Launch a run")
 def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
-    """422 with every field that is wrong, before anything is queued."""
+    """422 with every field that is wrong, before anything is queued. `draft`: it is kept in the state `draft`, to be changed and launched
+    later."""
+    membership = access.may_write(require(request))
+    if payload.draft:
+        return Status(201, serializers.run(drafts.save(membership, _draft(payload.recipe, payload), idempotency_key)))
     run = services.launch(
-        access.may_write(require(request)),
+        membership,
         recipe=payload.recipe,
         config=payload.config,
         dataset=choice(payload.dataset),
@@ -57,6 +64,50 @@ def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey =
         limits=payload.limits.limits(),
     )
     return Status(201, serializers.run(run))
+
+
+@router.get("/runs/{run_id}/draft", response=RunDraftOut, summary="A draft and its problems")
+def draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """409 if the run was launched already."""
+    membership = require(request)
+    return _shown(membership, access.run_read(membership, run_id))
+
+
+@router.put("/runs/{run_id}/draft", response=RunDraftOut, summary="Change a draft")
+def change_draft(request: HttpRequest, run_id: RunId, payload: RunDraftIn) -> dict[str, Any]:
+    """Replaces all that it holds, except the recipe. 409 if the run was launched already."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    return _shown(membership, drafts.change(membership, run, _draft(run.recipe, payload)))
+
+
+@router.post("/runs/{run_id}/launch", response=s.RunOut, summary="Launch a draft")
+def launch_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """422 with every field that is wrong; it then stays a draft. A run that was launched already is returned as it is."""
+    membership = require(request)
+    return serializers.run(drafts.launch(membership, access.run_write(membership, run_id)))
+
+
+def _draft(recipe: str, payload: LaunchIn | RunDraftIn) -> drafts.RunDraft:
+    return drafts.RunDraft(
+        recipe=recipe,
+        config=payload.config,
+        dataset=choice(payload.dataset),
+        model=payload.model,
+        experiment=payload.experiment,
+        name=payload.name,
+        not_before=payload.not_before,
+        retries=payload.retries,
+        limits=payload.limits.limits(),
+    )
+
+
+def _shown(membership: Membership, run: Run) -> dict[str, Any]:
+    if not run.is_draft:
+        raise Conflict("This run was launched: there is no draft any more.", "not_a_draft")
+    found = [{"path": each.path, "message": each.message} for each in drafts.problems(membership, run)]
+    named = {name: value for name, value in (run.draft or {}).items() if value is not None}
+    return {"run": serializers.run(run), "dataset": named, "problems": found}
 
 
 @router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")

@@ -1,7 +1,7 @@
 """The form that launches a run: the choices besides the config, the config itself, and what follows from both."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -32,7 +32,7 @@ from ..lifecycle import moments, retries, schedule
 from ..models import RETRIES, Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
-from . import checks, devices, expected, memory, pickers
+from . import checks, devices, drafts, expected, memory, pickers
 from . import services as launch_services
 from .typed_limits import LABELS, TypedLimits
 
@@ -66,6 +66,7 @@ class RunForm:
     start_step: int = 0  # the step of the checkpoint of `forked_from` to continue from
     filled: dict[str, Any] = field(default_factory=dict)  # the preset that filled fields last, and their values before
     waits_for: ClassVar[str] = ""  # what it is launched after, in words; empty: at once
+    draft: ClassVar[Run | None] = None  # the draft that it edits
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
@@ -340,10 +341,17 @@ class RunForm:
 
     def launch(self) -> Run | None:
         """The run, or None with `problems` filled."""
-        if not self.check():
-            return None
+        return self._made(self._launch) if self.check() else None
+
+    def save(self) -> Run | None:
+        """The form as a draft, problems of its config included; None if a draft cannot keep something, which `problems` says."""
+        self.check()
+        own = {"json", *WHATS} - {"dataset"}
+        return None if own & self.problems.keys() else self._made(self._save)
+
+    def _made(self, make: Callable[[], Run]) -> Run | None:
         try:
-            return once.sent(self, self._launch)
+            return once.sent(self, make)
         except ConfigInvalid as error:  # something else changed it between the check and the launch
             self.problems = {problem.path: problem.message for problem in error.problems}
         except Invalid as error:
@@ -353,20 +361,24 @@ class RunForm:
         return None
 
     def _launch(self) -> Run:
-        return launch_services.launch(
-            self.membership,
-            recipe=self.recipe,
-            config=self.raw,
-            dataset=self._choice(),
-            experiment=self.experiment.strip() or None,
-            name=self.name,
-            forked_from=self.forked_from,
-            start_step=self.start_step,
-            key=self.key,
-            not_before=self._starts(),
-            retries=self._tries(),
-            limits=self.limits.read(),
-        )
+        return launch_services.launch(self.membership, key=self.key, **self._asked())
+
+    def _save(self) -> Run:
+        return drafts.save(self.membership, drafts.RunDraft(**self._asked()), self.key)
+
+    def _asked(self) -> dict[str, Any]:
+        return {
+            "recipe": self.recipe,
+            "config": self.raw,
+            "dataset": self._choice(),
+            "experiment": self.experiment.strip() or None,
+            "name": self.name,
+            "forked_from": self.forked_from,
+            "start_step": self.start_step,
+            "not_before": self._starts(),
+            "retries": self._tries(),
+            "limits": self.limits.read(),
+        }
 
     def _choice(self) -> checks.DatasetChoice:
         dataset, _, version = self.dataset.partition(":")

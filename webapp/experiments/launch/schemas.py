@@ -10,6 +10,7 @@ from webapp.datasets.api.versions import LeakOut, NearOut
 
 from ..lifecycle.schemas import LimitsIn, NotBefore, Retries
 from ..models import RETRIES
+from ..schemas import RunOut
 from .checks import DatasetChoice
 
 
@@ -18,15 +19,9 @@ def choice(ref: int | str | DatasetIn) -> DatasetChoice:
     return DatasetChoice(id=meant.id, name=meant.name, version=meant.version)
 
 
-class LaunchIn(Schema):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "example": {"recipe": "policy", "config": {"steps": 40, "optim": {"lr": 2e-4}}, "dataset": "demo"}
-        },
-    )
+class _Asked(Schema):
+    """All that somebody asks for with a run, besides its recipe."""
 
-    recipe: str
     config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
     dataset: DatasetRef
     model: str | None = Field(None, description="Name in the model registry; replaces `config.model.name`")
@@ -35,6 +30,37 @@ class LaunchIn(Schema):
     not_before: NotBefore = None
     retries: Retries = RETRIES
     limits: LimitsIn = Field(LimitsIn(), description="The run starts with them")
+
+
+class LaunchIn(_Asked):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"recipe": "policy", "config": {"steps": 40, "optim": {"lr": 2e-4}}, "dataset": "demo"}
+        },
+    )
+
+    recipe: str
+    draft: bool = Field(False, description="Keep it as a draft, whose config, dataset and model may have problems")
+
+
+class RunDraftIn(_Asked):
+    """All that a draft holds; what is left out takes its default."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"config": {"steps": 80}, "dataset": "demo", "name": "longer"}}
+    )
+
+
+class RunDraftProblem(Schema):
+    path: str = Field(description="The place in the config, or `dataset`; empty: the whole")
+    message: str
+
+
+class RunDraftOut(Schema):
+    run: RunOut
+    dataset: dict[str, Any] = Field(description="What it names: `id` and `version`, or a `name` that no dataset has")
+    problems: list[RunDraftProblem] = Field(description="What keeps it from being launched; empty: nothing")
 
 
 class ForkIn(Schema):

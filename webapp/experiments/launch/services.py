@@ -12,6 +12,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
+from webapp.datasets.models import DatasetVersion
 
 from .. import names, table_facts
 from ..lifecycle import retries as trying
@@ -67,7 +68,7 @@ def launch(
     rest += [f"retries {retries}"] if retries != RETRIES else []
     rest += [f"limits {limits.json()}"] if limits else []
     asked = once.key(key, recipe, config, rest)
-    if earlier := once.earlier(_mine(membership), asked):
+    if earlier := once.earlier(mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
@@ -86,13 +87,14 @@ def launch(
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(Run, membership.user, _mine(membership), asked):
+        if earlier := once.made_meanwhile(Run, membership.user, mine(membership), asked):
             return earlier
         raise
     return run
 
 
-def _mine(membership: Membership) -> QuerySet[Run]:
+def mine(membership: Membership) -> QuerySet[Run]:
+    """The runs of this person, among which a key is unique."""
     return Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
 
 
@@ -109,20 +111,12 @@ def _create(
     limits: RunLimits,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
-    row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
-    Experiment.objects.select_for_update().get(id=row.id)  # two launches at once must not take the same number
-    last = row.runs.aggregate(last=Max("number"))["last"] or 0
     run = Run.objects.create(
-        experiment=row,
-        number=last + 1,
+        **numbered(membership, title),
         name=name,
         recipe=plan.recipe.name,
-        config=plan.config,
-        dataset_version=version,
-        model=plan.model,
-        graded_in=graded.chosen(membership.workspace_id, plan.config),
+        **of_plan(membership, plan, version),
         forked_from=forked_from,
-        steps_total=plan.steps,
         start_step=start_step,
         step=start_step,
         created_by=membership.user,
@@ -135,9 +129,7 @@ def _create(
     )
     table_facts.keep_config(membership.workspace_id, run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
-    RunSlot.objects.bulk_create(
-        RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
-    )
+    keep_slots(run, plan)
     also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
     also |= {"not_before": not_before.isoformat()} if not_before else {}
     also |= {"limits": limits.json()} if limits else {}
@@ -146,6 +138,31 @@ def _create(
     run.refresh_from_db(from_queryset=Run.objects.with_names())
     broadcasts.run_changed(run)
     return run
+
+
+def numbered(membership: Membership, title: str) -> dict[str, Any]:
+    """The experiment of this name and the next number in it, as columns of a run. The experiment is made if it does not exist, and stays
+    locked until the transaction ends: two launches at once must not take the same number."""
+    row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
+    Experiment.objects.select_for_update().get(id=row.id)
+    return {"experiment": row, "number": (row.runs.aggregate(last=Max("number"))["last"] or 0) + 1}
+
+
+def of_plan(membership: Membership, plan: checks.RunPlan, version: DatasetVersion) -> dict[str, Any]:
+    """The columns of a run that its plan decides."""
+    return {
+        "config": plan.config,
+        "dataset_version": version,
+        "model": plan.model,
+        "graded_in": graded.chosen(membership.workspace_id, plan.config),
+        "steps_total": plan.steps,
+    }
+
+
+def keep_slots(run: Run, plan: checks.RunPlan) -> None:
+    RunSlot.objects.bulk_create(
+        RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
+    )
 
 
 def fork(

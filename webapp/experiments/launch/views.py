@@ -13,7 +13,6 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access
-from ..models import LoggedElsewhere
 from ..outputs import starting_points
 from ..recipes.views import gallery_page
 from . import answers_to_model
@@ -26,7 +25,7 @@ from .forms import RunForm
 def run_new(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     if request.method == "POST":
-        return _submitted(request, RunForm.posted(membership, request.POST))
+        return submitted(request, RunForm.posted(membership, request.POST))
     dataset = request.GET.get("dataset", "")[:120].replace("\0", "")
     if request.GET.get("recipe") not in RECIPES:
         return gallery_page(request, dataset)
@@ -43,11 +42,11 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """The form filled in with the values of run `run_id`; changes are marked."""
     membership = require(request)
     run = access.run_write(membership, run_id)
-    if run.is_logged:
-        messages.info(request, LoggedElsewhere().message)
+    if why := run.not_here:
+        messages.info(request, why.message)
         return redirect("run", run_id)
     if request.method == "POST":
-        return _submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
+        return submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
     start = whole(request.GET.get("step", ""), 9) or 0
     if start and not any(each.step == start for each in starting_points.checkpoints(run)):
         messages.info(
@@ -58,20 +57,24 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return render(request, "experiments/run_new.html", {"form": RunForm.of_run(membership, run, start)})
 
 
-def _submitted(request: HttpRequest, form: RunForm) -> HttpResponse:
-    """Launches on the launch button; every other change only checks and draws the form again."""
+def submitted(request: HttpRequest, form: RunForm) -> HttpResponse:
+    """Launches or keeps a draft on their buttons; every other change only checks and draws the form again."""
     action = request.POST.get("action", "")
-    if action == "launch":
-        run = form.launch()
+    if action in ("launch", "draft"):
+        run = form.launch() if action == "launch" else form.save()
         if run is not None:
-            if request.headers.get("HX-Request"):
-                return HttpResponse(status=204, headers={"HX-Redirect": f"/runs/{run.id}"})
-            return redirect("run", run.id)
+            return to_run(request, run.pk)
     else:
         form.check()
     if request.headers.get("HX-Request"):
         return render(request, "experiments/_form.html", {"form": form})
     return render(request, "experiments/run_new.html", {"form": form}, status=422 if form.problems else 200)
+
+
+def to_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204, headers={"HX-Redirect": f"/runs/{run_id}"})
+    return redirect("run", run_id)
 
 
 @member(access.WRITER)

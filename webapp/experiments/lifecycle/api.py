@@ -26,7 +26,7 @@ def rename(request: HttpRequest, run_id: RunId, payload: RenameIn) -> dict[str, 
     return serializers.run(services.rename(membership, access.run_write(membership, run_id), payload.name))
 
 
-@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over")
+@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over, or a draft")
 def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
     membership = require(request)
     services.delete(membership, access.run_write(membership, run_id))

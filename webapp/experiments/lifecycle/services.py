@@ -19,7 +19,7 @@ from webapp.webhooks.services import announce
 
 from .. import names, table_facts
 from ..live import broadcasts
-from ..models import OVER, LoggedElsewhere, Run
+from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
 from . import retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, facts, move
@@ -53,8 +53,10 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
 def stop(membership: Membership, run: Run) -> Run:
     """Asks a run to save and end. It gives up its present step before the next micro-batch. Stopping twice, or a run that is over, is harmless.
 
-    For a run that was logged from outside it only notes that nobody waits for more.
+    For a run that was logged from outside it only notes that nobody waits for more. Raises Conflict for a draft.
     """
+    if run.is_draft:
+        raise NotLaunched
     return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.giving_up(run)}")
 
 
@@ -234,12 +236,12 @@ def prioritise(membership: Membership, run: Run, priority: Priority) -> Run:
 
 
 def delete(membership: Membership, run: Run) -> None:
-    """Erases a run that is over, with all it recorded, its folder and the models in it.
+    """Erases a draft, or a run that is over, with all it recorded, its folder and the models in it.
 
     Raises Conflict while it may still write, or while something else rests on one of its models or checkpoints.
     """
     with transaction.atomic():
-        row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER).first()
+        row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER | {State.DRAFT}).first()
         if row is None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
         if starting_points.awaiting(row).exists():

@@ -1,6 +1,6 @@
 """Which states follow which, and the only way to move between them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from django.db import transaction
 from django.utils import timezone
@@ -19,10 +19,11 @@ _when_finished: list[Callable[[Run], None]] = []
 _when_over: list[Callable[[Run], None]] = []
 
 WORKING = ALIVE - {State.PAUSING, State.STOPPING}
-# target -> the states it may be reached from. A run leaves `stopped`, `failed` and `paused` only by being resumed, and `finished`
+# target -> the states it may be reached from. A draft is made as one, and leaves that state by being launched. A run leaves `stopped`, `failed` and `paused` only by being resumed, and `finished`
 # by being extended. One whose process was lost goes back to the line from where it is.
 SOURCES: dict[str, frozenset[str]] = {
-    State.QUEUED: OVER | WORKING | {State.PAUSED},
+    State.DRAFT: frozenset(),
+    State.QUEUED: OVER | WORKING | {State.DRAFT, State.PAUSED},
     State.STARTING: frozenset({State.QUEUED}),
     State.RUNNING: frozenset({State.STARTING, State.BLOCKED}),
     State.BLOCKED: frozenset({State.STARTING, State.RUNNING}),
@@ -47,10 +48,11 @@ def move(
     actor: User | None = None,
     reason: str = "",
     sources: Collection[str] | None = None,
+    told: Mapping[str, object] | None = None,
     **fields: object,
 ) -> bool:
     """Moves `run` to state `to` and sets `fields` with it. False: it is not in a state, or attempt, that allows this;
-    `sources` narrows the states further.
+    `sources` narrows the states further. `told` is added to the entry of the audit log.
 
     The update names the states it may start from, so of two people, tabs or workers who try the same, one succeeds.
     `run` is brought up to date either way.
@@ -76,7 +78,7 @@ def move(
                 work_spans.begin(run, now)
             elif gives_back or to == State.QUEUED:
                 work_spans.end(run, now)
-            tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins)
+            tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins, told=told)
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)
@@ -90,12 +92,14 @@ def move(
     return bool(moved)
 
 
-def tell(run: Run, actor: User | None, reason: str, *, begins: bool = False) -> None:
+def tell(
+    run: Run, actor: User | None, reason: str, *, begins: bool = False, told: Mapping[str, object] | None = None
+) -> None:
     """Tells the audit log, the open pages, webhooks and people that a run has come to its state. Call it in the transaction of the change.
 
-    `begins`: an attempt began to run.
+    `begins`: an attempt began to run. `told`: what else the entry of the audit log says.
     """
-    detail: dict[str, object] = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+    detail: dict[str, object] = {"attempt": run.attempt, **({"reason": reason} if reason else {}), **(told or {})}
     if run.state == State.PAUSED:
         detail["step"] = run.step  # without it, the entry is older than pauses: see `runs.history`
     audit.record(run.experiment.workspace, actor, f"run.{run.state}", run, **detail)

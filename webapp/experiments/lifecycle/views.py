@@ -26,7 +26,10 @@ def run_stop(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """A second press finds the run stopping, or over, and changes nothing. `now`: without waiting for its step."""
     membership = require(request)
     does = services.stop_now if request.POST.get("now") else services.stop
-    does(membership, access.run_write(membership, run_id))
+    try:
+        does(membership, access.run_write(membership, run_id))
+    except Problem as problem:
+        messages.info(request, problem.message)
     return redirect("run", run_id)
 
 

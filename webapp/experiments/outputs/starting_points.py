@@ -50,7 +50,7 @@ def awaiting(run: Run) -> QuerySet[Run]:
     rows = Artifact.objects.filter(role=CHECKPOINT)
     there = rows.filter(run=run, step=OuterRef("start_step")).exclude(files=[])
     theirs = rows.filter(run=OuterRef("id"))
-    forks = Run.objects.filter(forked_from=run, start_step__gt=0).exclude(state__in=OVER)
+    forks = Run.objects.filter(forked_from=run, start_step__gt=0).exclude(state__in=OVER | {Run.State.DRAFT})
     return forks.filter(Exists(there)).exclude(Exists(theirs))
 
 

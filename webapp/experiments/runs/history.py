@@ -22,6 +22,8 @@ STATES = BEGINS | {f"run.{state}": state for state in Run.State.values}
 """{action: the state that the run comes to with it}"""
 WORDS = {
     "run.launch": "Launched",
+    "run.draft": "Saved as a draft",
+    "run.draft_changed": "Draft changed",
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
     "run.pausing": "Asked to pause",

@@ -45,7 +45,7 @@ def overview(workspace_id: int, recent: int) -> tuple[list[ListedRun], list[List
     found = queries.runs(workspace_id).order_by("-id")
     active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: ORDER.index(run.state))
     active = active[:MOST_ACTIVE]
-    rest = list(found.exclude(state__in=ACTIVE)[:recent])
+    rest = list(found.exclude(state__in=(*ACTIVE, Run.State.DRAFT))[:recent])
     shown = rows_of([*active, *rest])
     return shown[: len(active)], shown[len(active) :]
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 
 from webapp.datasets.models import DatasetVersion
 
@@ -30,8 +30,9 @@ def filtered_runs(
 
 
 def experiments(workspace_id: int) -> QuerySet[Experiment]:
-    """With `run_count`."""
-    return Experiment.objects.filter(workspace_id=workspace_id).annotate(run_count=Count("runs"))
+    """With `run_count`, which leaves out drafts."""
+    launched = ~Q(runs__state=Run.State.DRAFT)
+    return Experiment.objects.filter(workspace_id=workspace_id).annotate(run_count=Count("runs", filter=launched))
 
 
 def log(

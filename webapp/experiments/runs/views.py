@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -18,6 +18,7 @@ from ..after import queries as chains
 from ..alarms import services as alarms
 from ..charts import axes
 from ..charts import queries as charts
+from ..launch import checks, drafts
 from ..lifecycle import moments, paces, spending, token_limit
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -81,6 +82,8 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
 def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResponseBase:
     membership = require(request)
     run = access.run_read(membership, run_id)
+    if run.is_draft:
+        return _draft_page(request, membership, run) if tab == "charts" else redirect("run", run_id)
     tabs = LOGGED_TABS if run.is_logged else TABS
     if tab not in tabs:
         raise Http404("no such tab")
@@ -115,6 +118,21 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     }
     context |= _of_tab(membership, run, tab, request.GET.get("cursor"))
     return render(request, f"experiments/run_{tab}.html", context)
+
+
+def _draft_page(request: HttpRequest, membership: Membership, run: Run) -> HttpResponseBase:
+    kept, rows = drafts.of_run(run), pages.config_rows(run)
+    context = {
+        "run": run,
+        "recipe": RECIPES.get(run.recipe),
+        "version": checks.version_of(membership, kept.dataset),
+        "problems": drafts.problems(membership, run),
+        "limits": kept.limits.words if kept.limits else "",
+        "config_rows": rows,
+        "changed_rows": [row for row in rows if row.changed],
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "experiments/run_draft.html", context)
 
 
 def _expected(run: Run) -> float | None:

@@ -16,7 +16,7 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access, queries, recipe_metrics
-from ..models import LoggedElsewhere, Sweep
+from ..models import Sweep
 from . import bases, contour, contour_picture, drawing, importance, reading, services
 from .forms import SweepForm
 
@@ -43,8 +43,8 @@ def sweep_new(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """The form, filled in from a run; it is checked with every change, and launched by its button."""
     membership = require(request)
     run = access.run_write(membership, run_id)
-    if run.is_logged:
-        messages.info(request, LoggedElsewhere().message)
+    if why := run.not_here:
+        messages.info(request, why.message)
         return redirect("run", run_id)
     return _form(request, bases.of_run(run))
 

@@ -3,8 +3,8 @@ import { icon } from "./icons.js";
 import { number } from "./format.js";
 
 const SHAPES = {
-  queued: () => icon("clock"), starting: () => icon("loader-circle"), blocked: () => icon("hourglass"), pausing: () => icon("loader-circle"),
-  paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
+  draft: () => icon("circle-dashed"), queued: () => icon("clock"), starting: () => icon("loader-circle"), blocked: () => icon("hourglass"),
+  pausing: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
   stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
 };
 

@@ -147,8 +147,9 @@ def test_it_counts_as_unfinished_and_takes_nothing(run, cast):
     assert chains.why(step) == "run 1 is paused. It is launched once that is resumed and finishes"
 
 
-def test_every_state_is_over_or_under_way():
-    assert {*ACTIVE} | OVER == set(Run.State.values) and not {*ACTIVE} & OVER
+def test_every_state_is_a_draft_over_or_under_way():
+    assert {"draft", *ACTIVE, *OVER} == set(Run.State.values)
+    assert len(Run.State.values) == 1 + len(ACTIVE) + len(OVER)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,52 @@
+"""A draft in a browser: kept from the form with a problem, found in the table, edited, launched, discarded; by keyboard, in both themes."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.look import on_screens, unfold
+from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
+from webapp.experiments.models import Run
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_draft_is_kept_edited_and_launched(open_page, as_researcher, run):  # noqa: F811
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/fork")
+    page.get_by_label("Name optional").fill("For tonight")
+    unfold(page, "f-optim-lr").fill("fast")
+    page.get_by_role("button", name="Save as draft").press("Enter")
+    page.wait_for_url(lambda url: "/fork" not in url)
+    expect(page.get_by_role("heading", name="1 problem to fix")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch run")).to_be_disabled()
+    on_screens(page, "draft-problem")
+    page.goto("/experiments?q=state:draft")
+    page.get_by_role("link", name="For tonight").press("Enter")
+    page.get_by_role("link", name="Edit").press("Enter")
+    field = unfold(page, "f-optim-lr")
+    expect(field).to_have_value("fast")
+    field.fill("0.0002")
+    on_screens(page, "draft-edit")
+    page.get_by_role("button", name="Save draft").press("Enter")
+    page.wait_for_url(lambda url: "/edit" not in url)
+    expect(page.get_by_text("problem to fix")).to_have_count(0)
+    on_screens(page, "draft")
+    other = open_page(as_researcher)
+    other.goto(page.url)
+    page.get_by_role("button", name="Launch run").press("Enter")
+    expect(page.get_by_role("navigation", name="Parts of the run")).to_be_visible()
+    other.get_by_role("button", name="Launch run").press("Enter")
+    expect(other.get_by_role("navigation", name="Parts of the run")).to_be_visible()
+    assert Run.objects.get(name="For tonight").state == "queued"
+
+
+def test_discarding_asks_first(open_page, as_researcher, run):  # noqa: F811
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/fork")
+    page.get_by_role("button", name="Save as draft").press("Enter")
+    page.wait_for_url(lambda url: "/fork" not in url)
+    page.get_by_role("button", name="Discard…").press("Enter")
+    on_screens(page, "draft-discard")
+    page.get_by_role("dialog").get_by_role("button", name="Discard").press("Enter")
+    page.wait_for_url("**/experiments")
+    assert not Run.objects.filter(state="draft").exists()

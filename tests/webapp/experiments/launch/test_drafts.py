@@ -1,0 +1,304 @@
+"""Drafts: kept with their problems, changed, launched once whoever presses, discarded; no place that counts runs takes one for a run."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.at_once import at_once
+from tests.conftest import browser
+from trainer.config import ConfigInvalid
+from webapp.core.models import AuditEntry
+from webapp.core.once import KeyReused
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.launch import checks, drafts
+from webapp.experiments.launch.drafts import RunDraft
+from webapp.experiments.launch.forms import RunForm
+from webapp.experiments.lifecycle import services as lifecycle
+from webapp.experiments.lifecycle import waiting_line
+from webapp.experiments.lifecycle.limits import RunLimits
+from webapp.experiments.models import Run, RunSlot, RunValue
+from webapp.experiments.runs import history, listing
+from webapp.experiments.runs.queries import experiments
+
+from ..conftest import make_version
+from .test_forms import posted
+
+WRONG = {"steps": 4, "optim": {"lr": "fast"}, "rewards": 7, "no_such": [1, {"a": None}]}
+
+
+@pytest.fixture
+def draft(cast, version, model):
+    """Saves a draft as the researcher; keywords replace the defaults."""
+
+    def save(key=None, **changes) -> Run:
+        given = {"recipe": "policy", "config": {"steps": 4}, "dataset": checks.DatasetChoice(version.dataset_id)}
+        return drafts.save(cast.researcher, RunDraft(**(given | changes)), key)
+
+    return save
+
+
+@pytest.fixture
+def as_reviewer(cast):
+    return browser(cast.reviewer)
+
+
+def actions(run: Run) -> list[str]:
+    return list(
+        AuditEntry.objects.filter(object_type="run", object_id=run.pk).order_by("id").values_list("action", flat=True)
+    )
+
+
+def test_a_draft_waits_for_nobody_and_is_counted_nowhere(draft, cast, version):
+    open_version = make_version(cast.owner, name="open", state="draft", digest="")
+    run = draft(
+        dataset=checks.DatasetChoice(open_version.dataset_id), name="later", limits=RunLimits(seconds=7200), retries=0
+    )
+    assert (run.state, run.steps_total, run.config["steps"], run.dataset_version, run.model) == (
+        "draft",
+        4,
+        4,
+        None,
+        None,
+    )
+    assert (run.token_digest, run.family, RunSlot.objects.count(), run.next_try_at) == ("", "", 0, None)
+    open_version.refresh_from_db()
+    assert (run.draft["id"], open_version.state) == (open_version.dataset_id, "draft"), "a draft freezes nothing"
+    assert actions(run) == ["run.draft"]
+    assert not waiting_line.launched([Run.State.QUEUED]).exists()
+    assert listing.overview(cast.workspace.pk, 5) == ([], [])
+    assert experiments(cast.workspace.pk).get().run_count == 0
+    assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
+    for act in (lifecycle.stop, lifecycle.pause, lifecycle.resume):
+        with pytest.raises(Conflict):
+            act(cast.researcher, run)
+    for part in ("data", "base"):
+        with pytest.raises(Conflict, match="Launch it first"):
+            getattr(run, part)
+
+
+def test_its_problems_are_listed_and_it_is_kept_as_it_was_written(draft, cast):
+    run = draft(config=WRONG, dataset=checks.DatasetChoice(name="none such"))
+    assert (run.config, run.steps_total) == (WRONG, 0)
+    found = {each.path: each.message for each in drafts.problems(cast.researcher, run)}
+    assert {"optim.lr", "rewards", "no_such", "dataset"} <= set(found)
+    with pytest.raises(ConfigInvalid):
+        drafts.launch(cast.researcher, run)
+    run.refresh_from_db()
+    assert (run.state, run.config, run.next_try_at) == ("draft", WRONG, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"recipe": "none"}, "recipe"),
+        ({"name": "n" * 121}, "name"),
+        ({"experiment": "e" * 121}, "experiment"),
+        ({"retries": 99}, "retries"),
+        ({"not_before": timezone.now() - timedelta(days=1)}, "not_before"),
+        ({"limits": RunLimits(seconds=1)}, "limits.seconds"),
+        ({"config": {"steps": float("nan")}}, "config"),
+        ({"config": {"name": "\ud800"}}, "config"),
+        ({"config": {"name": "n" * drafts.MOST_CONFIG}}, "config"),
+    ],
+)
+def test_what_no_row_can_keep_is_refused_with_its_place(draft, change, field):
+    with pytest.raises(Invalid) as refused:
+        draft(**change)
+    assert field in refused.value.fields
+    assert not Run.objects.exists()
+
+
+def test_a_config_that_is_too_deep_is_refused(draft):
+    deep: dict = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    with pytest.raises(Invalid):
+        draft(config=deep)
+
+
+def test_a_change_replaces_it_and_a_launch_gives_the_run_of_a_launch(draft, cast, version, model, launch):
+    like = launch(config={"steps": 6}, name="now", limits=RunLimits(tokens=5000))
+    run = draft(config=WRONG)
+    wanted = RunDraft(
+        "policy", {"steps": 6}, checks.DatasetChoice(name="demo"), name="now", limits=RunLimits(tokens=5000)
+    )
+    drafts.change(cast.researcher, run, wanted)
+    drafts.change(cast.researcher, run, wanted)
+    assert actions(run) == ["run.draft", "run.draft_changed"], "the same again changes nothing"
+    assert not RunValue.objects.filter(run=run, column__path="no_such.0").exists()
+    assert not drafts.problems(cast.researcher, run)
+    launched = drafts.launch(cast.owner, run)
+    same = (
+        "state",
+        "config",
+        "dataset_version",
+        "model",
+        "steps_total",
+        "family",
+        "attempt",
+        "token_limit",
+        "draft",
+        "step",
+    )
+    assert {name: getattr(launched, name) for name in same} == {name: getattr(like, name) for name in same}
+    assert launched.token_digest and launched.next_try_at and launched.attempt_at > launched.created_at
+    slots = RunSlot.objects.values_list("role", "path", "model")
+    assert list(slots.filter(run=launched)) == list(slots.filter(run=like))
+    assert actions(run)[2:] == ["run.queued"]
+    newest = history.events(launched)[0][0]
+    assert (newest.state, newest.why, newest.who) == ("queued", "Launched from a draft", str(cast.owner.user))
+    with pytest.raises(Conflict, match="already"):
+        drafts.change(cast.researcher, run, wanted)
+    assert drafts.launch(cast.researcher, run).state == "queued" and len(actions(run)) == 3
+
+
+def test_a_start_that_has_passed_is_a_problem(draft, cast):
+    run = draft(not_before=timezone.now() + timedelta(hours=1))
+    Run.objects.update(not_before=timezone.now() - timedelta(hours=1))
+    run.refresh_from_db()
+    assert [each.path for each in drafts.problems(cast.researcher, run)] == ["not_before"]
+    with pytest.raises(Invalid):
+        drafts.launch(cast.researcher, run)
+
+
+def test_a_draft_from_a_checkpoint_holds_nothing(draft, cast, run):
+    kept = draft(forked_from=run, start_step=2)
+    assert [each.message for each in drafts.problems(cast.researcher, kept)] == [
+        f"{run} keeps no checkpoint of step 2; it keeps none."
+    ]
+    Run.objects.filter(pk=run.pk).update(state="stopped")
+    lifecycle.delete(cast.researcher, run)
+    kept.refresh_from_db()
+    with pytest.raises(Conflict, match="was deleted"):
+        drafts.launch(cast.researcher, kept)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_launches_at_once_one_moves_it(draft, cast):
+    run = draft()
+    found = at_once([lambda: drafts.launch(cast.researcher, Run.objects.with_names().get(pk=run.pk)).state] * 4)
+    assert found == ["queued"] * 4
+    assert actions(run) == ["run.draft", "run.queued"]
+    assert RunSlot.objects.filter(run=run).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_launch_and_a_discard_at_once_do_one_of_them(draft, cast):
+    run = draft()
+    mine = Run.objects.with_names().get
+    at_once(
+        [
+            lambda: drafts.launch(cast.researcher, mine(pk=run.pk)),
+            lambda: lifecycle.delete(cast.researcher, mine(pk=run.pk)),
+        ]
+    )
+    left = Run.objects.filter(pk=run.pk).first()
+    assert left is None or left.state == "queued"
+    assert actions(run)[1:] == (["run.queued"] if left else ["run.delete"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_double_click_keeps_one_draft(draft):
+    assert len(set(at_once([lambda: draft(key="click").pk] * 4))) == 1
+    with pytest.raises(KeyReused):
+        draft(key="click", config={"steps": 5})
+
+
+def test_over_the_api(as_researcher, version, model, as_reviewer):
+    def call(method, url, body=None, client=as_researcher, status=200):
+        answer = getattr(client, method)(f"/api/v1/runs{url}", body, content_type="application/json")
+        assert answer.status_code == status, answer.content
+        return answer.json() if answer.content else {}
+
+    body = {"recipe": "policy", "dataset": version.dataset_id, "draft": True, "config": {"optim": {"lr": "fast"}}}
+    made = call("post", "", body, status=201)
+    assert (made["state"], made["dataset"], made["model"]) == ("draft", None, None)
+    at = f"/{made['id']}"
+    shown = call("get", f"{at}/draft", client=as_reviewer)
+    assert shown["dataset"] == {"id": version.dataset_id, "version": 1}
+    assert [each["path"] for each in shown["problems"]] == ["optim.lr"]
+    fields = call("post", f"{at}/launch", status=422)["error"]["fields"]
+    assert [each["path"] for each in fields] == ["optim.lr"]
+    for method, url in (("put", f"{at}/draft"), ("post", f"{at}/launch"), ("delete", at)):
+        call(method, url, {"dataset": "demo"}, client=as_reviewer, status=403)
+    changed = call("put", f"{at}/draft", {"dataset": "demo", "config": {"steps": 6}, "name": "better"})
+    assert changed["problems"] == [] and changed["run"]["config"]["steps"] == 6
+    assert call("post", f"{at}/stop", status=409)["error"]["code"] == "draft"
+    assert call("post", f"{at}/fork", {}, status=409)["error"]["code"] == "draft"
+    assert call("get", "?state=draft")["items"][0]["id"] == made["id"]
+    assert call("get", "?state=active")["items"] == []
+    assert call("post", f"{at}/launch")["state"] == "queued"
+    assert call("post", f"{at}/launch")["state"] == "queued", "twice is harmless"
+    assert call("get", f"{at}/draft", status=409)["error"]["code"] == "not_a_draft"
+    other = call("post", "", body, status=201)["id"]
+    call("delete", f"/{other}", status=204)
+    assert not Run.objects.filter(pk=other).exists()
+
+
+def fields_of(form: RunForm, **changes) -> dict[str, str]:
+    own = {"recipe": form.recipe, "key": form.key, "dataset": form.dataset, "name": form.name, "retries": form.retries}
+    return own | {"experiment": form.experiment} | posted(form.group, **changes)
+
+
+def test_from_the_form_to_the_line(as_researcher, as_reviewer, cast, version, model):
+    form = RunForm.blank(cast.researcher)
+    wrong = fields_of(form, optim__lr="fast") | {"action": "draft", "name": "kept"}
+    answer = as_researcher.post("/runs/new", wrong | {"hours": "soon"})
+    assert answer.status_code == 422 and not Run.objects.exists(), "a row cannot keep hours that are none"
+    answer = as_researcher.post("/runs/new", wrong)
+    run = Run.objects.with_names().get()
+    assert answer.url == f"/runs/{run.pk}" and run.is_draft and run.config["optim"]["lr"] == "fast"
+    page = as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert "1 problem to fix" in page and "optim.lr" in page and f"/runs/{run.pk}/edit" in page
+    assert "/edit" not in as_reviewer.get(f"/runs/{run.pk}").content.decode()
+    assert as_researcher.get(f"/runs/{run.pk}/rollouts").url == f"/runs/{run.pk}"
+    assert "Nothing was launched" in as_researcher.post(f"/runs/{run.pk}/launch", follow=True).content.decode()
+    assert as_reviewer.post(f"/runs/{run.pk}/launch").status_code == 403
+    edit = as_researcher.get(f"/runs/{run.pk}/edit")
+    form = edit.context["form"]
+    assert form.name == "kept" and 'value="fast"' in edit.content.decode()
+    fixed = fields_of(form, optim__lr="0.001")
+    as_researcher.post(f"/runs/{run.pk}/edit", fixed | {"action": "draft", "name": "fixed"})
+    run.refresh_from_db()
+    assert (run.name, run.config["optim"]["lr"], run.state) == ("fixed", 0.001, "draft")
+    answer = as_researcher.post(f"/runs/{run.pk}/edit", fixed | {"action": "launch", "steps": "7"})
+    run.refresh_from_db()
+    assert answer.url == f"/runs/{run.pk}" and (run.state, run.config["steps"], run.name) == ("queued", 7, "kept")
+    for late in (
+        as_researcher.post(f"/runs/{run.pk}/edit", fixed | {"action": "draft"}),
+        as_researcher.get(f"/runs/{run.pk}/edit"),
+        as_researcher.post(f"/runs/{run.pk}/launch"),
+    ):
+        assert late.url == f"/runs/{run.pk}"
+    run.refresh_from_db()
+    assert run.config["steps"] == 7
+
+
+def test_the_pages_that_list_runs_show_a_draft(as_researcher, draft, run, django_assert_max_num_queries):
+    kept = draft(name="kept", config=WRONG)
+    for url in (
+        "/experiments?q=state:draft",
+        "/experiments",
+        "/",
+        "/search.json?q=kept",
+        f"/runs/compare?ids={run.pk},{kept.pk}",
+        f"/lineage/run/{kept.pk}",
+    ):
+        assert as_researcher.get(url).status_code == 200, url
+    table = as_researcher.get("/experiments?q=state:draft").content.decode()
+    assert "kept" in table and 'data-state="draft"' in table
+    for form in ("fork", "sweep"):
+        assert as_researcher.get(f"/runs/{kept.pk}/{form}").url == f"/runs/{kept.pk}"
+    assert as_researcher.get(f"/runs/{kept.pk}/chain/0/policy").status_code == 404
+    with django_assert_max_num_queries(20):
+        as_researcher.get(f"/runs/{kept.pk}")
+
+
+def test_discarding_asks_once_and_frees_nothing_else(as_researcher, draft, cast):
+    run = draft()
+    version = make_version(cast.owner, name="other", digest="e" * 64)
+    assert "This cannot be undone" in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert as_researcher.post(f"/runs/{run.pk}/delete").url == "/experiments"
+    assert not Run.objects.exists() and DatasetVersion.objects.filter(pk=version.pk).exists()
