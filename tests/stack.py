@@ -81,7 +81,7 @@ class Stack:
 
     @property
     def url(self) -> str:
-        from webapp.localstack.places import facts
+        from webapp.machine.places import facts
 
         return facts(self.var, "web")["local"]
 

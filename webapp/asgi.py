@@ -10,7 +10,7 @@ from django.conf import settings
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from trainer import tracing
-from webapp.localstack.places import metrics_folder
+from webapp.machine.places import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 # Before the client library is imported: then each web process counts in a file, and any of them can add up all files

@@ -9,7 +9,7 @@ from celery import Celery
 from celery.signals import task_failure, task_postrun, task_prerun, worker_init
 
 from trainer import tracing
-from webapp.core.logs import current_request_id
+from webapp.request_id import current_request_id
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 

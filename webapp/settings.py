@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from csp.constants import NONE, SELF
 
 from webapp.environment import BASE_DIR, Environment, pass_on, read
-from webapp.localstack.places import facts, socket_path
+from webapp.machine.places import facts, socket_path
 from webapp.secret_files import SECRETS
 
 ENV = read()

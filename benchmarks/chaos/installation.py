@@ -14,7 +14,7 @@ from tests.e2e.tiny import PATTERNS, make_model
 from tests.stack import Stack
 from trainer.contracts import Example
 from trainer.contracts.example import version_digest
-from webapp.localstack.places import facts
+from webapp.machine.places import facts
 
 from .ledger import Ledger
 from .patience import AGAIN_S, GIVEN_UP_S, GivenUp, granted, patiently, until

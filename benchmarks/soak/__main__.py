@@ -27,7 +27,7 @@ from benchmarks.judges import chat_server
 from benchmarks.machine import describe
 from tests.e2e.tiny import eventually, import_examples, make_model
 from tests.stack import ROOT, Stack
-from webapp.localstack.places import facts
+from webapp.machine.places import facts
 
 from . import processes
 from .processes import MB, SoakedProcess

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from trainer.files import flush
-from webapp.core.destinations import DestinationRefused
 
 from .problems import BackupProblem, Damaged, room
 
@@ -54,23 +53,6 @@ class BackupPlace(Protocol):
 
     def removing(self) -> AbstractContextManager[None]:
         """Keeps others from writing and reading until the block ends. Raises BackupProblem."""
-
-
-def where(text: str | Path) -> str:
-    """The same place in a form that does not depend on the present folder."""
-    return text.rstrip("/") if isinstance(text, str) and "://" in text else str(Path(text).resolve())
-
-
-def at(where: str | Path) -> BackupPlace:
-    """A folder, or a bucket by its address: s3://BUCKET/FOLDER, gs://..., az://ACCOUNT/CONTAINER/FOLDER. Raises BackupProblem."""
-    if isinstance(where, str) and "://" in where:
-        from .bucket import Bucket  # its library is loaded only if a bucket is used
-
-        try:
-            return Bucket(where)
-        except DestinationRefused as refused:
-            raise BackupProblem(f"The endpoint of {where} {refused}.") from refused
-    return FolderPlace(Path(where).resolve())
 
 
 def no_backups_here(title: str, other: str) -> BackupProblem:

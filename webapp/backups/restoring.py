@@ -24,8 +24,8 @@ import psycopg
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 
-from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.postgres import CannotRun, Postgres
+from webapp.machine.places import RESTORING, close_to_others
 from webapp.version import VERSION
 
 from . import loading, rows

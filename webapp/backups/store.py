@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
-from . import crypto, places
+from . import addresses, crypto
 from .places import PARTIAL, BackupPlace
 from .problems import BackupProblem, Damaged, WrongKey, room
 
@@ -213,7 +213,7 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> ContentStore:
     """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem if there are none."""
-    place = places.at(where)
+    place = addresses.at(where)
     encrypted, plain = place.has(KEY), place.has(PLAIN)
     if create and not encrypted and not plain:
         _begin(place, passphrase)

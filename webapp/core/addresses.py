@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from webapp.localstack.places import facts
+from webapp.machine.places import facts
 
 
 def public_url() -> str:

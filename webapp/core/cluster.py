@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 
-from webapp.localstack.places import facts, write_facts
+from webapp.machine.places import facts, write_facts
 
 from . import ray_client, reconciling
 from .ray_client import JobResources, RayAway, RayRefused

@@ -7,10 +7,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from trainer import tracing
+from webapp.request_id import NOBODY, current_request_id
 
-NOBODY = "-"
-# Of the request that is answered, or that asked for the task that is carried out
-current_request_id: ContextVar[str] = ContextVar("current_request_id", default=NOBODY)
 current_person: ContextVar[str] = ContextVar("current_person", default=NOBODY)  # the id of the account
 BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")  # a tab does no harm
 IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data|shared)/[A-Za-z0-9_~.%-]+")

@@ -7,9 +7,10 @@ from secrets import token_hex
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
 
 from trainer import tracing
+from webapp.request_id import NOBODY, current_request_id
 
 from . import audit
-from .logs import NOBODY, current_person, current_request_id
+from .logs import current_person
 from .problems import UNNAMED, told
 from .telemetry import METHODS
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import httpx
 from django.conf import settings
 
-from webapp.localstack.lock import held
-from webapp.localstack.places import facts
+from webapp.machine.lock import held
+from webapp.machine.places import facts
 
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"]
 ENDED: frozenset[str] = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 from django.conf import settings
 
-from .places import facts, write_facts
+from webapp.machine.places import facts, write_facts
 
 FACTS = "schema"
 BASE = Path(settings.BASE_DIR)

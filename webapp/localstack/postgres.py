@@ -17,7 +17,8 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from .places import socket_path
+from webapp.machine.places import socket_path
+
 from .processes import Child, Command
 
 USER = "touchstone"

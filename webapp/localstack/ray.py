@@ -10,7 +10,8 @@ from urllib.request import Request, urlopen
 
 from django.conf import settings
 
-from .places import short_dir
+from webapp.machine.places import short_dir
+
 from .ports import ReservedPort, free_ports
 from .processes import Command
 

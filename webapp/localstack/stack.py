@@ -12,9 +12,10 @@ from urllib.request import urlopen
 import psycopg
 from django.conf import settings
 
+from webapp.machine.places import metrics_folder, write_facts
+
 from . import known_schema, ray, redis
 from .demo import MODEL_DIR
-from .places import metrics_folder, write_facts
 from .ports import ReservedPort
 from .postgres import Postgres
 from .processes import Child, Command

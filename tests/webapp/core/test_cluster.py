@@ -5,7 +5,7 @@ from django.core.cache import cache
 
 from tests.webapp.core.fake_ray import FakeRay
 from webapp.core import cluster
-from webapp.localstack.places import write_facts
+from webapp.machine.places import write_facts
 
 GIB = 2**30
 HEAD = {

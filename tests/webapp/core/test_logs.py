@@ -13,8 +13,9 @@ from django.test import Client
 
 from trainer.contracts import jsonlines
 from webapp.celery import REQUEST_ID, app
-from webapp.core.logs import JsonLines, NoSecrets, RequestIdFilter, current_request_id
+from webapp.core.logs import JsonLines, NoSecrets, RequestIdFilter
 from webapp.core.tasks import _send
+from webapp.request_id import current_request_id
 
 
 def line(record: logging.LogRecord) -> dict:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from webapp.core.ray_client import RayAway, RayClient, RayRefused, client
-from webapp.localstack.lock import take
-from webapp.localstack.places import write_facts
+from webapp.machine.lock import take
+from webapp.machine.places import write_facts
 
 from .fake_ray import FakeRay
 

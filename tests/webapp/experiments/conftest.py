@@ -18,7 +18,7 @@ from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import commands, jobs, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
-from webapp.localstack.places import write_facts
+from webapp.machine.places import write_facts
 
 
 @pytest.fixture(autouse=True)

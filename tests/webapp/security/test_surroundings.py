@@ -60,7 +60,7 @@ def test_what_an_image_needs_gets_in(path):
 
 def test_what_is_written_at_run_time_is_its_users_alone(tmp_path):
     program = (
-        "from pathlib import Path; from webapp.localstack.places import close_to_others\n"
+        "from pathlib import Path; from webapp.machine.places import close_to_others\n"
         f"var = Path({str(tmp_path / 'var')!r}); close_to_others(var)\n"
         "(var / 'uploads').mkdir(); (var / 'uploads' / 'answers.jsonl').write_text('{}')"
     )

@@ -7,7 +7,7 @@ from tests.webapp.core.fake_ray import FakeRay
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.serving.conftest import tiny_folder  # noqa: F401  a fixture
 from webapp.inference.models import RegisteredModel
-from webapp.localstack.places import write_facts
+from webapp.machine.places import write_facts
 from webapp.weights import services, tokens
 from webapp.weights.models import WeightsJob
 

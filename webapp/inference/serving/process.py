@@ -23,7 +23,7 @@ from django.db import close_old_connections
 from trainer.contracts import ModelSource
 from webapp.core.children import environment
 from webapp.core.problems import Problem
-from webapp.localstack.places import socket_path
+from webapp.machine.places import socket_path
 
 from ..folders.stored import here
 

@@ -125,7 +125,7 @@ def test_rates_are_what_was_moved_since_the_last_look(monkeypatch):
         "eth0": SimpleNamespace(bytes_recv=0, bytes_sent=0),
         "eth1": SimpleNamespace(bytes_recv=2**20, bytes_sent=0),
     }
-    monkeypatch.setattr(traffic.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(psutil, "disk_io_counters", lambda: disks)
     monkeypatch.setattr(psutil, "net_io_counters", lambda pernic: links)
     looks = traffic.Traffic()

@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from trainer.config import PolicyConfig
 from webapp.core import ray_jobs
-from webapp.core.logs import current_request_id
 from webapp.core.ray_client import RayClient
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Run
+from webapp.request_id import current_request_id
 
 from ..conftest import Trainer
 

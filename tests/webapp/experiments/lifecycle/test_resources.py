@@ -15,7 +15,7 @@ from webapp.accounts.administration import quotas
 from webapp.core import cluster
 from webapp.experiments.lifecycle import jobs, resources, waiting_line
 from webapp.experiments.models import Experiment, Run
-from webapp.localstack.places import write_facts
+from webapp.machine.places import write_facts
 from webapp.weights import jobs as weights_jobs
 from webapp.weights import services as weights_services
 from webapp.weights.models import WeightsJob

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import services
+from webapp.backups.addresses import where
 from webapp.backups.models import Backup, Origin
-from webapp.backups.places import where
 from webapp.core.problems import Problem
 
 

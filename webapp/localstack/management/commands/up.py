@@ -9,12 +9,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.core.addresses import public_url
-from webapp.localstack import lock, stack
+from webapp.localstack import stack
 from webapp.localstack.board import StatusBoard
 from webapp.localstack.demo import EMAIL
-from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.processes import adopt_orphans
 from webapp.localstack.supervisor import Supervisor
+from webapp.machine import lock
+from webapp.machine.places import RESTORING, close_to_others
 
 LINK_TIMEOUT_S = 120.0
 

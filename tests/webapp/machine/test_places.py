@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from webapp.localstack import lock
-from webapp.localstack.places import SOCKET_PATH_LIMIT, facts, short_dir, socket_path, write_facts
 from webapp.localstack.ports import ReservedPort, free_port, free_ports, is_free
+from webapp.machine import lock
+from webapp.machine.places import SOCKET_PATH_LIMIT, facts, short_dir, socket_path, write_facts
 
 
 def test_a_taken_port_gives_the_next_free_one():
