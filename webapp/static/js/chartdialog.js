@@ -88,7 +88,7 @@ export class ChartDialog {
     for (const [name, value] of Object.entries(told)) text ? input.setAttribute(name, value) : input.removeAttribute(name);
   }
 
-  /** What is wrong with the expression, while it is written. What lacks at its end may still come, so that waits until the field is left. */
+  /** The error of the expression, while it is written. A missing end may still come, so its error waits until the field is left. */
   async check(row, writing) {
     clearTimeout(row.pause);
     const text = row.querySelector("input").value;
@@ -102,7 +102,7 @@ export class ChartDialog {
     this.hint(row, unknown.length ? `This run does not have ${unknown.join(", ")}.` : "");
   }
 
-  /** A chart is for all runs of a recipe, so that a metric that this run lacks is no error. */
+  /** A chart is for all runs of a recipe, so a metric that this run lacks is not an error. */
   hint(row, text) {
     const hint = row.querySelector("[data-hint]");
     hint.textContent = text;

@@ -1,5 +1,5 @@
-// What an expression of a chart comes to at one step. The server parses it (webapp/experiments/charts/formulas.py) to steps for a
-// stack machine, `program`, and computes what is stored; this does the same with what comes while somebody looks. No text is run.
+// The value of an expression of a chart at one step. The server parses it (webapp/experiments/charts/formulas.py) to steps for a
+// stack machine, `program`, and computes it for stored points; this does the same for points that come while somebody looks. No text is run.
 import { Curve, lowerBound } from "./series.js";
 
 const ONE = { negative: (x) => -x, abs: Math.abs, log: Math.log, log10: Math.log10, exp: Math.exp, sqrt: Math.sqrt };
@@ -12,7 +12,7 @@ const OFFERED = 12; // keys that completion shows at once
 /** Once a value is not finite, no later step makes a number of it: `1 / (a / 0)` is no 0. */
 const held = (value) => (Number.isFinite(value) ? value : NaN);
 
-/** The value; null if it is no number, such as after a division by 0; undefined if `read(key)` lacks a metric. `totals` are the sums
+/** The value; null if it is not a number, such as after a division by 0; undefined if `read(key)` lacks a metric. `totals` are the sums
  *  that each `total` of the program has come to, by its place; what this step adds is added to them. */
 export function computed(program, read, totals = {}) {
   const stack = [];
@@ -68,7 +68,7 @@ export class ComputedLine {
 /** As an expression must name the key. */
 export const named = (key) => (PLAIN.test(key) && !FUNCTIONS.includes(key) ? key : `"${key}"`);
 
-/** What may come at the cursor: { text, hint, start, end } for keys that have what was typed. `titled(key)` is the hint. */
+/** The continuations at the cursor: { text, hint, start, end } for keys that have what was typed. `titled(key)` is the hint. */
 export function suggestions(keys, titled, text, cursor) {
   const before = text.slice(0, cursor);
   const quoted = before.split('"').length % 2 === 0;

@@ -1,5 +1,5 @@
-// What happened in a run, over its charts: checkpoints, evaluations, and steps that began with new weights of the sampler. Each is a
-// link at its place on the axis, and a tick on every chart. What lies too near on the screen is one mark with a count, which zooms in.
+// The events of a run, over its charts: checkpoints, evaluations, and steps that began with new weights of the sampler. Each is a
+// link at its place on the axis, and a tick on every chart. Marks that are too near on the screen are one mark with a count, which zooms in.
 import { colour } from "./chart.js";
 import { icon } from "./icons.js";
 import { make } from "./format.js";
@@ -37,7 +37,7 @@ export class Marks {
     new ResizeObserver(() => this.draw()).observe(place);
   }
 
-  /** Where a step lies between the ends of the axis, from 0 to 1; null if it lies outside. */
+  /** The place of a step between the ends of the axis, from 0 to 1; null if it lies outside. */
   shareOf(step) {
     const at = this.placing();
     const zoom = this.board.zoom;

@@ -42,7 +42,7 @@ export class Measures {
     this.asked.delete(name);
   }
 
-  /** Metrics of a step came, and are in the store. One that came before is summed anew by the server. */
+  /** Metrics of a step came, and are in the store. One that came before is summed again by the server. */
   apply(step, values, time = Date.now() / 1000) {
     for (const [name, line] of this.lines) {
       if (!line.keys.some((key) => key in values)) continue;

@@ -11,7 +11,7 @@ const SHARPER = 2; // pixels of a PNG for each of the page
 
 const round = (number) => +number.toFixed(2);
 
-/** The path of values, in as many pieces as it has gaps; `joined`: places without a value are no gaps. */
+/** The path of values, in as many pieces as it has gaps; `joined`: places without a value are then not gaps. */
 export function path(xs, ys, place, joined) {
   let pen = "M";
   const parts = [];
@@ -25,7 +25,7 @@ export function path(xs, ys, place, joined) {
   return parts.join("");
 }
 
-/** What lies between two columns, as one area over the places that have both. */
+/** The area between two columns over the places that have both. */
 export function area(xs, one, other, place) {
   const both = xs.map((_, i) => i).filter((i) => Number.isFinite(one[i]) && Number.isFinite(other[i]));
   const points = [...both.map((i) => place(xs[i], one[i])), ...both.reverse().map((i) => place(xs[i], other[i]))];
@@ -62,7 +62,7 @@ export function svg(chart, names, ink) {
   return { markup: new XMLSerializer().serializeToString(root), width: u.width, height };
 }
 
-/** What the board shows behind the curves: the phases of the run. */
+/** The backdrop of the curves: the phases of the run. */
 function spans({ plot: u, board }, box, place, ink, text) {
   return (board.backdrop?.spans(board, u.scales.x) ?? []).flatMap(({ number, from, to, shade }) => {
     const [left, right] = [from, to].map((value) => round(place(value, u.scales.y.max).left));

@@ -23,7 +23,7 @@ export function inView(xs, columns, zoom) {
   return columns.flatMap((column) => column.filter((value, i) => Number.isFinite(value) && seen(xs[i])));
 }
 
-/** Points without a place: `above` and `below` the range [low, high] (null: it holds all), `never` on a log scale, whatever its range.
+/** Points without a place: `above` and `below` the range [low, high] (null: it holds all), `never` on a log scale, for every range.
  *  `spots` are those above and below: { line, x, above }. */
 export function outside(xs, columns, zoom, range, log) {
   const found = { above: 0, below: 0, never: 0, spots: [] };

@@ -77,7 +77,7 @@ export class CustomCharts {
     }
   }
 
-  /** Metrics of a step came, and are in the store. What comes while a chart is asked for is added to the answer. */
+  /** Metrics of a step came, and are in the store. Metrics that come while a chart is asked for are added to the answer. */
   apply(step, values, time = Date.now() / 1000) {
     for (const held of this.held.values()) {
       if (held.state === "asked") held.missed.push([step, time]);

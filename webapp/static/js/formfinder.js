@@ -1,4 +1,4 @@
-// The field that finds the fields of a form by their labels, names, helps and choices. What does not match is marked with `data-out`, which
+// The field that finds the fields of a form by their labels, names, helps and choices. A field that does not match is marked with `data-out`, which
 // hides it and survives when the form is drawn again; nothing is removed, so everything that was typed stays and is sent.
 import { register } from "./keys.js";
 

@@ -60,7 +60,7 @@ export class Later {
     return true;
   }
 
-  /** One request at a time, for whoever waits: who asks meanwhile looks afterwards for what is still missing. */
+  /** One request at a time, for all callers: a caller that asks meanwhile looks afterwards for curves that are still missing. */
   request(some) {
     this.coming ??= this.fetch(some).finally(() => (this.coming = null));
     return this.coming;

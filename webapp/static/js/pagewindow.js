@@ -1,11 +1,11 @@
 // A window over a list of any length, which the server gives page by page: cards far from the view leave the document, and spacers keep
-// their room. Pages that were left are fetched again by their cursors. What one reads stays where it is, whatever comes or goes above it.
+// their room. Pages that were left are fetched again by their cursors. The text that one reads stays where it is when cards above it come or go.
 
 const NEAR = 1.5; // heights of the view, above and below it, in which cards are drawn
 const FAR = 4; // beyond these, cards leave the document
 const BESIDE = 12; // pixels between a card and the edge of the view
 const MOST = 400; // pages whose place is remembered; a browser draws nothing beyond some 33 million pixels
-const BARREN = 3; // pages without a row, in which a search has found nothing, until it waits to be asked to go on
+const BARREN = 3; // pages without a row, in which a search has found nothing, until it waits to be asked for more
 const GUESS = 4000; // pixels of a page that nobody has seen yet
 
 /**
@@ -32,7 +32,7 @@ export class PageWindow {
     addEventListener("resize", soon, { passive: true });
   }
 
-  /** Begins the list anew with the page that was found at `start`. */
+  /** Begins the list again with the page that was found at `start`. */
   reset(start, found) {
     this.turn += 1;
     this.loading = null;
@@ -61,7 +61,7 @@ export class PageWindow {
     return this.pages.flatMap((page) => page.rows ?? []);
   }
 
-  /** How many rows were seen, and whether the list goes on at either end. */
+  /** How many rows were seen, and whether the list has more at either end. */
   get seen() {
     const known = (page) => !page || page.count !== undefined; // another is on its way
     const sum = (what) => this.pages.reduce((all, page) => all + (page[what] ?? 0), 0);
@@ -82,7 +82,7 @@ export class PageWindow {
     return top <= 0 ? Math.max(bottom, 0) : 0;
   }
 
-  /** Where one reads, for `reset` and `goTo` of another visit. */
+  /** The place at which one reads, for `reset` and `goTo` of another visit. */
   get where() {
     const card = this.top;
     const page = card && this.pages.find(({ slot }) => slot?.contains(card));
@@ -157,7 +157,7 @@ export class PageWindow {
     this.update();
   }
 
-  /** Draws all cards anew. */
+  /** Draws all cards again. */
   redraw() {
     for (const page of this.pages) page.drawn = null;
     this.paint();
@@ -204,7 +204,7 @@ export class PageWindow {
     }
   }
 
-  /** Whether the list goes on, but no further by itself. */
+  /** Whether the list has more, but loads nothing more by itself. */
   get waits() {
     return this.stuck || this.barren >= BARREN;
   }

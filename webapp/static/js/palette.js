@@ -88,7 +88,7 @@ function run(index, elsewhere) {
   else location.assign(item.url);
 }
 
-/** Shows the list for the text of the field. What this page knows is there at once, so that Enter never takes an entry for an earlier text. */
+/** Shows the list for the text of the field. Entries that this page knows are there at once, so that Enter never takes an entry for an earlier text. */
 function list(query, pause = 0) {
   clearTimeout(delay);
   request?.abort();

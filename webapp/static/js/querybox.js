@@ -3,7 +3,7 @@ import { json } from "./http.js";
 
 const WAIT = 120; // ms after the last key
 
-/** What may come next in a query of the table of runs: [{ text, hint, start, end }]. */
+/** The continuations of a query of the table of runs: [{ text, hint, start, end }]. */
 async function ofRuns(text, cursor, signal) {
   return (await json(`/api/v1/runs/table/complete?${new URLSearchParams({ q: text, at: cursor })}`, { signal })).items;
 }

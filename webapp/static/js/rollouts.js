@@ -212,7 +212,7 @@ function changed() {
   sameShades(place);
 }
 
-/** Draws the cards anew after the values of the page have become wider, so that one shade means one value. */
+/** Draws the cards again after the values of the page have become wider, so that one shade means one value. */
 function sameShades(place) {
   const before = place.dataset.shades;
   place.dataset.shades = state.tint.startsWith("part:") ? `${state.tint} ${range.low} ${range.high}` : "";
@@ -226,7 +226,7 @@ function moved() {
   saving = setTimeout(save, 150);
 }
 
-/** Where one reads, for the way back to this page. */
+/** The place at which one reads, for the way back to this page. */
 function save() {
   const reading = list.where;
   if (reading) history.replaceState({ ...history.state, reading }, "");

@@ -91,7 +91,7 @@ function show() {
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
 }
 
-/** What the run has generated is a sum over its steps, which the server makes: asked for when a step has told its tokens. */
+/** The number of generated tokens is a sum over the steps of the run, which the server makes: asked for when a step has told its tokens. */
 async function showTokens() {
   tokensDue = asksTokens;
   if (asksTokens || run.token_limit === null) return;

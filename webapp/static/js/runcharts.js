@@ -204,7 +204,7 @@ function ends() {
   return [Math.min(...all.map(({ steps }) => steps[0])), Math.max(...all.map(({ steps }) => steps.at(-1)))];
 }
 
-/** What gives the place of a step on the axis of the charts; null while that is not known. */
+/** The function from a step to its place on the axis of the charts; null while it is not known. */
 function placing() {
   const found = board.placing();
   if (found === "step") return (step) => step;

@@ -158,7 +158,7 @@ function problem(dialog, text) {
   place.textContent = text;
 }
 
-/** What a dialog does with an error: it shows the reason. */
+/** A dialog shows the reason of an error. */
 const explain = (dialog) => (error) => problem(dialog, error.fields?.[0]?.message ?? error.message);
 
 function compare() {

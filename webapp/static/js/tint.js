@@ -113,7 +113,7 @@ export function tokens(row, dress = () => {}, fragment = document.createDocument
   return fragment;
 }
 
-/** Where the i-th token goes, and whether the environment wrote it: turns are separated as in `spoken`. */
+/** The turn to which the i-th token belongs, and whether the environment wrote it: turns are separated as in `spoken`. */
 function turns(row, fragment) {
   const ends = [];
   for (const { author, tokens } of row.turns ?? []) {

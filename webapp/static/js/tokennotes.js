@@ -11,7 +11,7 @@ const PAGE = 200;
 const MOST = 2_000; // notes of a step
 const MAX_TEXT = 4_000;
 const address = `${api}/rollouts/notes`;
-const asked = new URLSearchParams(location.search).get("note"); // read before the page writes its address anew
+const asked = new URLSearchParams(location.search).get("note"); // read before the page writes its address again
 
 let known = new Map(); // place of a response -> its notes, oldest first
 let shown = null; // step and phase of the page
@@ -27,7 +27,7 @@ const quoteOf = (row, start, end) => (end <= (row.tokens?.length ?? 0) ? row.tok
 const holds = (row, note) => quoteOf(row, note.start, note.end) === note.quote;
 const notesOf = (row) => known.get(placeOf(row)) ?? [];
 
-/** Loads the notes of a step; with `step` null those of the whole run. `draw(row, card)` draws the card of a response anew. */
+/** Loads the notes of a step; with `step` null those of the whole run. `draw(row, card)` draws the card of a response again. */
 export async function fetchNotes(step, phase, draw) {
   shown = { step, phase };
   rebuild = draw;
@@ -268,7 +268,7 @@ function close() {
   else draw(mine);
 }
 
-/** The notes of the page anew, in place: the texts stay where they are. */
+/** Draws the notes of the page again, in place: the texts stay where they are. */
 async function refresh() {
   try {
     await fetchNotes(shown.step, shown.phase, rebuild);

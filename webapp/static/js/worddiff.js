@@ -12,8 +12,8 @@ export function words(text) {
   return found;
 }
 
-/** [{kind: "same" | "removed" | "added", text, other}], neighbours of one kind joined; null where too much differs. What is the same may
- *  have other white space in `before`: `other` is how it stands there. */
+/** [{kind: "same" | "removed" | "added", text, other}], neighbours of one kind joined; null where too much differs. Words that are the same
+ *  may have other white space in `before`: `other` is how it stands there. */
 export function difference(before, after) {
   const [a, b] = [words(before), words(after)];
   const bare = (list) => list.map((word) => word.trim());

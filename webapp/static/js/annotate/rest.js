@@ -6,8 +6,8 @@ import { keyHint } from "./keymap.js";
 const ENDS = {
   none_left: [() => icon("coffee"), "Nothing waits for you", "Every task has enough answers, or you have given yours. Thank you."],
   paused: [() => icon("circle-pause"), "This project is paused", "Nothing is lost. You can continue when its managers open it again."],
-  you_are_paused: [() => icon("circle-pause"), "You are paused in this project", "Its managers asked you to stop for now. What you submitted stays; what you had begun is kept as a draft."],
-  closed: [() => icon("circle-check"), "This project is closed", "What you submitted stays; what you had begun is kept as a draft. Thank you."],
+  you_are_paused: [() => icon("circle-pause"), "You are paused in this project", "Its managers asked you to stop for now. Your submitted answers stay, and an answer that you had begun is kept as a draft."],
+  closed: [() => icon("circle-check"), "This project is closed", "Your submitted answers stay, and an answer that you had begun is kept as a draft. Thank you."],
 };
 
 /** Whether `reason` means that this person cannot submit any more. A paused project still takes tasks that were begun. */

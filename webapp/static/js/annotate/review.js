@@ -284,7 +284,7 @@ function withdraw() {
 
 const dialog = document.getElementById("words");
 
-/** What the person wrote, or null. The field begins with `text`. */
+/** The text that the person wrote, or null. The field begins with `text`. */
 async function written(title, label, button, text) {
   dialog.querySelector("[data-title]").textContent = title;
   dialog.querySelector("[data-label]").textContent = label;

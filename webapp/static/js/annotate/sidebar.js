@@ -86,7 +86,7 @@ export class Sidebar {
       total ? el("progress.progress", { max: total, value: this.done, ariaLabel: "Tasks done" }) : null,
       el("dl.facts", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd.num", {}, value)])),
       el("h3", {}, "Last submissions"),
-      list.length ? el("ul.work-mine", {}, ...list) : el("p.muted.small", {}, "What you submit can be opened again here."),
+      list.length ? el("ul.work-mine", {}, ...list) : el("p.muted.small", {}, "You can open your submitted answers again here."),
     ];
     this.sections.progress.querySelector("[data-progress]").replaceChildren(...children.filter(Boolean));
     if (this.mine === undefined) this.refresh();

@@ -52,7 +52,7 @@ class Rationale {
   drawResponses() {
     if (!this.cards.length) return [];
     const folds = this.cards.map(({ element }) => element);
-    return [el("h2.label", {}, "What it is about"), ...folds];
+    return [el("h2.label", {}, "The responses"), ...folds];
   }
 
   cardOf(letter) {
