@@ -148,17 +148,21 @@ class Session:
         self.step = number
         self._clock.step_took(time.monotonic() - started)
         tell.metrics({"perf/step_s": time.monotonic() - started})
-        if self._evaluate_if_due(tell.spans):
-            tell.spans.over("evaluation")
+        try:
+            self._after_step(number, tell.spans)
+        finally:  # the step itself is complete, also where a stop gives up its evaluation
+            # the spans before the metrics, by which a page knows that the step is over
+            self.job.monitor.spans(number, tell.spans.told())
+            tell.metrics(tell.spans.metrics() | self._machine.metrics() | self.job.generated.metrics())
+        turns.step_over()
+
+    def _after_step(self, number: int, spans: Spans) -> None:
+        if self._evaluate_if_due(spans):
+            spans.over("evaluation")
         self._saver.look()
         if number % self._config.checkpoint.every == 0 or number == self._config.steps:
             self.save(wait=number == self._config.steps)
-            tell.spans.over("saving")
-        self.job.monitor.spans(
-            number, tell.spans.told()
-        )  # before the metrics, by which a page knows that the step is over
-        tell.metrics(tell.spans.metrics() | self._machine.metrics() | self.job.generated.metrics())
-        turns.step_over()
+            spans.over("saving")
 
     def save(self, wait: bool = False) -> None:
         """Save everything that the next step depends on. Without `wait` the checkpoint may be written during that step.

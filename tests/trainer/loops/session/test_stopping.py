@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ import torch
 from trainer import checkpoints
 from trainer.loops.session.errors import StopRequested
 
-from ..conftest import metrics_of, small_config
+from ..conftest import events_of, metrics_of, small_config
 
 LONG: dict[str, Any] = {
     "optim": {"lr": 1e-2, "minibatch_size": 4, "micro_batch_tokens": 64},
@@ -61,6 +61,30 @@ def test_a_step_is_given_up_within_a_micro_batch_and_made_again(
     again.run()
     straight.run()
     assert metrics_of(tmp_path / "run") == metrics_of(tmp_path / "straight")
+
+
+def test_a_stop_in_an_evaluation_leaves_nothing_out_of_the_step_before_it(
+    make_loop: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine, its spans and its tokens, which count towards a limit, are told though its evaluation was given up."""
+    loop = make_loop(small_config(steps=4))
+    evaluate = loop.stage.evaluate
+
+    def stopping(step: int, tell: Any) -> dict[str, float]:
+        if step == 2:
+            loop.job.monitor.request_stop()
+        return cast(dict[str, float], evaluate(step, tell))
+
+    monkeypatch.setattr(loop.stage, "evaluate", stopping)
+    with pytest.raises(StopRequested):
+        loop.run()
+    assert loop.step == 2
+    told: dict[int, set[str]] = {1: set(), 2: set()}
+    for event in events_of(tmp_path / "run"):
+        if event.step in told and event.data.kind == "metrics":
+            told[event.step] |= event.data.values.keys()
+    assert "perf/machine_busy" in told[1] and told[1] - {"perf/saving_s"} <= told[2]
+    assert {event.step for event in events_of(tmp_path / "run") if event.data.kind == "spans"} == {1, 2}
 
 
 def test_a_step_of_one_update_keeps_no_copy_for_it(make_loop: Callable[..., Any]) -> None:
