@@ -33,6 +33,8 @@ TRAINER := tests/trainer tests/benchmarks
 TRAINING := tests/benchmarks tests/trainer/test_every_recipe.py $(addprefix tests/trainer/,claims loops memory runners serving weights)
 SELECT := not stack and not browser
 UNIT = $(PYTEST) -n $(JOBS) --dist loadfile -m "$(SELECT)"
+DJADE := $(VENV)/bin/djade --target-version 5.2
+TEMPLATES = $(shell find templates -name '*.html')
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
 # Container images often forbid Python to keep what it has compiled. Each of the many processes would compile torch again
@@ -131,15 +133,17 @@ $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
 test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)
 	$(TESTING) $(VLLM)/bin/python -m pytest tests/trainer/inference/vllm
 
-lint: setup  ## Check style, types and import rules
+lint: setup  ## Check style, templates, types and import rules
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(DJADE) --check $(TEMPLATES)
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
-format: setup  ## Bring the code into its one format
+format: setup  ## Bring code and templates into their one format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	$(DJADE) $(TEMPLATES)
 
 bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging (about an hour); prints a table and one JSON line
 	$(PY) -m benchmarks

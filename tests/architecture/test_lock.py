@@ -125,6 +125,7 @@ UNIMPORTED = {
     "argon2-cffi": ("settings.PASSWORD_HASHERS", "webapp/settings.py:Argon2PasswordHasher"),
     "axe-core-python": ("its script is read from its folder", "tests/e2e/test_accessibility.py:axe"),
     "channels-redis": ("settings.CHANNEL_LAYERS", "webapp/settings.py:channels_redis"),
+    "djade": ("make lint", "Makefile:/bin/djade"),
     "django-axes": ("settings.INSTALLED_APPS", 'webapp/settings.py:"axes"'),
     "django-htmx": ("settings.MIDDLEWARE", "webapp/settings.py:django_htmx"),
     "django-stubs": ("a plug-in of mypy", "pyproject.toml:mypy_django_plugin"),

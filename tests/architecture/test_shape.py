@@ -1,6 +1,8 @@
 """The sizes of functions, files and lines; templates hold nothing that the content security policy blocks."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,13 @@ def test_lines_of_templates_stay_short():
         if len(line) > LONGEST_LINE
     ]
     assert found == []
+
+
+def test_templates_have_the_one_format():
+    """`make format` brings them into it: quotes and spaces of tags, names of blocks at their ends, blank lines between blocks."""
+    djade = [Path(sys.executable).with_name("djade"), "--target-version", "5.2", "--check"]
+    done = subprocess.run([*djade, *TEMPLATES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_scripts_evaluate_no_text():
