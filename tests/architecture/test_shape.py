@@ -68,7 +68,7 @@ def test_lines_of_templates_stay_short():
 
 def test_templates_have_the_one_format():
     """`make format` brings them into it: quotes and spaces of tags, names of blocks at their ends, blank lines between blocks."""
-    djade = [Path(sys.executable).with_name("djade"), "--target-version", "5.2", "--check"]
+    djade = [str(Path(sys.executable).with_name("djade")), "--target-version", "5.2", "--check"]
     done = subprocess.run([*djade, *TEMPLATES], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Locator, Page
 
@@ -22,7 +23,8 @@ def faults(page: Page) -> list[str]:
 
 def on_screens(page: Page, name: str) -> None:
     """No faults in both themes and on a phone. Pictures of all are in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
-    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+    screens: list[tuple[Literal["light", "dark"], int]] = [("light", 1280), ("dark", 1280), ("light", 390)]
+    for scheme, width in screens:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         assert faults(page) == []

@@ -1,12 +1,13 @@
 """Drafts: kept with their problems, changed, launched once whoever presses, discarded; no place that counts runs takes one for a run."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from tests.at_once import at_once
-from tests.conftest import browser
+from tests.cast import browser
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
@@ -33,7 +34,11 @@ def draft(cast, version, model):
     """Saves a draft as the researcher; keywords replace the defaults."""
 
     def save(key=None, **changes) -> Run:
-        given = {"recipe": "policy", "config": {"steps": 4}, "dataset": checks.DatasetChoice(version.dataset_id)}
+        given: dict[str, Any] = {
+            "recipe": "policy",
+            "config": {"steps": 4},
+            "dataset": checks.DatasetChoice(version.dataset_id),
+        }
         return drafts.save(cast.researcher, RunDraft(**(given | changes)), key)
 
     return save
@@ -68,7 +73,7 @@ def test_a_draft_waits_for_nobody_and_is_counted_nowhere(draft, cast, version):
     assert actions(run) == ["run.draft"]
     assert not waiting_line.launched([Run.State.QUEUED]).exists()
     assert listing.overview(cast.workspace.pk, 5) == ([], [])
-    assert experiments(cast.workspace.pk).get().run_count == 0
+    assert experiments(cast.workspace.pk).get().run_count == 0  # type: ignore[attr-defined]
     assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
     for act in (lifecycle.stop, lifecycle.pause, lifecycle.resume):
         with pytest.raises(Conflict):
