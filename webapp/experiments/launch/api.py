@@ -5,7 +5,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from ninja import Status
 
-from trainer.config import RECIPES
+from trainer.config import RECIPES, resolve
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.problems import Conflict
@@ -16,7 +16,7 @@ from ..models import Run
 from ..outputs import trained_on
 from ..parameters import LaunchKey, RunId, router
 from ..schemas import ExperimentOut
-from . import checks, drafts, services
+from . import checks, drafts, expected, services
 from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, LaunchIn, RunDraftIn, RunDraftOut, choice
 
 
@@ -25,15 +25,31 @@ from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, Launch
 )
 def check_config(request: HttpRequest, name: str, payload: ConfigCheckIn) -> dict[str, Any]:
     """The complete config, or 422 with every field that is wrong. With a dataset, it checks all that a launch checks: also the data and
-    the names of models and judges; and it tells what would leak."""
+    the names of models and judges; and it tells what would leak, how long the run would take, and what its judges would use."""
     membership = access.may_read(require(request))
     if name not in RECIPES:
         raise Http404("no such recipe")
     if payload.dataset is None:
-        return {"config": services.check_config(name, payload.config), "leaks": None, "near": None}
+        config = services.check_config(name, payload.config)
+        return {"config": config, "leaks": None, "near": None, "time": None, "judges": None}
     plan = checks.plan(membership, name, payload.config, choice(payload.dataset), None)
     found = trained_on.leaking(membership.workspace_id, plan.version, name, plan.config)
-    return {"config": plan.config, "leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
+    return {
+        "config": plan.config,
+        "leaks": found["leaks"],
+        "near": [each.json() for each in found["near"]],
+        **_expected(membership, plan),
+    }
+
+
+def _expected(membership: Membership, plan: checks.RunPlan) -> dict[str, Any]:
+    workspace, name, config = membership.workspace_id, plan.recipe.name, resolve(plan.recipe.name, plan.config)
+    time, use = expected.time(workspace, name, config, plan.model), expected.judges(workspace, name, config)
+    source = time.source.pk if time.source else None
+    return {
+        "time": {"seconds": time.seconds, "run": source, "why": time.how},
+        "judges": use and {"tokens": use.tokens, "money": use.money, "why": use.how},
+    }
 
 
 @router.post("/experiments", response={201: ExperimentOut}, summary="Make an experiment", tags=["experiments"])

@@ -88,6 +88,22 @@ class ConfigCheckIn(Schema):
     dataset: DatasetRef | None = None
 
 
+class ExpectedTimeOut(Schema):
+    """How long all steps and evaluations would take here, as the nearest earlier run took for them."""
+
+    seconds: float | None = Field(description="null: not known")
+    run: int | None = Field(description="The earlier run")
+    why: str = Field(description="How that run differs, or why nothing is known")
+
+
+class ExpectedUseOut(Schema):
+    """Of all judges together, by the newest runs of the recipe that asked them."""
+
+    tokens: float | None = Field(description="null: not known")
+    money: float | None = Field(description="null: not known, for example because the endpoint has no prices")
+    why: str = Field(description="Calls and what is left out, or why nothing is known")
+
+
 class ConfigCheckOut(Schema):
     """`leaks`: held-out prompts of the dataset that are trained on, in it or by what the models of the config were trained on;
     `near`: those that are nearly the same. null without a dataset."""
@@ -95,6 +111,8 @@ class ConfigCheckOut(Schema):
     config: dict[str, Any] = Field(description="Complete: every default filled in")
     leaks: list[LeakOut] | None
     near: list[NearOut] | None
+    time: ExpectedTimeOut | None = Field(description="null without a dataset")
+    judges: ExpectedUseOut | None = Field(description="null without a dataset, or if the config asks no judge")
 
 
 class ExperimentIn(Schema):

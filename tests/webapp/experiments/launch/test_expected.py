@@ -16,6 +16,7 @@ from webapp.experiments.models import MetricPoint, Run, RunJudge
 from webapp.inference.models import RegisteredModel
 
 from ..rewards.test_questions import GRADER, grader  # noqa: F401  a fixture
+from ..test_api import body
 
 CONFIG = {"steps": 40, "evaluation": {"every": 10, "max_examples": 40}}
 JUDGED = {"steps": 40, "scaffold": None, "rewards": [{"kind": "rubric", "judge": GRADER}]}
@@ -125,3 +126,17 @@ def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(cast, lau
     newest = Run.objects.latest("id")
     seen = shown(as_researcher.get("/runs/new?recipe=policy"))
     assert f'href="/runs/{newest.pk}"' in seen and "of the same recipe and model" in seen
+
+
+def test_the_api_tells_both_with_a_check(cast, launch, model, grader, api):  # noqa: F811
+    dataset = {"id": launch().data.dataset_id}
+    nothing = body(api.post("/recipes/policy/check", {"config": CONFIG}))
+    assert nothing["time"] is None and nothing["judges"] is None
+    unknown = body(api.post("/recipes/policy/check", {"config": CONFIG, "dataset": dataset}))
+    assert unknown["time"]["seconds"] is None and "no run of this recipe" in unknown["time"]["why"]
+    newest = ran(launch(config=CONFIG), step_s=3.0, evaluation_s=6.0)
+    known = body(api.post("/recipes/policy/check", {"config": CONFIG, "dataset": dataset}))
+    assert known["time"] == {"seconds": pytest.approx(150), "run": newest.pk, "why": ""}
+    assert known["judges"] is None, "this config asks no judge"
+    judged = body(api.post("/recipes/policy/check", {"config": JUDGED, "dataset": dataset}))
+    assert judged["judges"]["tokens"] is None and "no earlier run" in judged["judges"]["why"]
