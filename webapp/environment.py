@@ -115,7 +115,7 @@ class Environment(BaseSettings):
     )
     clamd_away: Literal["refuse", "take"] = Field(
         "refuse",
-        description="What to do with files that CLAMD did not check, because it does not answer or the file is above its StreamMaxLength: "
+        description="How to treat files that CLAMD did not check, because it does not answer or the file is above its StreamMaxLength: "
         "refuse or take them",
     )
     audit_syslog: str | None = Field(
@@ -160,7 +160,7 @@ class Environment(BaseSettings):
     )
     backup_folder: str | None = Field(
         None,
-        description="Where backups are written: a folder, best on another disk, or a bucket (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
+        description="The place of backups: a folder, best on another disk, or a bucket (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
         "az://ACCOUNT/CONTAINER/FOLDER); if it is set, commands need not name it, and administrators can start a backup on a page",
     )
     backup_endpoint: str | None = Field(

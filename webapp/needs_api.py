@@ -22,11 +22,11 @@ class AttentionItemOut(Schema):
 
 
 class NeedsOut(Schema):
-    now: list[AttentionItemOut] = Field(description="What needs somebody, the most urgent first")
+    now: list[AttentionItemOut] = Field(description="Things that need somebody, the most urgent first")
     waiting: list[AttentionItemOut] = Field(description="Evaluations that wait in the line, in its order")
-    news: list[AttentionItemOut] = Field(description="What ended well since yesterday")
+    news: list[AttentionItemOut] = Field(description="Work that ended well since yesterday")
 
 
-@router.get("/needs", response=NeedsOut, summary="What needs somebody, and what ended well since yesterday")
+@router.get("/needs", response=NeedsOut, summary="Things that need somebody, and work that ended well since yesterday")
 def needs_of(request: HttpRequest) -> needs.Needs:
     return needs.of(require(request, Role.REVIEWER))

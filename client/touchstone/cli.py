@@ -67,7 +67,7 @@ def login(
 @app.command()
 def costs(
     by: Annotated[
-        str, typer.Option(help="What a line is: month, project, run (any piece of work) or person")
+        str, typer.Option(help="The kind of a line: month, project, run (any piece of work) or person")
     ] = "month",
     month: Annotated[str, typer.Option(help="Only this month (UTC), such as 2026-11; default: all time")] = "",
     sort: Annotated[str, typer.Option(help="hours, gpu_hours, tokens, money or minutes: the largest first")] = "hours",

@@ -57,6 +57,8 @@ TEXT_PATTERNS = {
     "goes on: say continues": r"\b(?:go|goes|went|going) on\b(?! to)",
     "level off: say `reach a plateau`": r"\blevel(?:led|s)? off\b",
     "out of bounds: say `too small or too large`": r"\bout of (?:bounds|range)\b",
+    "`What` begins a statement: name the thing": r"(?:^|[.;:] )What [^.?|]*?(?:[.:;]|$)",
+    "`Where` begins a condition: say `If`": r"(?:^|[.;] )Where [^.?|]*?,",
     "is no: say `is not a`": r"(?<!here )\b(?:is|are) no (?!longer\b|more\b)[a-z]",
 }
 MOST_TEXTS = {
@@ -69,6 +71,8 @@ MOST_TEXTS = {
     "goes on: say continues": 0,
     "level off: say `reach a plateau`": 0,
     "out of bounds: say `too small or too large`": 0,
+    "`What` begins a statement: name the thing": 11,  # titles of tables in reports that are stored
+    "`Where` begins a condition: say `If`": 0,
     "is no: say `is not a`": 1,
 }
 

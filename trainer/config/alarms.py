@@ -26,8 +26,8 @@ SOLVED, NOT_SOLVED, ALWAYS_OR_NEVER = "solved", "not solved", "always or never s
 _FLAT_REASONS = {
     SOLVED: "All of them solved their prompt; in the first steps {before:.0%} did. Harder prompts help: use other data, or a phase that draws prompts "
     "with lower pass rates.",
-    NOT_SOLVED: "None of them solved its prompt. What helps: easier prompts, a hint or a scaffold, or a reward that pays for parts of an answer.",
-    ALWAYS_OR_NEVER: "{share:.0%} of them solved their prompt: each prompt is solved by all of its responses or by none. What helps: prompts that are "
+    NOT_SOLVED: "None of them solved its prompt. Remedies: easier prompts, a hint or a scaffold, or a reward that pays for parts of an answer.",
+    ALWAYS_OR_NEVER: "{share:.0%} of them solved their prompt: each prompt is solved by all of its responses or by none. Remedies: prompts that are "
     "solved sometimes (rollout.replace_flat looks for them), or more responses to each prompt.",
 }
 

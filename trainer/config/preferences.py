@@ -27,7 +27,7 @@ class PreferenceData(Section):
     )
     ties: Literal["leave_out", "half"] = knob(
         "leave_out",
-        "What to do with pairs that have equally many votes for both answers; `half`: train on them as equals",
+        "How to treat pairs that have equally many votes for both answers; `half`: train on them as equals",
     )
     shuffle: bool = knob(True, "Shuffle the pairs again for each epoch")
 

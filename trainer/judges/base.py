@@ -43,7 +43,10 @@ def system_text(default: str) -> Any:
 def prompt_text(default: str) -> Any:
     """Put what varies between calls last, so that calls share the beginning of their prompt."""
     return knob(
-        default, "What is asked; put what varies, such as the criterion, last", min_length=1, max_length=MAX_TEMPLATE
+        default,
+        "The text of the question; put the part that varies, such as the criterion, last",
+        min_length=1,
+        max_length=MAX_TEMPLATE,
     )
 
 

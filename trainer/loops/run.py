@@ -75,7 +75,7 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
     """What somebody can do about the error; for memory, what to lower."""
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
-        return f"Out of memory. What helps: {config.memory_knobs()}."
+        return f"Out of memory. Remedies: {config.memory_knobs()}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError | StorageAway | StoreRefused | LeftUndone)

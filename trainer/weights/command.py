@@ -81,7 +81,7 @@ def carry_out(client: JobClient) -> int:
 def explain(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
-        return "Out of memory. What helps: fewer responses side by side (sampler.max_batch), shorter responses, or a machine with more memory."
+        return "Out of memory. Remedies: fewer responses side by side (sampler.max_batch), shorter responses, or a machine with more memory."
     if disk_is_full(error):
         return f"The disk is full: what was there before is as it was. Free some space, then retry. ({text})"
     known = isinstance(error, ValueError | OSError | StorageAway | StoreRefused)

@@ -104,7 +104,7 @@ class KindOut(Schema):
     name: str
     title: str
     text: str
-    needs: list[str] = Field(description="What a version must have")
+    needs: list[str] = Field(description="The data that a version must have")
     answer: dict[str, Any] = Field(description="JSON Schema of an answer")
 
 

@@ -24,7 +24,7 @@ router = Router(tags=["costs"])
 PEOPLE = areas.Need(areas.Area.ANNOTATION, areas.Right.READ)
 EARLIEST, LATEST = 2000, 2200  # years
 By = Annotated[
-    str, OneOf(tuple(queries.KEYS)), Field(description="What a line is; `run` is a piece of work of any kind")
+    str, OneOf(tuple(queries.KEYS)), Field(description="The kind of a line; `run` is a piece of work of any kind")
 ]
 Sort = Annotated[str, OneOf(queries.MEASURES), Field(description="The largest first; months are sorted by time")]
 Month = Annotated[
@@ -59,7 +59,7 @@ class CostList(Schema):
     next: str | None
 
 
-@router.get("/costs", response=CostList, summary="What work has cost, by month, project, piece of work or person")
+@router.get("/costs", response=CostList, summary="Costs of work, by month, project, piece of work or person")
 def costs(
     request: HttpRequest,
     by: By = "month",

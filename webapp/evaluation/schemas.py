@@ -68,7 +68,7 @@ class EvaluationIn(Schema):
     )
 
     recipe: str
-    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    config: dict[str, Any] = Field(default_factory=dict, description="Values that differ from the recipe's defaults")
     dataset: DatasetRef | None = None
     recording: Id | None = Field(None, description="Recorded verdicts, by id")
     name: str = ""

@@ -30,8 +30,10 @@ class RunProgressOut(Schema):
     phase_done: int
     phase_total: int
     eta_s: float | None
-    learner_device: str = Field(description="What computes the gradients; empty until the process has said so")
-    sampler_device: str = Field(description="What samples the responses; empty if nothing is sampled")
+    learner_device: str = Field(
+        description="The device that computes the gradients; empty until the process has said so"
+    )
+    sampler_device: str = Field(description="The device that samples the responses; empty if nothing is sampled")
 
 
 class RunOutputOut(Named):

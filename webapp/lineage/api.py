@@ -44,7 +44,9 @@ class NodeList(Schema):
 
 
 @router.get(
-    "/lineage/{what}/{what_id}", response=LineageOut, summary="What was made from a row, or what it is based on"
+    "/lineage/{what}/{what_id}",
+    response=LineageOut,
+    summary="Rows that were made from a row, or rows on which it is based",
 )
 def lineage(request: HttpRequest, what: What, what_id: Id, way: Way = "down") -> dict[str, Any]:
     """`down` leads from a person, an answer, an example or a version to everything that was made of it; `up` leads back to the people."""

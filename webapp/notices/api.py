@@ -125,7 +125,7 @@ def change_settings(request: HttpRequest, payload: NoticeSettingsIn) -> NoticeSe
     return services.change_settings(access.may_read(require(request)), own=payload.own, mails=payload.mail)
 
 
-@router.get("/watches", response=WatchList, summary="What you watch, and what you do not watch")
+@router.get("/watches", response=WatchList, summary="Things that you watch, and things that you do not watch")
 def watches(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.watches(access.may_read(require(request))), cursor, limit, "-id")
 

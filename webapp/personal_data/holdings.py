@@ -95,8 +95,8 @@ HOLDINGS = (
     Holding("accounts.AddressCheck", "user", "address_checks", "Links mailed to your address.", GONE, hide=("digest",)),
     Holding("accounts.ApiToken", "user", "tokens", "Your API tokens.", GONE, hide=("digest",), also=IN_WORKSPACE),
     Holding("mfa.Authenticator", "user", "second_factors", "Your second factors, without their secrets.", GONE, hide=("data",)),
-    Holding("socialaccount.SocialAccount", "user", "company_sign_in", "What your company's sign-in told.", GONE),
-    Holding("identity.DirectoryPerson", "user", "company_directory", "What your company's directory told.", GONE),
+    Holding("socialaccount.SocialAccount", "user", "company_sign_in", "Data from your company's sign-in.", GONE),
+    Holding("identity.DirectoryPerson", "user", "company_directory", "Data from your company's directory.", GONE),
     Holding("account.EmailAddress", "user", "sign_in_addresses", "Addresses of the sign-in library, which stores none.", GONE),
     Holding(
         "axes.AccessAttempt", "username", "failed_sign_ins", "Failed attempts to sign in with your address.", GONE, by="email",
@@ -124,15 +124,15 @@ HOLDINGS = (
     ),
     Holding("annotation.Comment", "author", "comments", "Your remarks about tasks.", KEPT),
     Holding(
-        "annotation.Resolution", "decided_by", "decisions", "What you decided when answers differed.", Erasure.EMPTIED
+        "annotation.Resolution", "decided_by", "decisions", "Your decisions about answers that differed.", Erasure.EMPTIED
     ),
     Holding(
         "annotation.ProjectInvite", "email", "project_invitations", "Invitations of your address into a project.", GONE,
         by="email", hide=("digest", "created_by"), also={"project_name": "project__name"},
     ),
-    Holding("core.AuditEntry", "actor", "audit_log", "What you did, as the audit log has it.", LOGGED, also=IN_WORKSPACE),
+    Holding("core.AuditEntry", "actor", "audit_log", "Your actions in the audit log.", LOGGED, also=IN_WORKSPACE),
     Holding(
-        "core.AuditEntry", "object_id", "audit_log_about", "What the audit log has of your account.", LOGGED,
+        "core.AuditEntry", "object_id", "audit_log_about", "Entries of the audit log about your account.", LOGGED,
         where={"object_type": "user"}, hide=("actor", "address", "token"), also=IN_WORKSPACE,
     ),
     Holding("datasets.SavedView", "created_by", "saved_views", "Filters that you saved.", Erasure.EMPTIED),
@@ -179,7 +179,7 @@ HOLDINGS = (
         "usage.WorkSpan", "person", "work_spans", "When the processes of your runs and jobs ran.", Erasure.EMPTIED, also=IN_WORKSPACE
     ),
     Holding(
-        "usage.MonthlyUse", "person", "monthly_use", "What models behind endpoints cost for your work, by month.", Erasure.EMPTIED,
+        "usage.MonthlyUse", "person", "monthly_use", "Costs of models behind endpoints for your work, by month.", Erasure.EMPTIED,
         also=IN_WORKSPACE,
     ),
     Holding("experiments.RunStar", "user", "starred_runs", "Runs that you have starred.", GONE),
@@ -192,13 +192,13 @@ HOLDINGS = (
         "experiments.ShareLink", "created_by", "share_links", "Links by which you have shared runs and reports.", GONE, hide=("digest",),
         also=IN_WORKSPACE,
     ),
-    Holding("notices.Watch", "user", "watches", "What you have said that you watch, or do not.", GONE),
+    Holding("notices.Watch", "user", "watches", "Things that you have chosen to watch, or not to watch.", GONE),
     Holding("notices.NoticeSettings", "user", "notice_settings", "How you want to be told.", GONE),
     Holding(
         "notices.Letter", "user", "notices_by_mail", "Mails with notices that went to you.", GONE,
         only=("id", "state", "created_at", "sent_at"),
     ),
-    Holding("notices.Notice", "user", "notices", "What you were told of things that you watch.", GONE, also=IN_WORKSPACE),
+    Holding("notices.Notice", "user", "notices", "Notices about things that you watch.", GONE, also=IN_WORKSPACE),
     _made("experiments.RunView", "Saved views of runs"),
     _made("experiments.RunChange", "Changes of many runs at once", "made_by"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),

@@ -126,7 +126,7 @@ class ScoreOut(Schema):
         "rubric", description="rubric: met over positive points; rating: (rating - 1) / 9; reward: without bounds"
     )
     why: str = Field("", description="Why a finished one has no score")
-    words: str = Field("", description="What the judge said of the whole answer")
+    words: str = Field("", description="The verdict of the judge on the whole answer")
     missing: int = 0
     partial: bool = False
     criteria: list[ScoredCriterion] = Field(default_factory=list)
@@ -205,7 +205,7 @@ def _told(row: TriedScore) -> dict[str, Any]:
     return {"id": row.pk, "state": row.state, "problem": row.problem, "by": by, **(row.result or {})}
 
 
-@router.get("/try/runs/{run_id}", response=RunOffer, summary="What of a run can be tried")
+@router.get("/try/runs/{run_id}", response=RunOffer, summary="Models of a run that can be tried")
 def run_offer(request: HttpRequest, run_id: Id) -> dict[str, Any]:
     """The kept checkpoints of the run; one without `model` is exported first (POST to `export`), by a job of the cluster."""
     return offers.of_run(experiments.run_read(require(request), run_id))

@@ -18,7 +18,7 @@ from .language import ReportBlock, ReportWords
 from .sources import NothingToShow
 
 API = "/api/v1/runs/table/"
-GONE = "What stood here was deleted, or is not shared."
+GONE = "The row that was shown here was deleted, or is not shared."
 
 
 @dataclass(frozen=True)

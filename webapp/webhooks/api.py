@@ -128,7 +128,7 @@ def test(request: HttpRequest, hook_id: int) -> Status[Delivery]:
     return Status(202, services.test(membership, access.hook_write(membership, hook_id)))
 
 
-@router.get("/webhooks/{int:hook_id}/deliveries", response=DeliveryList, summary="What was sent, newest first")
+@router.get("/webhooks/{int:hook_id}/deliveries", response=DeliveryList, summary="Deliveries, newest first")
 def deliveries(
     request: HttpRequest,
     hook_id: int,

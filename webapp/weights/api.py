@@ -37,7 +37,7 @@ class WeightsJobOut(Schema):
     attempt: int
     outcome: dict[str, Any]
     used: dict[str, Any] = Field(
-        description="What it has used of its machine so far: cpu_seconds, memory_bytes, gpu_bytes, device, processors"
+        description="Use of its machine so far: cpu_seconds, memory_bytes, gpu_bytes, device, processors"
     )
     model_id: int | None
     version_id: int | None
@@ -164,7 +164,7 @@ def retry_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     return services.retry(access.job_write(membership, job_id), membership.user)
 
 
-@router.get("/weights-jobs/{job_id}/results", response=WeightsResults, summary="What was found, item by item")
+@router.get("/weights-jobs/{job_id}/results", response=WeightsResults, summary="Results, item by item")
 def results(
     request: HttpRequest,
     job_id: Id,

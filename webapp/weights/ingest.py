@@ -42,7 +42,7 @@ class JobToken(HttpBearer):
 router = Router(auth=JobToken(), tags=["ingest"])
 
 
-@router.get("/ingest/weights/{int:job_id}", response=WeightsAssignment, summary="What this job should do")
+@router.get("/ingest/weights/{int:job_id}", response=WeightsAssignment, summary="The assignment of this job")
 def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     kind = KINDS[job.kind]
@@ -100,7 +100,7 @@ def store_uploads(request: HttpRequest, job_id: int) -> Links:
 @router.post(
     "/ingest/weights/{int:job_id}/store/folders",
     response=Links,
-    summary="Where the files of a model, or what a job reads beside it, are read",
+    summary="Addresses of the files of a model, or of other files that a job reads",
     openapi_extra=takes(FolderAsked),
 )
 def store_folders(request: HttpRequest, job_id: int) -> Links:

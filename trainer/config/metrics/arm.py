@@ -161,7 +161,9 @@ WARM_UP = (
     *_warm_up("loss", "Loss of the warm-up", _WARM_LOSS, "train"),
     *_warm_up("grad_norm", "Gradient norm of the warm-up", "Before clipping.", "optim"),
     *_warm_up("epoch", "Passes over the demonstrations", "How often each has been seen so far.", "data", "epochs"),
-    *_warm_up("demonstrations", "Demonstrations of the warm-up", "What people wrote that a role learns from.", "data"),
+    *_warm_up(
+        "demonstrations", "Demonstrations of the warm-up", "The texts of people from which a role learns.", "data"
+    ),
     *_warm_up(
         "left_out",
         "Without a demonstration",
@@ -173,7 +175,7 @@ WARM_UP = (
 _VARIANCES = "Variance of the gradient"
 _CAUSES = "The writer's variance by its causes"
 _LENGTHS = "Lengths of score vectors"
-_ASKED = "What a noisier writer asks for (19)"
+_ASKED = "Requirements for a noisier writer (19)"
 VARIANCES = (
     Metric(
         "variance/writer",

@@ -17,11 +17,9 @@ class ChartGroup:
 
 GROUPS = (
     ChartGroup("outcome", "Outcome"),
-    ChartGroup(
-        "closing", "After the last step", "What the trained policy answers to the held-out prompts.", small=True
-    ),
+    ChartGroup("closing", "After the last step", "Answers of the trained policy to the held-out prompts.", small=True),
     ChartGroup("reward", "Reward"),
-    ChartGroup("judge", "Judge", "What judges said during the run, and what it cost."),
+    ChartGroup("judge", "Judge", "Verdicts of judges during the run, and their cost."),
     ChartGroup("train", "Training"),
     ChartGroup("policy", "Policy"),
     ChartGroup("ratios", "Ratios"),
@@ -37,7 +35,7 @@ GROUPS = (
 """The groups in the order of the page."""
 
 _WORK = (
-    "What the time of a step, with the evaluation and the checkpoint after it, was spent on. Sampling, waiting for rewards, and training (all that "
+    "The time of a step by kinds of work, with the evaluation and the checkpoint after it. Sampling, waiting for rewards, and training (all that "
     "measures or updates weights) follow each other, unless workers sample beside the learner: there, sampling is how long the learner waited for them."
 )
 _CORES = (
@@ -48,8 +46,10 @@ _GPUS = (
     "GPUs: the share of the time in which they computed, and of their memory that is used, as the driver tells it every second: of the GPUs of the "
     "run's process, or of all of its machine if its workers have them. Low while the run samples or trains: the GPU waits for something else."
 )
-_DISKS = "What all processes of the run's machine read from its disks and wrote to them."
-_NETWORK = "What all processes of the run's machine received and sent. Traffic within the machine does not count."
+_DISKS = "The bytes that all processes of the run's machine read from its disks and wrote to them."
+_NETWORK = (
+    "The bytes that all processes of the run's machine received and sent. Traffic within the machine does not count."
+)
 SPANS = (
     Metric("perf/rollout_s", "sampling", _WORK, "speed", chart="Time by work", unit="s", optional=True),
     Metric("perf/reward_s", "rewards", "", "speed", chart="Time by work", unit="s", optional=True),

@@ -32,7 +32,7 @@ OUTCOME = (
         Metric(
             "eval/ap",
             "Held-out average precision of reasons",
-            "What the rationale arm rewards: matched reasons, earlier ones more, divided by the number of human reasons.",
+            "The reward of the rationale arm: matched reasons, earlier ones more, divided by the number of human reasons.",
             "outcome",
             better="higher",
             count="eval/reasoned_pairs",
@@ -54,7 +54,9 @@ OUTCOME = (
     Metric("eval/pairs", "judged", "Held-out pairs behind each number.", "data", chart="Held-out pairs", optional=True),
     Metric("eval/reasoned_pairs", "with human reasons", "", "data", chart="Held-out pairs", optional=True),
     Metric("eval/ordered_pairs", "readable in both orders", "", "data", chart="Held-out pairs", optional=True),
-    Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
+    Metric(
+        "eval/reward", "Held-out reward", "Values that training pushes, on held-out pairs.", "outcome", optional=True
+    ),
 )
 
 
@@ -141,7 +143,7 @@ _FLAWS = (
 )
 _RESTS = (
     _TAGGED
-    + "What a reason points at: something in an answer that can be checked, a demand and whether it is met, or neither."
+    + "The object of a reason: something in an answer that can be checked, a demand and whether it is met, or neither."
 )
 
 
@@ -181,7 +183,7 @@ TAGS = (
         {tag: f"{tag} {words}" for tag, words in FLAWS.items()},
         dict.fromkeys(FLAWS, "lower"),
     ),
-    *_tags("rests_on", "What reasons rest on", _RESTS, RESTS_ON, {"evidence": "higher", "generic": "lower"}),
+    *_tags("rests_on", "Kinds of reasons", _RESTS, RESTS_ON, {"evidence": "higher", "generic": "lower"}),
 )
 TRACES = (
     Trace(

@@ -55,7 +55,7 @@ PHASES = (
     Metric(
         "verify/reward",
         "Reward of its judgements",
-        "What they earn: agreement with the known score, tied to that score (phases.tied).",
+        "Their reward: agreement with the known score, tied to that score (phases.tied).",
         "rollout",
         better="higher",
         optional=True,

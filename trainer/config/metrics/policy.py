@@ -135,7 +135,7 @@ POLICY = (
     Metric(
         "policy/loss",
         "Loss",
-        "What the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend.",
+        "The value that the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend.",
         "optim",
     ),
     Metric(

@@ -51,8 +51,12 @@ OUTCOME = (
     ),
     *_agreement("eval/rubric_recall", "recall", "", better="higher", count="eval/human_rubrics"),
     *_agreement("eval/rubric_hallucination", "hallucination", "", better="lower"),
-    Metric("eval/reward", "Held-out reward", "What training pushes, on held-out pairs.", "outcome", optional=True),
-    Metric("eval/pairs", "pairs", "What the held-out numbers rest on.", "data", chart="Held-out cases", optional=True),
+    Metric(
+        "eval/reward", "Held-out reward", "Values that training pushes, on held-out pairs.", "outcome", optional=True
+    ),
+    Metric(
+        "eval/pairs", "pairs", "The data behind the held-out numbers.", "data", chart="Held-out cases", optional=True
+    ),
     Metric("eval/scored_pairs", "pairs with both scores", "", "data", chart="Held-out cases", optional=True),
     Metric("eval/human_rubrics", "rubrics by people", "", "data", chart="Held-out cases", optional=True),
 )
@@ -109,7 +113,7 @@ STEP = (
     *_both(
         "quality",
         "Quality of rubrics",
-        "What the judge of rubrics says, 0 to 4; a rubric that cannot be read has 0. While this rises and the preference "
+        "The grade of the judge of rubrics, 0 to 4; a rubric that cannot be read has 0. While this rises and the preference "
         "accuracy falls, the writer pleases that judge alone.",
         "higher",
         optional=True,

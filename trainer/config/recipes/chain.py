@@ -113,7 +113,7 @@ class ChainConfig(RecipeConfig):
     instead_of_phases: ClassVar[str] = "its stages set what changes and when"
     stages: list[PlannedStage] = knob(
         [PlannedStage(steps=15), PlannedStage(do="imitate", steps=10), PlannedStage(steps=15)],
-        "What the run does, in this order. Each stage must begin before the run ends",
+        "The stages of the run, in this order. Each stage must begin before the run ends",
         min_length=1,
         max_length=50,
     )

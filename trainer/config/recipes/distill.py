@@ -48,7 +48,7 @@ class DistillData(PromptData):
     order: ClassVar[Order | None] = None  # type: ignore[misc]
     stage_by: Literal["domain", "source", "tag", "meta"] = knob(
         "domain",
-        "Where a prompt names its stage, which decides its teacher: in its `domain`, its `source`, one of its tags (`tag`), or `meta.stage` (`meta`)",
+        "The field in which a prompt names its stage, which decides its teacher: its `domain`, its `source`, one of its tags (`tag`), or `meta.stage` (`meta`)",
     )
 
 

@@ -61,7 +61,7 @@ class IterativeDpoConfig(RecipeConfig):
     rollout: RoundRollout = RoundRollout()
     sampler: Sampler = Sampler()
     rewards: list[AnyPart] = parts_knob(
-        "What labels the pairs: a reward for each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, against `sample`)"
+        "The source of the labels of pairs: a reward for each answer, or a judge that compares two (kind `judge`, protocol `pairwise`, against `sample`)"
     )
     reward_expression: str = expression_knob()
     pairs: SampledPairs = SampledPairs()
@@ -301,7 +301,7 @@ LABELS = (
     Metric(
         "label/agreement_pairs/*",
         "Pairs that a part tells apart",
-        "What the share above rests on.",
+        "The data behind the share above.",
         "data",
         chart="Pairs that a part tells apart",
         unit="pairs",

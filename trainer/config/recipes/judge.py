@@ -53,7 +53,7 @@ class JudgementReward(TaskJudges):
         "product of both, so that a verdict earns something only with the right reasons",
     )
     form: float = knob(
-        0.0, "What a judgement in the requested form earns in addition; 0: the form is only measured", ge=0, le=10
+        0.0, "Additional reward of a judgement in the requested form; 0: the form is only measured", ge=0, le=10
     )
     matcher: Matcher = knob(
         "embeddings",
@@ -200,7 +200,7 @@ RECIPE = Recipe(
         Preset(
             "outcome",
             "Verdicts alone",
-            "What the paper compares with: only the verdict earns something, and reasons earn nothing.",
+            "The baseline of the paper: only the verdict earns something, and reasons earn nothing.",
             {"reward": {"arm": "outcome"}},
         ),
         small(rollout=few(prompts=4, group=4, tokens=128)),

@@ -196,7 +196,7 @@ RECIPE = Recipe(
         Preset(
             "rubrics",
             "Rubrics without a scaffold",
-            "What RuscaRL is compared with: GRPO with the rubric's score as reward, and the plain prompt.",
+            "The baseline of RuscaRL: GRPO with the rubric's score as reward, and the plain prompt.",
             {"scaffold": None, "hint": None, "objective": {"name": "grpo"}},
         ),
         Preset(

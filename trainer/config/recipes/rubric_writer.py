@@ -80,7 +80,7 @@ class WriterReward(TaskJudges):
     quality_weight: float = knob(1.0, "Factor for the rubric's quality; 0: it is only measured", ge=0, le=100)
     format_weight: float = knob(
         1.0,
-        "What a rubric loses if it does not have the requested form; 0: the form is only measured, as in Rubric-ARM",
+        "Penalty of a rubric that does not have the requested form; 0: the form is only measured, as in Rubric-ARM",
         ge=0,
         le=100,
     )

@@ -22,7 +22,7 @@ from .policy import PolicyConfig
 class SftData(Section):
     source: Literal["conversations", "references", "chosen", "best"] = knob(
         "conversations",
-        "What the model learns. `conversations`: the assistant's turns of the prompt, and its only answer. `references`: the reference answer. `chosen`: "
+        "The texts that the model learns. `conversations`: the assistant's turns of the prompt, and its only answer. `references`: the reference answer. `chosen`: "
         "answers that were preferred and never rejected. `best`: the answer with the highest reward. The reward is stored with the answer; if the rubric "
         "needs no judge, its score is used",
     )

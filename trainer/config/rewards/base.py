@@ -81,7 +81,7 @@ class Judged(PartBase):
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
-        "What to do when the judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
+        "The reaction when the judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
         "asks again, `exclude` leaves out the responses. A response is always left out if the judge's answer cannot be read",
         advanced=True,
         when=ASKED,
@@ -148,7 +148,7 @@ class TaskJudges(Section):
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",
-        "What to do when a judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
+        "The reaction when a judge cannot be asked, because its endpoint is down or its budget is spent: `pause` waits and "
         "asks again, `exclude` leaves out the cases that it should judge. A case is always left out if the judge's answer "
         "cannot be read",
         advanced=True,

@@ -203,7 +203,7 @@ class HttpPart(PartBase):
     name: str = part_name("http")
     endpoint: str = knob("", "An endpoint of kind `Reward service`", source="endpoints:reward")
     on_missing: Literal["pause", "exclude"] = knob(
-        "pause", "What to do when the service cannot be reached: wait and ask again, or leave out the responses"
+        "pause", "The reaction when the service cannot be reached: wait and ask again, or leave out the responses"
     )
 
     def problems(self) -> Iterator[FieldProblem]:

@@ -50,7 +50,7 @@ class Budget(Section):
     high: int = knob(16, "The most responses for a prompt", unit="responses", ge=1, le=256)
     value: ValueName = knob(
         "learning",
-        "What one more response is worth to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n "
+        "The worth of one more response to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n "
         "+ 2)), by how much a smoothed pass rate becomes surer. `signal`: p^n (1 - p) + (1 - p)^n p, by how much likelier "
         "it becomes that the group is not flat. `variance`: p (1 - p), for any n",
     )

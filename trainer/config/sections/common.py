@@ -20,7 +20,7 @@ class Model(Section):
     lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
     export: Literal["adapter", "merged"] = knob(
         "adapter",
-        "What a run with adapters saves: only the adapter, which is some megabytes and needs this base model, or a whole "
+        "The files that a run with adapters saves: only the adapter, which is some megabytes and needs this base model, or a whole "
         "model with the adapter merged into its weights",
         advanced=True,
         when=("lora", ()),

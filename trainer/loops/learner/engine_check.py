@@ -186,7 +186,7 @@ class EngineCheck:
 
 
 BEHIND = (
-    "What was sampled is likelier under the untrained model than under the trained one: the last update "
+    "The sampled text is likelier under the untrained model than under the trained one: the last update "
     "did not reach the sampler."
 )
 ROUNDED = (

@@ -44,11 +44,11 @@ class MissingRewards:
         found = list(self._missing(rewards))
         if not found:  # every part has a value, but the expression gives none
             reason = Counter(reward.excluded for reward in rewards).most_common(1)[0][0]
-            return f"The expression: {reason}. What helps: fork the run with another expression."
+            return f"The expression: {reason}. Remedies: fork the run with another expression."
         told = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in found)
         named = {name for name, _ in found}
         remedies = dict.fromkeys(remedy(part) for part in self._parts if part.name in named)
-        return f"{told}. What helps: {'; '.join(remedies)}."
+        return f"{told}. Remedies: {'; '.join(remedies)}."
 
     def _missing(self, rewards: Sequence[Reward]) -> Iterator[tuple[str, str]]:
         reasons: dict[str, Counter[str]] = {}

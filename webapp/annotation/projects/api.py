@@ -130,7 +130,7 @@ def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     }
 
 
-@router.get("/projects/{int:project_id}/jobs", response=s.JobList, summary="What workers do over the whole project")
+@router.get("/projects/{int:project_id}/jobs", response=s.JobList, summary="Jobs of workers over the whole project")
 def list_jobs(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     """The last job of each kind, with its progress and its result."""
     return {"items": list(jobs(access.project_read(require(request), project_id)).values())}

@@ -214,7 +214,7 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
 @router.get(
     "/projects/{int:project_id}/publications",
     response=PublishedList,
-    summary="What was published from it, newest first",
+    summary="Versions that were published from it, newest first",
 )
 def list_publications(
     request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50

@@ -90,7 +90,7 @@ class ImportOut(Schema):
     format: str
     keep_good: bool
     origin: dict[str, Any] = Field(
-        description="What a worker gathers, such as responses of a run, and what it found; empty: a file was sent"
+        description="Rows that a worker gathers, such as responses of a run, and their counts; empty: a file was sent"
     )
     bytes_done: int
     bytes_total: int
@@ -285,7 +285,7 @@ def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> 
 @router.get(
     "/datasets/{int:dataset_id}/dependents",
     response=DependentList,
-    summary="What depends on it, so that it cannot be deleted",
+    summary="Rows that depend on it, so that it cannot be deleted",
 )
 def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
     items = housekeeping.dependents(access.dataset_read(require(request), dataset_id))

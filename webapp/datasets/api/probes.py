@@ -82,7 +82,9 @@ def list_probes(request: HttpRequest, dataset_id: Id, cursor: str | None = None,
     return {"items": found.items, "next": found.next}
 
 
-@router.get(VERSION + "/probes/{int:probe_id}", response=MapOut, summary="What is solved, learnable, out of reach")
+@router.get(
+    VERSION + "/probes/{int:probe_id}", response=MapOut, summary="Prompts that are solved, learnable, or out of reach"
+)
 def read_map(request: HttpRequest, dataset_id: Id, number: Number, probe_id: Id) -> dict[str, Any]:
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)

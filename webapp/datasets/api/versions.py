@@ -110,7 +110,9 @@ class FindingList(Schema):
     next: str | None
 
 
-@router.get(VERSION + "/diff", response=DiffOut, summary="What was added, removed and changed since another version")
+@router.get(
+    VERSION + "/diff", response=DiffOut, summary="Examples that were added, removed and changed since another version"
+)
 def diff(
     request: HttpRequest,
     dataset_id: Id,
@@ -229,7 +231,9 @@ def untag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> St
 
 
 @router.post(
-    VERSION + "/derive/preview", response=PreviewOut, summary="What a derivation would remove; nothing is written"
+    VERSION + "/derive/preview",
+    response=PreviewOut,
+    summary="Examples that a derivation would remove; nothing is written",
 )
 def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> dict[str, Any]:
     membership = require(request)
@@ -278,6 +282,6 @@ def curation(request: HttpRequest, job_id: Id) -> CurationJob:
     return access.curation_read(require(request), job_id)
 
 
-@router.get("/curations/{int:job_id}/findings", response=FindingList, summary="What a curation job found, one by one")
+@router.get("/curations/{int:job_id}/findings", response=FindingList, summary="Findings of a curation job, one by one")
 def findings(request: HttpRequest, job_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return queries.findings(access.curation_read(require(request), job_id), cursor, limit)

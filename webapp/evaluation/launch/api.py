@@ -27,7 +27,7 @@ State = Annotated[str, OneOf(tuple(Evaluation.State.values))]
 RecipeName = Annotated[str, OneOf(tuple(RECIPES))]
 
 
-@router.get("/evaluations/recipes", response=s.EvaluationRecipeList, summary="What an evaluation can find out")
+@router.get("/evaluations/recipes", response=s.EvaluationRecipeList, summary="The recipes of evaluations")
 def recipes(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": list(RECIPES.values()), "next": None}

@@ -25,7 +25,7 @@ router = Router()
 @router.get(
     "/evaluations/{int:evaluation_id}/results",
     response=numbers.ResultsOut,
-    summary="What it found, number by number",
+    summary="Results, number by number",
 )
 def show_results(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     """By `recipe`: each section holds numbers of one shape, with n, interval and what is missing. 409 (`no_results`) before there are
@@ -48,7 +48,7 @@ def results_csv(request: HttpRequest, evaluation_id: EvaluationId) -> HttpRespon
 @router.get(
     "/evaluations/{int:evaluation_id}/leaks",
     response=s.EvaluationLeaks,
-    summary="What its models were trained on of what they are tried on",
+    summary="Training data of its models that are also in its examples",
 )
 def leaks(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     """Leaks for models of the registry and of runs. The training data of models elsewhere are not known."""

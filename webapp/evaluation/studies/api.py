@@ -31,7 +31,7 @@ def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.Tas
 @router.get(
     "/evaluations/{int:evaluation_id}/grade-next",
     response=s.GradeNextOut,
-    summary="What people should grade next to correct the judge's score",
+    summary="Responses that people should grade next to correct the judge's score",
 )
 def grade_next_state(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     """409 `not_corrected` if the evaluation has no score that people correct."""

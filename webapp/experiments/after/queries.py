@@ -96,7 +96,7 @@ def why(step: ChainStep) -> str:
     """What a step waits for, or why it was never launched."""
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
-        return "What it launched was deleted" if gone else step.reason
+        return "Its run or evaluation was deleted" if gone else step.reason
     before = step.after
     if before is None:
         return f"Waits until “{step.behind}” before it was launched and has finished"

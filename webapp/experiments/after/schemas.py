@@ -19,7 +19,7 @@ class ChainStepIn(Schema):
 
     kind: Literal["run", "evaluation"]
     recipe: str = Field("policy", description="Of an evaluation always `policy`: of the run's held-out responses")
-    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    config: dict[str, Any] = Field(default_factory=dict, description="Values that differ from the recipe's defaults")
     dataset: DatasetRef | None = Field(None, description="null: that of the run before it")
     with_output: bool = Field(True, description="The run begins with the model that the run before it leaves behind")
     judges: dict[str, str] = Field(
@@ -43,7 +43,7 @@ class ChainStepOut(Schema):
         description="Places in the config, and the output of the run before it that is asked there"
     )
     state: str = Field(description="waiting, launched, refused or cancelled")
-    reason: str = Field(description="What it waits for, or why it was not launched")
+    reason: str = Field(description="The reason why it waits, or why it was not launched")
     after: int | None = Field(description="The run that it waits for")
     behind: int | None = Field(description="The step that it waits for, until that becomes a run")
     run: int | None
@@ -71,7 +71,7 @@ class SettledStepOut(Schema):
     like: int = Field(description="The run whose recipe, model and config it has")
     experiment: str
     state: str = Field(description="waiting, launched, refused or cancelled")
-    reason: str = Field(description="What it waits for, or why it was not launched")
+    reason: str = Field(description="The reason why it waits, or why it was not launched")
     run: int | None
     created_at: datetime
 

@@ -37,7 +37,7 @@ class AlarmOut(Schema):
         description="Of `entropy` (nats per token), `dead` (norm, or share of tokens) and `mismatch` (share of tokens): the measured value; else null"
     )
     usual: float | None = Field(
-        description="What `value` is compared with: that of the first steps; of `mismatch` what rounding explains; else null"
+        description="The value to which `value` is compared: that of the first steps; for `mismatch` the part that rounding explains; else null"
     )
     paid: float | None = Field(description="How clearly the reward pays for it, a z value; null if that was not asked")
     part: str = Field(description="The part of the reward that pays, where it is clear; else empty")

@@ -55,7 +55,7 @@ class ComputedLineOut(Schema):
     program: list[list[str | float | int | None]] = Field(
         description="The expression for a stack machine: [what, with what], such as `key` and the key, or `+`"
     )
-    totals: dict[str, float] = Field(description="What each `total` has come to in the end, by its place in `program`")
+    totals: dict[str, float] = Field(description="The final sum of each `total`, by its place in `program`")
     last_step: int | None = Field(description="The last step that has a value of all its metrics")
     missing: list[str] = Field(description="Keys without a value in this run")
     steps: list[int]

@@ -32,7 +32,7 @@ class ClaimMethodOut(Schema):
     seconds: float | None = Field(
         description="Of one run with the defaults, by the last runs here; null: not yet known"
     )
-    plans: list[str] = Field(description="What puts its claim to the test")
+    plans: list[str] = Field(description="The plans that test its claim")
 
 
 class ClaimMethodList(Schema):
@@ -102,7 +102,7 @@ class ClaimStudyRunOut(Schema):
     arm: str
     seed: int
     state: str = Field(description="Of the run; of one that is not launched yet waiting, refused or cancelled")
-    why: str = Field(description="What it waits for, or why it was not launched")
+    why: str = Field(description="The reason why it waits, or why it was not launched")
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
 

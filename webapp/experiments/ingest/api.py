@@ -66,7 +66,7 @@ class EventToken(HttpBearer):
 router = Router(auth=RunToken(), tags=["ingest"])
 
 
-@router.get("/ingest/runs/{int:run_id}", response=RunAssignment, summary="What this run should do")
+@router.get("/ingest/runs/{int:run_id}", response=RunAssignment, summary="The assignment of this run")
 def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
     """The job of the process. It asks once when it starts, which is also its first sign of life."""
     run, token = request.auth  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ def choice(ref: int | str | DatasetIn) -> DatasetChoice:
 class _Asked(Schema):
     """All that somebody asks for with a run, besides its recipe."""
 
-    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    config: dict[str, Any] = Field(default_factory=dict, description="Values that differ from the recipe's defaults")
     dataset: DatasetRef
     model: str | None = Field(None, description="Name in the model registry; replaces `config.model.name`")
     experiment: str | None = Field(None, description="Made if there is none of this name")
@@ -59,8 +59,10 @@ class RunDraftProblem(Schema):
 
 class RunDraftOut(Schema):
     run: RunOut
-    dataset: dict[str, Any] = Field(description="What it names: `id` and `version`, or a `name` that no dataset has")
-    problems: list[RunDraftProblem] = Field(description="What keeps it from being launched; empty: nothing")
+    dataset: dict[str, Any] = Field(
+        description="The dataset that it names: `id` and `version`, or a `name` that no dataset has"
+    )
+    problems: list[RunDraftProblem] = Field(description="The reasons why it cannot be launched; empty if it can")
 
 
 class ForkIn(Schema):

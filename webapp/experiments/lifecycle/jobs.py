@@ -230,7 +230,7 @@ def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None,
 
 def _death(run: Run, job: RayJob) -> str:
     helps = _memory_knobs(run) if job.was_killed else ""
-    return f"{death(job)}. What helps: {helps}" if helps else death(job)
+    return f"{death(job)}. Remedies: {helps}" if helps else death(job)
 
 
 def _memory_knobs(run: Run) -> str:

@@ -19,7 +19,7 @@ from .consumers import LISTENING
 @router.get(
     "/runs/{run_id}/feed",
     auth=TokenAuth(),
-    summary="What happens to a run, as it happens",
+    summary="Events of a run, as they happen",
     openapi_extra=sends("text/event-stream"),
 )
 def feed(request: HttpRequest, run_id: RunId) -> StreamingHttpResponse:

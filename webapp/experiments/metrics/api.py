@@ -40,7 +40,7 @@ def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
     return thinned.histograms(run_of(request, run_id), key)
 
 
-@router.get("/runs/{run_id}/spans", response=StepSpansOut, summary="What one step was spent on")
+@router.get("/runs/{run_id}/spans", response=StepSpansOut, summary="The time of one step by kinds of work")
 def step_spans(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
     """A run keeps the spans of its newest 1,000 steps. The newest step is taken if `step` is left out."""
     return spans.of_step(run_of(request, run_id).id, step)

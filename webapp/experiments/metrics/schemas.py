@@ -60,7 +60,7 @@ class StepSpansOut(Schema):
     step: int | None = Field(description="Null if the run has recorded nothing of the step")
     seconds: float | None
     spans: list[StepSpanOut] = Field(description="Kinds of work that follow one another, with what is inside of each")
-    beside: list[StepSpanOut] = Field(description="What ran at the same time: parts of the reward, workers")
+    beside: list[StepSpanOut] = Field(description="Work that ran at the same time: parts of the reward, workers")
     first: int | None = Field(description="The first step whose spans are kept")
     last: int | None
 

@@ -36,7 +36,7 @@ def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return serializers.people(graded.agreement(run_of(request, run_id)))
 
 
-@router.get("/runs/{run_id}/people/cases", response=GradedList, summary="What judge and people say, case by case")
+@router.get("/runs/{run_id}/people/cases", response=GradedList, summary="Verdicts of judge and people, case by case")
 def run_people_cases(
     request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:

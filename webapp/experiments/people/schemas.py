@@ -75,7 +75,7 @@ class GradedCriterionOut(Schema):
     id: str
     text: str
     judge: bool = Field(description="Whether the judge calls it met")
-    people: bool | None = Field(description="What most people say; null if they are split or nobody has answered")
+    people: bool | None = Field(description="The answer of most people; null if they are split or nobody has answered")
     met: int = Field(description="How many people call it met")
     not_met: int
     agree: bool | None

@@ -16,13 +16,13 @@ from .schemas import FitList, RecipeList, RecipeMetricsOut, RecipeOut
 router = Router(tags=["recipes"])
 
 
-@router.get("/recipes", response=RecipeList, summary="What a run can do")
+@router.get("/recipes", response=RecipeList, summary="The recipes of runs")
 def recipes(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": list(RECIPES.values()), "next": None}
 
 
-@router.get("/recipes/fit", response=FitList, summary="What a dataset holds for each recipe")
+@router.get("/recipes/fit", response=FitList, summary="The data that a dataset has for each recipe")
 def recipes_fit(
     request: HttpRequest,
     dataset: Annotated[str, Query(max_length=200, description="Its name, its id, or `<id>:<version>`")],
@@ -46,7 +46,7 @@ def recipe(request: HttpRequest, name: str) -> Recipe:
     return RECIPES[name]
 
 
-@router.get("/recipes/{name}/metrics", response=RecipeMetricsOut, summary="What a recipe measures")
+@router.get("/recipes/{name}/metrics", response=RecipeMetricsOut, summary="The metrics of a recipe")
 def metrics_of(request: HttpRequest, name: str) -> dict[str, Any]:
     """Titles, units, help and places of every metric: all that a chart needs."""
     access.may_read(require(request))

@@ -53,7 +53,7 @@ def list_rollouts(
     }
 
 
-@router.get("/runs/{run_id}/rollouts/facets", response=FacetsOut, summary="What rollouts can be filtered by")
+@router.get("/runs/{run_id}/rollouts/facets", response=FacetsOut, summary="The filters of rollouts")
 def rollout_facets(
     request: HttpRequest, run_id: RunId, step: Step | None = None, counted: bool = True
 ) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
 @router.post(
     "/runs/{run_id}/rollouts/dataset/preview",
     response=RolloutPreviewOut,
-    summary="What the filters of a dataset of responses leave out",
+    summary="Responses that the filters of a dataset leave out",
 )
 def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreviewIn) -> dict[str, Any]:
     """Makes nothing. The filters work in a fixed order, each on what the previous one left. `cases` of each are listed with the reason."""

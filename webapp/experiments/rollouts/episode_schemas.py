@@ -14,7 +14,7 @@ class TurnOut(Schema):
     failed: bool
     tokens: int
     seconds: float | None
-    reward: float | None = Field(description="What the turn earned by itself; null if nobody recorded it")
+    reward: float | None = Field(description="The reward of the turn by itself; null if nobody recorded it")
     size: int = Field(description="Characters of its text")
     excerpt: str = Field(description="How its text begins")
 

@@ -78,7 +78,7 @@ class LineRunOut(Schema):
     gpus: float = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
     since: datetime
     seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
-    why: str = Field(description="What one that waits waits for; empty of another workspace's")
+    why: str = Field(description="The reason why a run waits; empty for a run of another workspace")
 
 
 class LineOut(Schema):

@@ -87,7 +87,7 @@ def _named(name: str) -> dict[str, str]:
     return {"name": name, "label": columns.label(name), "kind": "config" if name.startswith(columns.CONFIG) else kind}
 
 
-@router.get("/runs/table/complete", response=s.SuggestionList, summary="What can come next in a query")
+@router.get("/runs/table/complete", response=s.SuggestionList, summary="Continuations of a query")
 def complete(
     request: HttpRequest,
     q: Text = "",
@@ -193,7 +193,9 @@ def star(request: HttpRequest, run_id: Id, payload: s.StarIn) -> dict[str, Any]:
     return _labels(membership, run)
 
 
-@router.get("/runs/{int:run_id}/labels", response=s.RunLabelsOut, summary="What people have written on a run")
+@router.get(
+    "/runs/{int:run_id}/labels", response=s.RunLabelsOut, summary="Labels, columns and notes of people on a run"
+)
 def labels(request: HttpRequest, run_id: Id) -> dict[str, Any]:
     membership = require(request)
     return _labels(membership, runs.run_read(membership, run_id))

@@ -86,7 +86,7 @@ class EndpointIn(_Settings):
         max_length=2500,
         description="Base address, such as https://api.example.org/v1; of a reward service the whole",
     )
-    model: str | None = Field(None, max_length=500, description="What the endpoint calls the model")
+    model: str | None = Field(None, max_length=500, description="The endpoint's name of the model")
     registered_model: Id | None = Field(None, description="For kind local: the id of a model of this workspace")
     secret: str | None = Field(
         None, max_length=1000, description="The key, or what signs; encrypted, and never shown again"
@@ -227,7 +227,9 @@ def use(request: HttpRequest, endpoint_id: EndpointId, cursor: str | None = None
     return {"items": items, "next": following}
 
 
-@router.get("/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="What a recorded endpoint replays")
+@router.get(
+    "/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="The outputs that a recorded endpoint replays"
+)
 def recorded(request: HttpRequest, endpoint_id: EndpointId, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(access.endpoint_read(require(request), endpoint_id).recorded_outputs.all(), cursor, limit, "id")
 

@@ -9,7 +9,7 @@ from ..queries import usable
 class EndpointForm(forms.Form):
     """Fields of one kind of endpoint; the services check what they hold."""
 
-    name = forms.CharField(max_length=120, help_text="What judges call it.")
+    name = forms.CharField(max_length=120, help_text="Its name for judges.")
 
     @classmethod
     def of(cls, kind: str) -> type["EndpointForm"]:
@@ -61,7 +61,7 @@ class Paced(EndpointForm):
 
 
 class RewardForm(Paced):
-    name = forms.CharField(max_length=120, help_text="What rewards call it.")
+    name = forms.CharField(max_length=120, help_text="Its name for rewards.")
     url = forms.CharField(
         max_length=2000,
         label="Address",

@@ -6,7 +6,7 @@ from ..models import RegisteredModel
 
 
 class ModelForm(forms.Form):
-    name = forms.CharField(max_length=120, help_text="What runs call it.")
+    name = forms.CharField(max_length=120, help_text="Its name for runs.")
     source = forms.ChoiceField(choices=[("local", "Local directory"), ("hub", "Hub id")], initial="local")
     path = forms.CharField(
         max_length=500,

@@ -37,7 +37,7 @@ class TemplateField(forms.CharField):
 class JudgeForm(ExtraForm):
     """The fields of one kind of judge; the trainer's schema checks their values."""
 
-    name = forms.CharField(max_length=MAX_NAME, help_text="What evaluations call it.")
+    name = forms.CharField(max_length=MAX_NAME, help_text="Its name for evaluations.")
     endpoint = forms.ModelChoiceField(Endpoint.objects.none(), empty_label=None, help_text="Who is asked.")
     system = TemplateField(strip=False, required=False, max_length=MAX_TEMPLATE, label="System")
     prompt = TemplateField(strip=False, max_length=MAX_TEMPLATE)
@@ -45,7 +45,7 @@ class JudgeForm(ExtraForm):
     top_p = forms.FloatField(min_value=0, max_value=1, label="Top p")
     max_tokens = forms.IntegerField(min_value=1, label="Longest reply")
     seed = forms.IntegerField(min_value=0, required=False)
-    note = forms.CharField(max_length=300, required=False, help_text="What this version is for, or what it changes.")
+    note = forms.CharField(max_length=300, required=False, help_text="The purpose of this version, or its changes.")
 
     def __init__(self, kind: Kind, workspace_id: int, *args: Any, named: bool, **kwargs: Any) -> None:
         super().__init__(kind, *args, **kwargs)

@@ -20,7 +20,7 @@ from . import services
 router = Router()
 
 
-@router.get("/judge-kinds", response=s.JudgeKindList, summary="What judges can do, with their default templates")
+@router.get("/judge-kinds", response=s.JudgeKindList, summary="The kinds of judges, with their default templates")
 def kinds(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": [_kind(kind) for kind in KINDS.values()]}

@@ -21,7 +21,7 @@ router = Router()
 
 
 @router.get(
-    "/projects/{int:project_id}/suggestions", response=s.SuggestionsOut, summary="What judges suggest for its tasks"
+    "/projects/{int:project_id}/suggestions", response=s.SuggestionsOut, summary="Suggestions of judges for its tasks"
 )
 def suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """How many tasks have a judge's view, its source, and how often people gave the same answer, separately for each way it was shown."""

@@ -18,7 +18,7 @@ router = Router()
 VerdictState = Literal["", "done", "missing", "failed"]
 
 
-@router.get("/judges/{judge_id}/versions/{number}/verdicts", response=s.VerdictList, summary="What a version said")
+@router.get("/judges/{judge_id}/versions/{number}/verdicts", response=s.VerdictList, summary="Verdicts of a version")
 def verdicts(
     request: HttpRequest,
     judge_id: Id,

@@ -224,7 +224,7 @@ def test_a_function_that_gives_no_number_ends_the_run_which_goes_on_once_it_is_m
     mood.write_text(answer)
     state, reason = outcome(config, examples_file, tiny_dir, out)
     assert state == "failed" and reason == (
-        f"No response of step 1 has a reward, so there is nothing to learn. {why}. What helps: mend the function 'own' and "
+        f"No response of step 1 has a reward, so there is nothing to learn. {why}. Remedies: mend the function 'own' and "
         "resume the run, which continues from its last step."
     )
     assert not (out / "outputs").exists(), "a model that has learned nothing is no output"
@@ -274,7 +274,7 @@ def test_a_service_that_gives_no_number_ends_the_run_which_goes_on_once_it_is_me
     config = small_config(**UNEVALUATED, rewards=[{"kind": "http", "endpoint": "ours"}])
     service.body = body
     state, reason = outcome(config, examples_file, tiny_dir, out, **by_service(service))
-    assert state == "failed" and f"step 1 has a reward, so there is nothing to learn. {why}. What helps" in reason
+    assert state == "failed" and f"step 1 has a reward, so there is nothing to learn. {why}. Remedies" in reason
     assert "mend the service 'ours' and resume the run" in reason
     service.body = None
     assert outcome(config, examples_file, tiny_dir, out, resume=True, **by_service(service))[0] == "finished"
@@ -307,7 +307,7 @@ def test_an_expression_that_divides_by_zero_everywhere_ends_the_run(
     config = small_config(**UNEVALUATED, rewards=[{"kind": "rubric"}, form], reward_expression="rubric / form")
     state, reason = outcome(config, examples_file, tiny_dir, out)
     assert state == "failed" and "The expression: division by zero: form is 0." in reason
-    assert reason.endswith("What helps: fork the run with another expression.")
+    assert reason.endswith("Remedies: fork the run with another expression.")
 
 
 # A reward model with another tokenizer

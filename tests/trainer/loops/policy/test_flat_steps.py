@@ -59,7 +59,7 @@ def looked(steps: list[Any], config: PolicyConfig | None = None, killed_after: i
     ("flat", "subject", "words"),
     [
         (SOLVED, "solved", "All of them solved their prompt; in the first steps 60% did. Harder prompts help"),
-        (FAILED, "not solved", "None of them solved its prompt. What helps: easier prompts, a hint or a scaffold"),
+        (FAILED, "not solved", "None of them solved its prompt. Remedies: easier prompts, a hint or a scaffold"),
         (MIXED, "always or never solved", "50% of them solved their prompt"),
     ],
 )

@@ -252,7 +252,7 @@ def test_what_was_launched_cannot_be_cancelled_and_what_stands_behind_it_waits_f
     assert add(behind=step).after == fresh(step).run
     lifecycle.stop(cast.researcher, fresh(step).run)
     lifecycle.delete(cast.researcher, fresh(step).run)
-    assert queries.why(fresh(step)) == "What it launched was deleted"
+    assert queries.why(fresh(step)) == "Its run or evaluation was deleted"
     with pytest.raises(Conflict):
         add(behind=fresh(step))
 

@@ -62,7 +62,7 @@ def _quality(rated: Sequence[FoundCase]) -> r.Table:
     for words, tagged in shares:
         share = proportion(sum(tagged in case.tags for case in rated), len(known), len(rated) - len(known))
         rows.append([r.text(words), r.estimate(share, tagged)])
-    note = "What the judge of rubrics gives a rubric itself, 0 to 4; below the mean, the share of each score."
+    note = "The grade of the judge of rubrics for a rubric itself, 0 to 4; below the mean, the share of each score."
     return r.table("How good the rubrics are", ["Quality", "Rubrics"], rows, note)
 
 

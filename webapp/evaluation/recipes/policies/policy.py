@@ -24,7 +24,7 @@ MOST_NAMED = 12  # origins in a message
 class ResponseChoice(Section):
     """The choice of responses: those that a run's evaluation sampled at a step, or those of the dataset, all or of one origin."""
 
-    name: str = knob("", "What to call them in the report; empty: the run or the origin", max_length=60)
+    name: str = knob("", "Their name in the report; empty: the run or the origin", max_length=60)
     run: int | None = knob(None, "A run with evaluations", source="runs")
     step: int | None = knob(None, "Of this step; empty: the newest evaluation", ge=0, lt=2**31)
     origin: str = knob(
