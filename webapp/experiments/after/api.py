@@ -8,7 +8,6 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.annotation import access as projects
-from webapp.annotation.models import Project
 
 from .. import access as runs
 from ..launch.schemas import choice
@@ -70,7 +69,7 @@ def settled_steps(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]
     return {
         "settled": not missing,
         "why_not": missing,
-        "items": [_step(project, row) for row in settled.steps(project)],
+        "items": [_step(row, missing) for row in settled.steps(project)],
     }
 
 
@@ -86,7 +85,7 @@ def add_settled(
     project = projects.project_write(membership, project_id)
     like = runs.run_write(membership, payload.run)
     step = settled.add(membership, project, like, payload.experiment, payload.name, idempotency_key)
-    return Status(201, _step(project, step))
+    return Status(201, _step(step, settled.why_not(project)))
 
 
 @router.delete("/projects/{project_id}/then/{step_id}", response=SettledStepOut, summary="Take back a run that waits")
@@ -97,10 +96,10 @@ def cancel_settled(request: HttpRequest, project_id: ProjectId, step_id: RunId) 
     step = settled.cancel(membership, project, step_id)
     if step is None:
         raise Http404("no such step")
-    return _step(project, step)
+    return _step(step, settled.why_not(project))
 
 
-def _step(project: Project, step: ChainStep) -> dict[str, Any]:
+def _step(step: ChainStep, missing: str) -> dict[str, Any]:
     return {
         "id": step.pk,
         "name": str(step),
@@ -108,7 +107,7 @@ def _step(project: Project, step: ChainStep) -> dict[str, Any]:
         "like": step.asked["like"],
         "experiment": step.asked["experiment"],
         "state": step.state,
-        "reason": settled.why(step, project),
+        "reason": settled.why(step, missing),
         "run": step.run_id,
         "created_at": step.created_at,
     }

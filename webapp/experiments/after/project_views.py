@@ -47,7 +47,7 @@ def project_then(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 def _context(membership: Membership, project: Project) -> dict[str, Any]:
     missing = settled.why_not(project)
-    steps = [(step, queries.looks(step), settled.why(step, project)) for step in settled.steps(project)]
+    steps = [(step, queries.looks(step), settled.why(step, missing)) for step in settled.steps(project)]
     return page_context.context(membership, project, "then") | {
         "missing": missing,
         "steps": steps,

@@ -101,11 +101,10 @@ def why_not(project: Project) -> str:
     return f"{counted(apart, 'disagreements')} {wait} for a decision in the project's review" if apart else ""
 
 
-def why(step: ChainStep, project: Project) -> str:
-    """What a step waits for, or why it was never launched."""
+def why(step: ChainStep, missing: str) -> str:
+    """What a step waits for, or why it was never launched. `missing`: `why_not` of its project."""
     if step.state != State.WAITING:
         return "The run was deleted" if step.state == State.LAUNCHED and step.run_id is None else step.reason
-    missing = why_not(project)
     return f"Waits: {missing}" if missing else "The project is settled: it is about to be launched"
 
 

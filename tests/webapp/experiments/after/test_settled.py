@@ -1,9 +1,11 @@
 """A run that waits for an annotation project is launched once, on the published answers, when the project is settled; or it says why not."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.at_once import at_once
-from tests.cast import ApiClient
+from tests.cast import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, make_version, preference
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
@@ -51,7 +53,10 @@ def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(cast, 
     step = settled.add(cast.researcher, project, like, "later", "second")
     judge(cast, project, (2, 2), (1, 1), (-1, -1))
     settled.take_up(project.pk)
-    assert fresh(step).state == "waiting" and settled.why(step, project) == "Waits: 1 task still lacks answers"
+    assert (
+        fresh(step).state == "waiting"
+        and settled.why(step, settled.why_not(project)) == "Waits: 1 task still lacks answers"
+    )
     judge(cast, project, (3, 3))
     assert settled.why_not(project) == ""
     settled.take_up(project.pk)
@@ -64,10 +69,24 @@ def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(cast, 
     assert Run.objects.count() == 2 and fresh(step).state == "launched"
 
 
+def test_the_page_asks_no_more_for_three_runs_that_wait_than_for_one(cast, project, like):
+    costs = []
+    for count in (1, 3):
+        for _ in range(count):
+            settled.add(cast.researcher, project, like)
+        with CaptureQueriesContext(connection) as asked:
+            assert browser(cast.researcher).get(f"/projects/{project.pk}/then").status_code == 200
+        costs.append(len(asked))
+    assert costs[0] == costs[1]
+
+
 def test_a_disagreement_keeps_it_waiting_until_somebody_decides(cast, project, like):
     step = settled.add(cast.researcher, project, like)
     judge(cast, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
-    assert settled.why(step, project) == "Waits: 1 disagreement waits for a decision in the project's review"
+    assert (
+        settled.why(step, settled.why_not(project))
+        == "Waits: 1 disagreement waits for a decision in the project's review"
+    )
     apart = Task.objects.get(project=project, review__agreement__lt=1)
     review.leave_unresolved(cast.reviewer, apart, answers=apart.review.answers)
     settled.take_up(project.pk)
