@@ -25,6 +25,13 @@ class RunDataset(Named):
     version: int
 
 
+class EarlyStop(TypedDict):
+    metric: str
+    patience: int
+    better: str | None
+    min_delta: float
+
+
 class Run(TypedDict):
     id: int
     name: str
@@ -46,6 +53,7 @@ class Run(TypedDict):
     token_limit: int | None
     judge_token_limit: int | None
     judge_money_limit: float | None
+    stop_early: EarlyStop | None
     not_before: str | None
     retries: int
     last_seq: int

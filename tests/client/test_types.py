@@ -11,6 +11,7 @@ SCHEMAS = {
     "RunOut": types.Run,
     "RunProgressOut": types.Progress,
     "RunDatasetOut": types.RunDataset,
+    "EarlyStopOut": types.EarlyStop,
     "MetricPointOut": types.Point,
     "ArtifactOut": types.Artifact,
     "CostAmountOut": types.CostAmount,

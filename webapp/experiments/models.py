@@ -126,6 +126,7 @@ class Run(models.Model):
     # what all its judges together may use: tokens of prompts and replies, money in the unit of their prices (null: no limit)
     judge_token_limit = models.BigIntegerField(null=True, blank=True)
     judge_money_limit = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)
+    stop_early = models.JSONField(null=True, blank=True)  # `lifecycle.early_stop.EarlyStop`; null: it does not
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     start_step = models.PositiveIntegerField(default=0)  # the step of the checkpoint of `forked_from`

@@ -54,6 +54,13 @@ class RunResultOut(Schema):
     n: int | None = Field(description="How many cases `last` rests on, where it is told")
 
 
+class EarlyStopOut(Schema):
+    metric: str
+    patience: int = Field(description="So many values in a row that are not better")
+    better: str | None = Field(description="null: as the recipe declares the metric")
+    min_delta: float
+
+
 class RunOut(Schema):
     model_config = ConfigDict(
         json_schema_extra={
@@ -97,6 +104,7 @@ class RunOut(Schema):
                 "token_limit": None,
                 "judge_token_limit": None,
                 "judge_money_limit": None,
+                "stop_early": {"metric": "eval/rubric_score", "patience": 5, "better": None, "min_delta": 0.001},
                 "not_before": None,
                 "retries": 2,
                 "last_seq": 118,
@@ -136,6 +144,9 @@ class RunOut(Schema):
         description="All its judges together; then it stops and saves. null: no limit"
     )
     judge_money_limit: float | None = Field(description="The same, in the unit of their endpoints' prices")
+    stop_early: EarlyStopOut | None = Field(
+        description="When it stops because a metric no longer improves. null: never"
+    )
     not_before: datetime | None = Field(
         description="It takes no place in the line before this time. null: any time will do"
     )

@@ -42,6 +42,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "token_limit": row.token_limit,
         "judge_token_limit": row.judge_token_limit,
         "judge_money_limit": None if row.judge_money_limit is None else float(row.judge_money_limit),
+        "stop_early": row.stop_early,
         "not_before": iso(row.not_before),
         "retries": row.retries,
         "last_seq": row.last_seq,

@@ -70,6 +70,7 @@ urlpatterns = [
     path("runs/<int:run_id>/stop", lifecycle.run_stop, name="run_stop"),
     path("runs/<int:run_id>/limit", lifecycle.run_limit, name="run_limit"),
     path("runs/<int:run_id>/tokens", lifecycle.run_tokens, name="run_tokens"),
+    path("runs/<int:run_id>/early", lifecycle.run_early, name="run_early"),
     path("runs/<int:run_id>/spending", lifecycle.run_spending, name="run_spending"),
     path("runs/<int:run_id>/schedule", lifecycle.run_schedule, name="run_schedule"),
     path("runs/<int:run_id>/priority", lifecycle.run_priority, name="run_priority"),

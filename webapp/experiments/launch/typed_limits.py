@@ -1,23 +1,27 @@
-"""The limits of runs as a person types them in a form: hours, tokens, money."""
+"""The limits of runs as a person types them in a form: hours, tokens, money, and when a run stops early."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from ..lifecycle import token_limit
+from ..lifecycle import early_stop, token_limit, typed_early_stop
 from ..lifecycle.limits import RunLimits
 from ..models import Run
 from ..rewards import forms
 
-LABELS = {
+AMOUNTS = {
     "hours": "Time limit",
     "tokens": "Generated tokens",
     "budget_tokens": "Tokens of all judges",
     "budget_money": "Money for all judges",
 }
-MOST_TYPED = 30
+LABELS = AMOUNTS | typed_early_stop.LABELS
+MOST_TYPED, MOST_KEY = 30, 80
+# the name of each input whose limit has another one
+NAMES = {"seconds": "hours"} | {f"stop_early.{name}": typed for name, typed in typed_early_stop.FIELDS.items()}
 
 
 @dataclass
@@ -29,12 +33,14 @@ class TypedLimits:
     tokens: str = ""
     budget_tokens: str = ""
     budget_money: str = ""
+    early: dict[str, str] = field(default_factory=dict)  # by the names of `typed_early_stop.LABELS`
     problems: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def posted(cls, recipe: str, post: Mapping[str, str]) -> "TypedLimits":
-        hours, generated, tokens, money = (post.get(name, "")[:MOST_TYPED].replace("\0", "") for name in LABELS)
-        return cls(recipe, hours, generated, tokens, money)
+        hours, generated, tokens, money = (post.get(name, "")[:MOST_TYPED].replace("\0", "") for name in AMOUNTS)
+        early = {name: post.get(name, "")[:MOST_KEY].replace("\0", "") for name in typed_early_stop.LABELS}
+        return cls(recipe, hours, generated, tokens, money, early)
 
     @classmethod
     def of_run(cls, run: Run) -> "TypedLimits":
@@ -46,7 +52,13 @@ class TypedLimits:
         given = limits.json()
         hours = f"{given['seconds'] / 3600:.4f}".rstrip("0").rstrip(".") if "seconds" in given else ""
         generated, tokens, money = (str(given.get(name, "")) for name in ("tokens", "budget_tokens", "budget_money"))
-        return cls(recipe, hours, generated, tokens, money)
+        return cls(recipe, hours, generated, tokens, money, typed_early_stop.write(limits.stop_early))
+
+    @property
+    def metrics(self) -> list[tuple[str, str]]:
+        """The metrics by which a run can stop early, and the one that is typed: (key, words)."""
+        found, typed = early_stop.choices(self.recipe), self.early.get("early_metric", "")
+        return found if not typed or typed in dict(found) else [*found, (typed, typed)]
 
     @property
     def brief(self) -> str:
@@ -62,16 +74,23 @@ class TypedLimits:
             tokens, money = forms.budget({"budget_tokens": self.budget_tokens, "budget_money": self.budget_money})
         except Invalid as error:
             self.problems |= error.fields
-        mine = {"seconds": self._seconds(), "tokens": self._tokens()}
+        mine = {"seconds": self._seconds(), "tokens": self._tokens(), "stop_early": self._early()}
         limits = RunLimits.of({**mine, "budget_tokens": tokens, "budget_money": money})
-        names = {"seconds": "hours"}
-        self.problems |= {names.get(name, name): why for name, why in limits.problems(self.recipe)}
+        self.problems |= {NAMES.get(name, name): why for name, why in limits.problems(self.recipe)}
         return RunLimits() if self.problems else limits
 
     @property
     def samples(self) -> bool:
         """Whether the run samples responses, so that a limit on their tokens applies; True if one is typed."""
         return bool(self.tokens) or token_limit.samples(self.recipe)
+
+    def _early(self) -> dict[str, Any] | None:
+        try:
+            rule = typed_early_stop.read(self.early)
+        except Invalid as error:
+            self.problems |= {NAMES[f"stop_early.{name}"]: why for name, why in error.fields.items()}
+            return None
+        return rule and rule.json()
 
     def _tokens(self) -> int | None:
         text = self.tokens.strip().replace(",", "")

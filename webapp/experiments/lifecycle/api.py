@@ -16,8 +16,8 @@ from ..models import Run
 from ..parameters import RunId, router
 from ..rewards.budgets import KEEP
 from ..rewards.schemas import BudgetIn
-from . import schedule, services, spending, time_limit, token_limit
-from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, TimeLimitIn, TokenLimitIn, TokensOut
+from . import early_stop, schedule, services, spending, time_limit, token_limit
+from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, StopEarlyIn, TimeLimitIn, TokenLimitIn, TokensOut
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
@@ -97,6 +97,15 @@ def limit_tokens(request: HttpRequest, run_id: RunId, payload: TokenLimitIn) -> 
 def tokens(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Steps that have ended count, in all attempts; a step that was repeated after a resume counts once."""
     return token_limit.shown(access.run_read(require(request), run_id))
+
+
+@router.post("/runs/{run_id}/early", response=s.RunOut, summary="Stop it once a metric no longer improves")
+def stop_early(request: HttpRequest, run_id: RunId, payload: StopEarlyIn) -> dict[str, Any]:
+    """The run stops with a checkpoint once the last `patience` values of the metric are not better, by more than `min_delta`, than the best
+    before them. It is resumed only with another rule (409, `stop_early`). 422 if it would stop at once."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    return serializers.run(early_stop.change(membership, run, payload.stop_early and payload.stop_early.rule()))
 
 
 @router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")

@@ -1,4 +1,5 @@
-"""The limits with which a run is launched: for how long it may run, what it may generate, and what its judges may use. Each can be changed while the run exists."""
+"""The limits with which a run is launched: for how long it may run, what it may generate, what its judges may use, and when it stops early.
+Each can be changed while the run exists."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from webapp.core.problems import Invalid
 from ..models import Run
 from ..rewards.budgets import MOST_MONEY
 from . import time_limit, token_limit
+from .early_stop import EarlyStop
 from .spending import MOST_TOKENS, money_words
 
 PLACE = "limits"
@@ -25,18 +27,21 @@ class RunLimits:
     tokens: int | None = None
     budget_tokens: int | None = None
     budget_money: Decimal | None = None
+    stop_early: EarlyStop | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "RunLimits":
         """The limits in a request, or in a row that keeps them. What is missing is no limit."""
         money = given.get("budget_money")
         amount = None if money is None else Decimal(str(money)).quantize(CENT)
-        return cls(given.get("seconds"), given.get("tokens"), given.get("budget_tokens"), amount)
+        early = EarlyStop.of(given.get("stop_early"))
+        return cls(given.get("seconds"), given.get("tokens"), given.get("budget_tokens"), amount, early)
 
     @classmethod
     def of_run(cls, run: Run) -> "RunLimits":
         seconds = None if run.time_limit is None else round(run.time_limit.total_seconds())
-        return cls(seconds, run.token_limit, run.judge_token_limit, run.judge_money_limit)
+        early = EarlyStop.of(run.stop_early)
+        return cls(seconds, run.token_limit, run.judge_token_limit, run.judge_money_limit, early)
 
     def __bool__(self) -> bool:
         return any(value is not None for value in asdict(self).values())
@@ -55,6 +60,7 @@ class RunLimits:
             "token_limit": self.tokens,
             "judge_token_limit": self.budget_tokens,
             "judge_money_limit": self.budget_money,
+            "stop_early": self.stop_early and self.stop_early.json(),
         }
 
     def problems(self, recipe: str) -> Iterator[tuple[str, str]]:
@@ -70,6 +76,8 @@ class RunLimits:
             yield "budget_tokens", f"must be more than 0, and less than {MOST_TOKENS:,}"
         if self.budget_money is not None and not 0 < self.budget_money < MOST_MONEY:
             yield "budget_money", f"must be more than 0, and less than {MOST_MONEY:,}"
+        if self.stop_early is not None:
+            yield from ((f"stop_early.{name}", why) for name, why in self.stop_early.problems(recipe))
 
     def check(self, recipe: str) -> None:
         """Raises Invalid at each limit that no run can have."""
@@ -78,11 +86,12 @@ class RunLimits:
 
     @property
     def words(self) -> str:
-        """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges; empty without a limit."""
+        """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges, early stop by eval/score; empty without a limit."""
         told = [] if self.seconds is None else [time_limit.words(timedelta(seconds=self.seconds))]
         told += [] if self.tokens is None else [f"{self.tokens:,} generated tokens"]
         told += [] if self.budget_tokens is None else [f"{self.budget_tokens:,} tokens of judges"]
         told += [] if self.budget_money is None else [f"{money_words(self.budget_money)} for judges"]
+        told += [] if self.stop_early is None else [f"early stop by {self.stop_early.metric}"]
         return ", ".join(told)
 
 

@@ -6,6 +6,7 @@ from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from . import retries
+from .early_stop import MOST_PATIENCE, EarlyStop
 from .limits import RunLimits
 
 NotBefore = Annotated[
@@ -66,8 +67,35 @@ class TokensOut(Schema):
     generated_tokens: int | None = Field(description="null of a recipe that samples no responses")
 
 
+class EarlyStopIn(Schema):
+    """The run stops once the last `patience` values of the metric are not better, by more than `min_delta`, than the best before them."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"metric": "eval/rubric_score", "patience": 5, "min_delta": 0.001}},
+    )
+
+    metric: Annotated[str, Field(min_length=1, max_length=80, description="A key that the recipe declares")]
+    patience: Annotated[int, Field(ge=1, le=MOST_PATIENCE, description="How many values; missing ones do not count")]
+    better: Literal["higher", "lower"] | None = Field(None, description="null: as the recipe declares the metric")
+    min_delta: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="What counts as better is more than this")
+    ] = 0
+
+    def rule(self) -> EarlyStop:
+        return EarlyStop(**self.dict())
+
+
+class StopEarlyIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"stop_early": {"metric": "eval/rubric_score", "patience": 5}}}
+    )
+
+    stop_early: EarlyStopIn | None = Field(description="null lifts the rule")
+
+
 class LimitsIn(Schema):
-    """Limits from the start, the same as those of `/runs/{id}/limit`, `/tokens` and `/budget`; what is left out is no limit."""
+    """Limits from the start, the same as those of `/runs/{id}/limit`, `/tokens`, `/budget` and `/early`; what is left out is no limit."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"seconds": 7200, "budget_tokens": 2_000_000}}
@@ -91,6 +119,7 @@ class LimitsIn(Schema):
             description="How much all judges of a run together may cost, in the unit of their endpoints' prices",
         ),
     ] = None
+    stop_early: EarlyStopIn | None = Field(None, description="When a run stops because a metric no longer improves")
 
     def limits(self) -> RunLimits:
         return RunLimits.of(self.dict())

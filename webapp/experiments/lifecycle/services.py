@@ -21,7 +21,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
-from . import retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
+from . import early_stop, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
@@ -74,10 +74,10 @@ def stop_now(membership: Membership, run: Run) -> Run:
 
 
 def used_up(run: Run, now: datetime) -> str:
-    """Which limit of the run is used up, in words; empty if none is."""
+    """Which limit of the run is used up, or why it stops early, in words; empty if nothing stops it."""
     if time_limit.is_used_up(run, now):
         return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
-    return token_limit.used_up(run) or spending.used_up(run)
+    return token_limit.used_up(run) or spending.used_up(run) or early_stop.used_up(run)
 
 
 def _check_limits(run: Run) -> None:
@@ -85,6 +85,7 @@ def _check_limits(run: Run) -> None:
     time_limit.check(run, timezone.now())
     token_limit.check(run)
     spending.check(run)
+    early_stop.check(run)
 
 
 def stop_used_up(run: Run, now: datetime) -> None:

@@ -17,7 +17,7 @@ from webapp.core.problems import Problem
 from .. import access
 from ..models import Run
 from ..rewards import forms
-from . import line_page, moments, schedule, services, spending, time_limit, token_limit
+from . import early_stop, line_page, moments, schedule, services, spending, time_limit, token_limit, typed_early_stop
 
 
 @member(access.WRITER)
@@ -123,6 +123,19 @@ def run_tokens(request: HttpRequest, run_id: int) -> HttpResponseBase:
         token_limit.change(membership, run, limit)
     except Problem as problem:
         messages.error(request, f"Token limit: {problem.fields.get('tokens', problem.message)}")
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_early(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Sets when the run stops early; no metric means never."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        early_stop.change(membership, run, typed_early_stop.read(request.POST))
+    except Problem as problem:
+        messages.error(request, f"Stop early: {'; '.join(problem.fields.values()) or problem.message}.")
     return redirect("run", run_id)
 
 

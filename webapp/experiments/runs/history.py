@@ -13,6 +13,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 
 from ..lifecycle import moments, time_limit
+from ..lifecycle.early_stop import EarlyStop
 from ..lifecycle.limits import RunLimits
 from ..models import OVER, Run
 
@@ -31,6 +32,7 @@ WORDS = {
     "run.time_limit": "Time limit changed",
     "run.token_limit": "Token limit changed",
     "run.spending": "Spending limit changed",
+    "run.stop_early": "Early stop changed",
     "run.not_before": "Time to start changed",
     "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
@@ -138,6 +140,9 @@ def _why(entry: AuditEntry) -> str:
         return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
     if entry.action == "run.token_limit":
         return "lifted" if detail["tokens"] is None else f"to {detail['tokens']:,}"
+    if entry.action == "run.stop_early":
+        rule = EarlyStop.of(detail["stop_early"])
+        return f"if {rule.words}" if rule else "lifted"
     if detail.get("limits"):
         return f"limited to {RunLimits.of(detail['limits']).words}"
     if detail.get("not_before"):

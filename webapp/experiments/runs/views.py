@@ -19,7 +19,9 @@ from ..alarms import services as alarms
 from ..charts import axes
 from ..charts import queries as charts
 from ..launch import checks, drafts
+from ..launch.typed_limits import TypedLimits
 from ..lifecycle import moments, paces, spending, token_limit
+from ..lifecycle.limits import RunLimits
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..metrics import curves
@@ -112,6 +114,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "judges": (judges := budgets.shown(run)),
         "spent": spending.spent(judges),
         "generated": token_limit.generated(run),
+        **_early(run),
         "not_before": moments.field(run.not_before),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
@@ -133,6 +136,12 @@ def _draft_page(request: HttpRequest, membership: Membership, run: Run) -> HttpR
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "experiments/run_draft.html", context)
+
+
+def _early(run: Run) -> dict[str, Any]:
+    """The rule by which the run stops early, and what its dialog offers."""
+    limits = TypedLimits.of_run(run)
+    return {"early": RunLimits.of_run(run).stop_early, "early_typed": limits.early, "early_metrics": limits.metrics}
 
 
 def _expected(run: Run) -> float | None:

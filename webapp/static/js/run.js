@@ -70,6 +70,10 @@ function show() {
     if (!element.hidden) element.textContent = `Time limit: ${duration(run.under_way_s)} of ${duration(run.time_limit_s)} used`;
   });
   bind("tokens").forEach((element) => (element.hidden = run.token_limit === null));
+  bind("early").forEach((element) => {
+    element.hidden = !run.stop_early;
+    if (run.stop_early) element.textContent = `Stops early if ${earlyWords(run.stop_early)}`;
+  });
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;
     element.hidden = !run.state_reason || run.state === "failed";
@@ -91,7 +95,13 @@ function show() {
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
 }
 
-/** The number of generated tokens is a sum over the steps of the run, which the server makes: asked for when a step has told its tokens. */
+/** When the run stops early, in the words of the server. */
+function earlyWords({ metric, patience, min_delta: least }) {
+  const values = `${patience.toLocaleString("en")} ${metric.startsWith("eval/") ? "evaluation" : "value"}${patience === 1 ? "" : "s"}`;
+  return `${metric} does not improve${least ? ` by more than ${least}` : ""} in ${values}`;
+}
+
+/** The number of generated tokens is a sum over its steps, which the server makes: asked for when a step has told its tokens. */
 async function showTokens() {
   tokensDue = asksTokens;
   if (asksTokens || run.token_limit === null) return;

@@ -125,7 +125,7 @@ def test_a_sweep_takes_them_over_the_api_and_from_its_form(as_researcher, run):
     wanted = {"run": run.pk, "axes": [axis], "method": "grid", "limits": {"seconds": 7200}}
     answer = as_researcher.post("/api/v1/sweeps", wanted, content_type="application/json")
     assert answer.status_code == 201, answer.content
-    assert answer.json()["limits"] == {"seconds": 7200, "tokens": None, "budget_tokens": None, "budget_money": None}
+    assert {name: value for name, value in answer.json()["limits"].items() if value is not None} == {"seconds": 7200}
     typed = {"rows": "1", "path.0": "optim.lr", "values.0": "1e-4, 1e-3", "method": "grid", "seeds": "1", "hours": "x"}
     refused = as_researcher.post(f"/runs/{run.pk}/sweep", typed | {"at_once": "1", "action": "launch"})
     assert "must be a number of hours" in refused.content.decode()
