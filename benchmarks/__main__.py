@@ -44,6 +44,7 @@ MODULES = {
     "start": Module("from `make run` to its page", 3, "--starts 1"),
     "launch": Module("from the launch of a run to its first point", 2, "--runs 1"),
     "ingest": Module("events stored per second", 1, "--posts 5"),
+    "long_run": Module("a run of a million events, some of them sent twice", 10, "--events 4000"),
     "live": Module(
         "points stored per second, charts of a million points, pages while a run goes on", 12, "--small --alone"
     ),

@@ -149,8 +149,8 @@ def _when_up(address: str) -> str:
 
 def measure(address: str, count: int, posts: int) -> tuple[float, float, float, float]:
     """(events/s, points/s, median, 95th percentile in ms) of `count` runs that post at the same time."""
-    bodies = [_batch(1 + i * EVENTS_PER_POST) for i in range(posts)]
-    runs = _runs(count)
+    bodies = [batch(1 + i * EVENTS_PER_POST) for i in range(posts)]
+    runs = new_runs(count)
 
     def post(run: tuple[int, str]) -> list[float]:
         run_id, token = run
@@ -178,7 +178,7 @@ def measure(address: str, count: int, posts: int) -> tuple[float, float, float, 
 
 def _fill(millions: int) -> str:
     """Fills the table of points with other runs; how much it holds now."""
-    runs = [pk for pk, _ in _runs(OLD_RUNS)]
+    runs = [pk for pk, _ in new_runs(OLD_RUNS)]
     from django.db import connection
 
     stretches = max(1, round(millions * 1e6 / (OLD_RUNS * OLD_KEYS * OLD_STRETCH)))
@@ -194,7 +194,7 @@ def _fill(millions: int) -> str:
     return f"{points:,} points, table {table:.2f} GiB, indexes {indexes:.2f} GiB"
 
 
-def _batch(first: int) -> bytes:
+def batch(first: int) -> bytes:
     """Events `first`, `first` + 1, ...: every third one metrics, progress, log."""
     values = {f"group{i % 4}/metric{i}": 0.123456789 * (i + 1) for i in range(24)}
     histogram = {"edges": [i / 20 for i in range(21)], "counts": list(range(20))}
@@ -210,7 +210,7 @@ def _batch(first: int) -> bytes:
     return json.dumps({"attempt": 1, "events": events}).encode()
 
 
-def _runs(count: int) -> list[tuple[int, str]]:
+def new_runs(count: int) -> list[tuple[int, str]]:
     """(id, token) of new runs, written directly: launching is not measured."""
     import django
 
