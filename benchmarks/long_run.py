@@ -81,7 +81,8 @@ def _memory() -> float:
     """MiB of the web server and its workers, without what they share counted twice."""
     ours = psutil.Process().children(recursive=True)
     [server] = [each for each in ours if "uvicorn" in each.cmdline()]
-    return sum(each.memory_full_info().uss for each in [server, *server.children(recursive=True)]) / 2**20
+    uss: list[int] = [each.memory_full_info().uss for each in [server, *server.children(recursive=True)]]
+    return sum(uss) / 2**20
 
 
 def missed(run_id: int, posts: int) -> tuple[int, int]:

@@ -92,6 +92,8 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "personal_data.look",
         "questions.forget_old",
         "review.take_up_lost",
+        "reports.look_again",
+        "runs.delete_checkpoints",
         "runs.index_words",
         "sweeps.watch",
         "upkeep.clear_sessions",

@@ -2,7 +2,7 @@
 or has its reason here.
 
 Comments, blank lines, imports and lines without a word do not count, and neither does white space. In templates, lines that only
-close something, or open an element without attributes, do not count either.
+close something, or open a block or an element without attributes, do not count either.
 
 Two shorter repeats in templates are left on purpose. Dialogs that ask before a removal have the same frame of four lines, but each stays whole
 in its template: `tests/webapp/security/test_questions.py` reads from a template which form a button belongs to and whether a dialog is
@@ -21,7 +21,7 @@ from .sources import ROOT
 LINES = 6
 FOLDERS = ("webapp", "workers", "trainer", "client", "scripts", "benchmarks", "demo", "templates", "tests")
 LEFT_OUT = ("/migrations/", "/vendor/")
-BARE = r"(?:</?[\w-]+>|\{% (?:end\w+|else|empty) %\}|\W)*"
+BARE = r"(?:</?[\w-]+>|\{% (?:end\w+(?: \w+)?|block \w+|else|empty) %\}|\W)*"
 
 SIGNATURE = "a class repeats the signature that its protocol or base class declares"
 POLICY = "each app says in one file whom it lets read and write; another app may decide otherwise"

@@ -37,7 +37,7 @@ def newest_of(rows: list[ReportPage]) -> dict[int, ReportPageVersion]:
 
 
 def runs_shown(run_ids: Collection[int]) -> set[int]:
-    """Those of these runs that the newest version of some report shows."""
+    """Keeps the runs that the newest version of some report shows."""
     shown = ReportSource.objects.filter(run__in=run_ids).values_list("run_id", flat=True)
     return {run_id for run_id in shown if run_id}
 

@@ -99,7 +99,7 @@ class ExpectedTimeOut(Schema):
 
 
 class ExpectedUseOut(Schema):
-    """Of all judges together, by the newest runs of the recipe that asked them."""
+    """What all judges together would use, by the newest runs of the recipe that asked them."""
 
     tokens: float | None = Field(description="null: not known")
     money: float | None = Field(description="null: not known, for example because the endpoint has no prices")

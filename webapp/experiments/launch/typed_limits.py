@@ -90,7 +90,7 @@ class TypedLimits:
         except Invalid as error:
             self.problems |= {NAMES[f"stop_early.{name}"]: why for name, why in error.fields.items()}
             return None
-        return rule and rule.json()
+        return rule.json() if rule else None
 
     def _tokens(self) -> int | None:
         text = self.tokens.strip().replace(",", "")

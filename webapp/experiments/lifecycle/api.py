@@ -105,7 +105,8 @@ def stop_early(request: HttpRequest, run_id: RunId, payload: StopEarlyIn) -> dic
     before them. It is resumed only with another rule (409, `stop_early`). 422 if it would stop at once."""
     membership = require(request)
     run = access.run_write(membership, run_id)
-    return serializers.run(early_stop.change(membership, run, payload.stop_early and payload.stop_early.rule()))
+    rule = payload.stop_early.rule() if payload.stop_early else None
+    return serializers.run(early_stop.change(membership, run, rule))
 
 
 @router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")

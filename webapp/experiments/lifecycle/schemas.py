@@ -119,7 +119,9 @@ class LimitsIn(Schema):
             description="How much all judges of a run together may cost, in the unit of their endpoints' prices",
         ),
     ] = None
-    stop_early: EarlyStopIn | None = Field(None, description="When a run stops because a metric no longer improves")
+    stop_early: Annotated[
+        EarlyStopIn | None, Field(description="When a run stops because a metric no longer improves")
+    ] = None
 
     def limits(self) -> RunLimits:
         return RunLimits.of(self.dict())

@@ -15,7 +15,7 @@ AT_ONCE = 100
 
 
 @dataclass
-class Preview:
+class RetentionPreview:
     """`kept`: {reason: checkpoints}. Not `whole`: there are more old runs than were counted."""
 
     days: int
@@ -32,8 +32,8 @@ class Preview:
         return [(self.kept[name], told[name]) for name in told if self.kept[name]]
 
 
-def preview(workspace_id: int, days: int) -> Preview:
-    found = Preview(days)
+def preview(workspace_id: int, days: int) -> RetentionPreview:
+    found = RetentionPreview(days)
     runs = list(standing.old_runs(workspace_id, ended_before(days))[: MOST + 1])
     found.whole = len(runs) <= MOST
     for place in range(0, min(len(runs), MOST), AT_ONCE):
@@ -41,7 +41,7 @@ def preview(workspace_id: int, days: int) -> Preview:
     return found
 
 
-def _count(found: Preview, runs: list[Run]) -> None:
+def _count(found: RetentionPreview, runs: list[Run]) -> None:
     looked = standing.look(runs)
     gone = [each.row for each in looked if not each.why]
     found.runs += len({row.run_id for row in gone})

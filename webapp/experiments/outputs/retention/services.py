@@ -78,7 +78,7 @@ def _piece(row: CheckpointRule) -> None:
 
 @transaction.atomic
 def delete(row: CheckpointRule, run_id: int) -> int:
-    """Deletes the checkpoints of a run that nothing needs; returns their number. Whatever needs one takes the lock of the run first, or is
+    """Deletes the checkpoints of a run that nothing needs; returns their number. A row that needs one takes the lock of the run first, or is
     seen here under it. The files go in the next round."""
     if not CheckpointRule.objects.select_for_update(no_key=True).filter(pk=row.pk, on=True, days=row.days).exists():
         return 0
