@@ -11,7 +11,7 @@ from webapp.core.problems import Conflict
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
-from .after.models import ChainStep
+from .after.models import ChainStep, ChainWait
 from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point, StepSpans
@@ -22,7 +22,17 @@ from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
 from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
 
-__all__ = ["ChainStep", "RunChange", "RunColumn", "RunStar", "RunTag", "RunValue", "RunView", "RunViewChoice"]
+__all__ = [
+    "ChainStep",
+    "ChainWait",
+    "RunChange",
+    "RunColumn",
+    "RunStar",
+    "RunTag",
+    "RunValue",
+    "RunView",
+    "RunViewChoice",
+]
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]

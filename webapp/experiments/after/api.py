@@ -24,8 +24,9 @@ ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 )
 def chain(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Each step follows the run or step for which it waits."""
-    root = queries.chain(run_of(request, run_id))
-    return {"first": root.run and root.run.pk, "items": [queries.told(node) for node in queries.flat(root)]}
+    run = run_of(request, run_id)
+    steps = [queries.told(node) for node in queries.chain(run) if node.step]
+    return {"first": queries.first_of(run).pk, "items": steps}
 
 
 @router.post("/runs/{run_id}/chain", response={201: ChainStepOut}, summary="Launch something once a run has finished")
@@ -46,6 +47,7 @@ def add(
         name=payload.name,
         with_output=payload.with_output,
         judges=payload.judges,
+        also=tuple(payload.also),
     )
     step = services.add(membership, run, asked, behind, idempotency_key)
     return Status(201, queries.told(queries.ChainNode(step=step, why=queries.why(step))))

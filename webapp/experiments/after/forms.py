@@ -7,7 +7,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from ..launch.forms import RunForm
 from ..models import ChainStep, Run
-from . import services
+from . import queries, services
 
 
 @dataclass
@@ -17,6 +17,7 @@ class StepForm(RunForm):
     first: Run | None = None
     behind: ChainStep | None = None
     with_output: bool = True
+    also: tuple[int, ...] = ()  # other runs for which it waits
 
     def stand(self, first: Run, behind: ChainStep | None) -> "StepForm":
         """Sets the place of the step; the model with which it can begin follows from it."""
@@ -43,6 +44,11 @@ class StepForm(RunForm):
     def before(self) -> str:
         return str(self.behind or self.first)
 
+    @property
+    def also_choices(self) -> list[tuple[Run, bool]]:
+        """Other runs for which it can wait, and whether each is chosen."""
+        return [(each, each.pk in self.also) for each in queries.joinable(self._first)]
+
     def begin(self) -> None:
         """Fills a new form with the model that exists: the one with which the run before it begins."""
         model = self.behind.asked["config"]["model"]["name"] if self.behind else self._first.base.name
@@ -61,6 +67,7 @@ class StepForm(RunForm):
             experiment=self.experiment.strip(),
             name=self.name,
             with_output=self.with_output,
+            also=self.also,
         )
         try:
             return services.add(self.membership, self._first, asked, self.behind, self.key)

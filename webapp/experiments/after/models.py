@@ -5,7 +5,7 @@ from django.db import models
 
 class ChainStep(models.Model):
     """A run or an evaluation that waits for a run (`after`), for an earlier step that is not launched yet (`behind`), or for an annotation
-    `project`, on whose answers it trains.
+    `project`, on whose answers it trains. It may wait for other runs too (`waits`).
 
     `asked` is the request as it was checked: recipe, config, dataset and, for a run, whether it begins with the model that the previous run
     leaves. States move by conditional updates under the lock of the row.
@@ -68,3 +68,17 @@ class ChainStep(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"{self.get_kind_display()} ({self.asked.get('recipe', '')})"
+
+
+class ChainWait(models.Model):
+    """Another run for which a step waits, besides the one that it comes after. `run` is null once that run was deleted: then the step is
+    never launched."""
+
+    step = models.ForeignKey(ChainStep, on_delete=models.CASCADE, related_name="waits")
+    run = models.ForeignKey("experiments.Run", null=True, on_delete=models.SET_NULL, related_name="joined_steps")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "run"], name="a_step_waits_once_for_a_run")]
+
+    def __str__(self) -> str:
+        return f"{self.step} after {self.run or 'a run that was deleted'}"

@@ -3,24 +3,35 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Prefetch, Q
+
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.sources.registry import SOURCES, Options
 
-from ..models import OVER, ChainStep, Run
+from ..models import ACTIVE, LOGGED, OVER, ChainStep, ChainWait, Run
+from ..queries import runs
 
 DEEPEST = 20
+MOST_NODES = 200
+MOST_OFFERED = 30
+DELETED = "A run for which it waits was deleted"
 State = ChainStep.State
 
 
 @dataclass
 class ChainNode:
-    """A run, an evaluation, or a step that is not launched. `why` says what it waits for, or why it was never launched."""
+    """A run, an evaluation, or a step that is not launched. `why` says what it waits for, or why it was never launched.
+
+    `before`: what it waits for, the run or step that it comes after first. `behind`: what comes after it. `level`: 0 if it waits for nothing.
+    """
 
     run: Run | None = None
     step: ChainStep | None = None
     evaluation: Evaluation | None = None
     why: str = ""
+    before: list["ChainNode"] = field(default_factory=list)
     behind: list["ChainNode"] = field(default_factory=list)
+    level: int = 0
 
     @property
     def title(self) -> str:
@@ -65,31 +76,67 @@ def first_of(run: Run) -> Run:
     return run
 
 
-def chain(run: Run) -> ChainNode:
-    """The whole chain of a run, from its first run on: at most three queries a level."""
-    root = ChainNode(run=first_of(run))
-    level = [root]
-    for _ in range(DEEPEST):
-        level = _next_level(level)
-        if not level:
+def chain(run: Run) -> list[ChainNode]:
+    """All nodes of the chains to which a run belongs, each after those for which it waits: at most two queries a level, and one for the
+    runs."""
+    rows, run_ids = _connected(run)
+    found = Run.objects.with_names().defer("config").in_bulk([*run_ids, *(row.run_id for row in rows if row.run_id)])
+    nodes: dict[str, ChainNode] = {}
+    launched = {row.run_id for row in rows if row.run_id}
+    for pk in sorted(run_ids - launched):
+        if pk in found:
+            nodes[f"run {pk}"] = ChainNode(found[pk])
+    for row in rows:
+        node = ChainNode(found.get(row.run_id or 0), row, row.evaluation, why(row))
+        nodes[f"run {row.run_id}" if node.run else f"step {row.pk}"] = node
+    for node in nodes.values():
+        _tie(node, nodes)
+    return _in_order(list(nodes.values()))
+
+
+def _connected(run: Run) -> tuple[list[ChainStep], set[int]]:
+    """The steps that hang together with a run, in both directions, and the runs for which they wait; at most `MOST_NODES`."""
+    steps: dict[int, ChainStep] = {}
+    run_ids, fresh_runs, fresh_steps, wanted = {run.pk}, {run.pk}, set[int](), set[int]()
+    rows = ChainStep.objects.filter(project=None).select_related("after", "behind", "evaluation")
+    rows = rows.prefetch_related(Prefetch("waits", ChainWait.objects.select_related("run").order_by("pk")))
+    for _ in range(2 * DEEPEST):
+        beside = Q(after__in=fresh_runs) | Q(run__in=fresh_runs) | Q(behind__in=fresh_steps) | Q(pk__in=wanted)
+        beside |= Q(pk__in=ChainWait.objects.filter(run__in=fresh_runs).values("step"))
+        found = list(rows.filter(beside).exclude(pk__in=list(steps)).order_by("pk")[: MOST_NODES - len(steps)])
+        if not found:
             break
-    return root
+        steps |= {row.pk: row for row in found}
+        fresh_steps = {row.pk for row in found}
+        wanted = {row.behind_id for row in found if row.behind_id}
+        named = {
+            pk for row in found for pk in (row.after_id, row.run_id, *(each.run_id for each in row.waits.all())) if pk
+        }
+        fresh_runs = named - run_ids
+        run_ids |= fresh_runs
+    return [steps[pk] for pk in sorted(steps)], run_ids
 
 
-def _next_level(level: list[ChainNode]) -> list[ChainNode]:
-    runs = {node.run.pk: node for node in level if node.run}
-    waiting = {node.step.pk: node for node in level if node.step and not node.run}
-    rows = ChainStep.objects.select_related("after", "behind", "evaluation").order_by("pk")
-    found = [*rows.filter(after__in=runs)] if runs else []
-    found += [*rows.filter(behind__in=waiting)] if waiting else []
-    launched = Run.objects.with_names().defer("config").in_bulk([row.run_id for row in found if row.run_id])
-    below = []
-    for row in found:
-        parent = runs[row.after_id] if row.after_id else waiting[row.behind_id or 0]
-        node = ChainNode(launched.get(row.run_id or 0), row, row.evaluation, why(row))
-        parent.behind.append(node)
-        below.append(node)
-    return below
+def _tie(node: ChainNode, nodes: dict[str, ChainNode]) -> None:
+    """Ties a node to those for which it waits, the one that it comes after first."""
+    if node.step is None:
+        return
+    names = [f"run {node.step.after_id}" if node.step.after_id else f"step {node.step.behind_id}"]
+    names += [f"run {each.run_id}" for each in node.step.waits.all()]
+    node.before = [nodes[name] for name in names if name in nodes and nodes[name] is not node]
+    if node.before:
+        node.before[0].behind.append(node)
+
+
+def _in_order(nodes: list[ChainNode]) -> list[ChainNode]:
+    """The nodes in levels: each one after all for which it waits."""
+    for _ in range(len(nodes)):
+        moved = [node for node in nodes if node.level < max((each.level + 1 for each in node.before), default=0)]
+        for node in moved:
+            node.level = max(each.level + 1 for each in node.before)
+        if not moved:
+            break
+    return sorted(nodes, key=lambda node: node.level)
 
 
 def why(step: ChainStep) -> str:
@@ -97,32 +144,53 @@ def why(step: ChainStep) -> str:
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
         return "Its run or evaluation was deleted" if gone else step.reason
+    others = [each.run for each in step.waits.all()]
+    if None in others:
+        return DELETED
+    also = [each for each in others if each is not None and each.state != Run.State.FINISHED]
     before = step.after
     if before is None:
-        return f"Waits until “{step.behind}” before it was launched and has finished"
-    if before.state == Run.State.FINISHED:
-        return f"{before} has finished: it is about to be launched"
+        told = f"Waits until “{step.behind}” before it was launched and has finished"
+        return f"{told}, and until {_have_finished(also)}" if also else told
+    waits = [before, *also] if before.state != Run.State.FINISHED else also
+    if not waits:
+        have = f"{before} has finished" if not others else "All runs for which it waits have finished"
+        return f"{have}: it is about to be launched"
+    for each in waits:
+        if told := _stuck(each):
+            return told
+    return f"Waits until {_have_finished(waits)}"
+
+
+def _stuck(before: Run) -> str:
+    """Why a run for which a step waits does not finish by itself; empty if it may."""
     if before.state in OVER:
         goes_on = f"It is launched once {before} is resumed and finishes. Cancel it if {before} will not be resumed"
         return (
             f"{before} was stopped. {goes_on}" if before.state == Run.State.STOPPED else f"{before} failed. {goes_on}"
         )
-    if before.state == Run.State.PAUSED:
-        return f"{before} is paused. It is launched once that is resumed and finishes"
-    return f"Waits until {before} has finished"
+    return (
+        f"{before} is paused. It is launched once that is resumed and finishes"
+        if before.state == Run.State.PAUSED
+        else ""
+    )
+
+
+def _have_finished(waits: list[Run]) -> str:
+    names = [str(each) for each in waits]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{listed} {'has' if len(names) == 1 else 'have'} finished"
+
+
+def joinable(run: Run) -> list[Run]:
+    """The newest other runs that are not over, for which a step after `run` can wait too."""
+    found = runs(run.experiment.workspace_id).filter(state__in=ACTIVE).exclude(recipe=LOGGED).exclude(pk=run.pk)
+    return list(found.defer("config").order_by("-id")[:MOST_OFFERED])
 
 
 def judges(workspace_id: int) -> Options:
     """Versions of judges that can decide criteria of an evaluation: (id, words)."""
     return SOURCES["judges"].options(workspace_id, "criterion,checklist")
-
-
-def flat(root: ChainNode) -> list[ChainNode]:
-    """Every step of the chain, each after the one for which it waits."""
-    found = []
-    for node in root.behind:
-        found += [node, *flat(node)]
-    return found
 
 
 def told(node: ChainNode) -> dict[str, Any]:
@@ -140,6 +208,7 @@ def told(node: ChainNode) -> dict[str, Any]:
         "reason": node.why,
         "after": step.after_id,
         "behind": step.behind_id,
+        "also": [each.run_id for each in step.waits.all() if each.run_id],
         "run": step.run_id,
         "evaluation": step.evaluation_id,
         "created_at": step.created_at.isoformat(),

@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid
@@ -27,9 +28,10 @@ from ..launch import checks, refusals
 from ..launch import services as launching
 from ..lifecycle.states import facts, when_finished
 from ..live import broadcasts
-from ..models import Artifact, ChainStep, ClaimRun, Run
+from ..models import Artifact, ChainStep, ChainWait, ClaimRun, Run
 from ..outputs import trained_judges
 from ..rewards.grants import at
+from .queries import DELETED
 from .services import POLICY, TAKE_UP, end
 
 logger = logging.getLogger(__name__)
@@ -45,14 +47,18 @@ class StepRefused(Problem):
 
 @when_finished
 def notice(run: Run) -> None:
-    if ChainStep.objects.filter(after=run, state=State.WAITING).exists():
+    if ChainStep.objects.filter(Q(after=run) | Q(waits__run=run), state=State.WAITING).exists():
         enqueue(TAKE_UP, run.pk)
 
 
 def watch() -> None:
-    """Launches the steps whose message was lost."""
-    ready = ChainStep.objects.filter(state=State.WAITING, after__state=Run.State.FINISHED)
-    for run_id in list(ready.order_by("after_id").values_list("after_id", flat=True).distinct()):
+    """Launches the steps whose message was lost, and refuses those of which a run was deleted."""
+    gone = ChainStep.objects.filter(
+        state=State.WAITING, after__isnull=False, waits__in=ChainWait.objects.filter(run=None)
+    )
+    for pk in list(gone.order_by("pk").values_list("pk", flat=True).distinct()):
+        _refuse(pk)
+    for run_id in list(_ready().order_by("after_id").values_list("after_id", flat=True).distinct()):
         try:
             take_up(run_id)
         except Exception:  # one chain must not keep the others waiting
@@ -60,22 +66,43 @@ def watch() -> None:
 
 
 def take_up(run_id: int) -> None:
-    """Launches every step that waits for this run, if it has finished."""
-    waiting = ChainStep.objects.filter(after_id=run_id, state=State.WAITING, after__state=Run.State.FINISHED)
-    for pk in list(waiting.order_by("pk").values_list("pk", flat=True)):
+    """Launches every step that waits for this run, if it and all others for which the step waits have finished."""
+    of_run = Q(after_id=run_id) | Q(pk__in=ChainWait.objects.filter(run=run_id).values("step"))
+    for pk in list(_ready().filter(of_run).order_by("pk").values_list("pk", flat=True)):
         with transaction.atomic():
-            step = waiting.select_for_update(of=("self",)).filter(pk=pk).first()
+            step = _ready().select_for_update(of=("self",)).filter(pk=pk).first()
             if step is not None:
-                _launch(step, Run.objects.with_names().get(pk=run_id))
+                _launch(step, Run.objects.with_names().get(pk=step.after_id))
+
+
+def _ready() -> QuerySet[ChainStep]:
+    """The steps that wait for nothing any more."""
+    unfinished = ChainWait.objects.filter(step=OuterRef("pk")).exclude(run__state=Run.State.FINISHED)
+    return ChainStep.objects.filter(~Exists(unfinished), state=State.WAITING, after__state=Run.State.FINISHED)
 
 
 def _launch(step: ChainStep, first: Run) -> None:
     if not decide(step, lambda membership: _make(membership, step, first)):
-        told = {"step": step.pk, "then": str(step), "reason": step.reason}
-        audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
-        about = {"chain_step": step.pk, "kind": step.kind, "then": str(step), "reason": step.reason}
-        announce(first.experiment.workspace_id, "run.then_refused", facts(first) | about)
+        _tell_refused(step, first)
     broadcasts.run_changed(first)
+
+
+def _refuse(step_id: int) -> None:
+    """Refuses a step that waits for a run that was deleted."""
+    with transaction.atomic():
+        step = ChainStep.objects.select_for_update().filter(pk=step_id, state=State.WAITING).first()
+        if step is not None and step.after_id:
+            first = Run.objects.with_names().get(pk=step.after_id)
+            end(step, State.REFUSED, DELETED, actor=None)
+            _tell_refused(step, first)
+            broadcasts.run_changed(first)
+
+
+def _tell_refused(step: ChainStep, first: Run) -> None:
+    told = {"step": step.pk, "then": str(step), "reason": step.reason}
+    audit.record(first.experiment.workspace, None, "run.then_refused", first, **told)
+    about = {"chain_step": step.pk, "kind": step.kind, "then": str(step), "reason": step.reason}
+    announce(first.experiment.workspace_id, "run.then_refused", facts(first) | about)
 
 
 def decide(step: ChainStep, make: Callable[[Membership], None]) -> bool:

@@ -29,6 +29,7 @@ class ChainStepIn(Schema):
         "that is asked there, such as `judge`",
     )
     behind: Id | None = Field(None, description="A step that is not launched yet; null: the run itself")
+    also: list[Id] = Field(default_factory=list, max_length=20, description="Other runs that must have finished too")
     experiment: str = ""
     name: str = ""
 
@@ -46,6 +47,7 @@ class ChainStepOut(Schema):
     reason: str = Field(description="The reason why it waits, or why it was not launched")
     after: int | None = Field(description="The run that it waits for")
     behind: int | None = Field(description="The step that it waits for, until that becomes a run")
+    also: list[int] = Field(description="Other runs for which it waits")
     run: int | None
     evaluation: int | None
     created_at: datetime

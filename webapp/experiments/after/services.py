@@ -19,7 +19,8 @@ from webapp.evaluation.launch import services as evaluating
 from .. import names
 from ..launch import checks
 from ..live import broadcasts
-from ..models import ChainStep, Run
+from ..models import LOGGED, ChainStep, ChainWait, Run
+from ..queries import runs
 
 TAKE_UP = "workers.after.take_up"
 POLICY = "policy"  # what a run leaves in the registry that another run can begin with; the recipe of evaluations of runs, too
@@ -32,6 +33,7 @@ class StepAsked:
     """A request for a step. `with_output`: the run begins with the model that the previous run leaves.
 
     `judges`: places in the config that name a judge, such as `rewards.0.judge`, and the output of the previous run that is asked there.
+    `also`: ids of other runs that must have finished too.
     """
 
     kind: str
@@ -42,6 +44,12 @@ class StepAsked:
     name: str = ""
     with_output: bool = True
     judges: dict[str, str] = field(default_factory=dict)
+    also: tuple[int, ...] = ()
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The words for which a key stands. Those of before steps could wait for several runs stay what they were."""
+        return {name: value for name, value in vars(self).items() if value or name != "also"}
 
 
 def add(
@@ -53,9 +61,10 @@ def add(
     """
     if why := run.not_here:
         raise why
-    said = once.key(key, run.pk, behind and behind.pk, asked.__dict__)
+    said = once.key(key, run.pk, behind and behind.pk, asked.said)
     if earlier := once.earlier(mine(membership), said):
         return earlier
+    also = _also(membership, run, asked.also)
     content = _checked(membership, run, behind, asked)
     name = names.optional_name(asked.name, "name")
     try:
@@ -65,11 +74,11 @@ def add(
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
                 raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")
-            if ChainStep.objects.filter(after=first, behind=None if first else held).count() >= MOST:
+            place = {"after": first, "behind": None if first else held}
+            if ChainStep.objects.filter(**place).count() >= MOST:
                 raise Conflict(f"At most {MOST} steps wait for one run.", "too_many")
             step = ChainStep.objects.create(
-                after=first,
-                behind=None if first else held,
+                **place,
                 workspace=membership.workspace,
                 kind=asked.kind,
                 name=name,
@@ -78,6 +87,7 @@ def add(
                 launch_digest=said.digest if said else "",
                 created_by=membership.user,
             )
+            ChainWait.objects.bulk_create([ChainWait(step=step, run=each) for each in also])
             audit.record(membership, membership.user, "run.then", run, step=step.pk, kind=asked.kind, then=str(step))
             broadcasts.run_changed(run)
             if first:
@@ -87,6 +97,19 @@ def add(
             return earlier
         raise
     return step
+
+
+def _also(membership: Membership, run: Run, ids: tuple[int, ...]) -> list[Run]:
+    """The other runs for which a step waits. Raises Invalid at `also`."""
+    wanted = [pk for pk in dict.fromkeys(ids) if pk != run.pk]
+    if len(wanted) > MOST:
+        raise Invalid("A step cannot wait for so many runs.", {"also": f"at most {MOST}"})
+    found = runs(membership.workspace_id).filter(pk__in=wanted).exclude(recipe=LOGGED).exclude(state=Run.State.DRAFT)
+    known = {each.pk: each for each in found}
+    if missing := [str(pk) for pk in wanted if pk not in known]:
+        told = f"no run with the id {', '.join(missing)} was launched here"
+        raise Invalid("A step can wait only for runs that were launched here.", {"also": told})
+    return list(known.values())
 
 
 def mine(membership: Membership) -> QuerySet[ChainStep]:

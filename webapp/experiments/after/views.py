@@ -32,7 +32,7 @@ def chain_new(request: HttpRequest, run_id: int, behind_id: int, recipe: str) ->
     if request.method == "POST":
         form = StepForm.posted(membership, request.POST)
         assert isinstance(form, StepForm)  # noqa: S101  # made by its own class
-        form.with_output = request.POST.get("with_output") == "on"
+        form.with_output, form.also = request.POST.get("with_output") == "on", _also(request)
         return _submitted(request, form.stand(run, behind))
     form = StepForm.blank(membership, recipe, f"{run.data.dataset_id}:{run.data.number}")
     assert isinstance(form, StepForm)  # noqa: S101
@@ -70,6 +70,7 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
         config={"judge": judge} if judge else {},
         dataset=services.dataset_of(run, behind),
         name=request.POST.get("name", ""),
+        also=_also(request),
     )
     try:
         services.add(membership, run, asked, behind, request.POST.get("key", "")[:64] or None)
@@ -78,6 +79,11 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
     except Conflict as error:
         messages.error(request, error.message)
     return redirect("run_tab", run_id, "chain")
+
+
+def _also(request: HttpRequest) -> tuple[int, ...]:
+    """The other runs that are ticked."""
+    return tuple(filter(None, (whole(each, 12) for each in request.POST.getlist("also"))))
 
 
 @member(runs.WRITER)

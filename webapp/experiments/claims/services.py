@@ -296,6 +296,7 @@ def standing(study: ClaimStudy) -> Standing:
     plan = PLANS[study.plan]
     found: dict[str, list[ArmRun]] = {arm.name: [] for arm in plan.arms}
     parts = ClaimRun.objects.filter(study=study).select_related("run", "step__after", "step__behind")
+    parts = parts.prefetch_related("step__waits__run")
     for row in parts.order_by("seed"):
         known = (row.measures or {}) if row.run and row.run.state == Run.State.FINISHED else {}
         if row.arm in found:

@@ -14,6 +14,7 @@ from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Problem
 
 from .. import access, recipe_metrics, serializers
+from ..after import drawing
 from ..after import queries as chains
 from ..alarms import services as alarms
 from ..charts import axes
@@ -66,7 +67,10 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
             "may_write": membership.may(Role.RESEARCHER),
         }
     if tab == "chain":
-        found["chain"], found["recipes"] = chains.chain(run), list(RECIPES.values())
+        nodes = chains.chain(run)
+        found["chain"], found["recipes"] = [each for each in nodes if not each.before], list(RECIPES.values())
+        found["picture"] = drawing.picture(nodes) if len(nodes) > 1 else None
+        found["also_choices"] = [(each, False) for each in chains.joinable(run)]
         found["judges_offered"] = chains.judges(run.experiment.workspace_id)
         found["key"] = uuid4().hex
     if tab == "history":

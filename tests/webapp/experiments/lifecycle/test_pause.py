@@ -143,7 +143,7 @@ def test_it_counts_as_unfinished_and_takes_nothing(run, cast):
     assert not {"paused"} & (ALIVE | OVER | set(resources.RUNNING))
     with pytest.raises(Conflict, match="Stop the run first"):
         lifecycle.delete(cast.researcher, fresh(run))
-    step = ChainStep(after=fresh(run), state="waiting", kind="evaluation")
+    step = ChainStep(pk=1, after=fresh(run), state="waiting", kind="evaluation")
     assert chains.why(step) == "run 1 is paused. It is launched once that is resumed and finishes"
 
 
