@@ -61,6 +61,7 @@ PAGES = (
     "/reports/{report}/share",
     "/lineage/run/{run}",
     "/lineage/report/{report}",
+    "/lineage/run/{run}/graph",
     "/settings/retention?days=30",
     "/costs?by=run",
     "/lineage/example/{example}",

@@ -1,9 +1,11 @@
 """Lineage in a browser: by keyboard from a version to its run and back to the people, in both themes, on a wide screen and on a phone."""
 
-import pytest
-from playwright.sync_api import expect
+import os
 
-from tests.e2e.look import faults
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.look import faults, looked_at
 from tests.webapp.lineage.test_lineage import World
 
 pytestmark = pytest.mark.browser
@@ -30,3 +32,44 @@ def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page,
     page.get_by_role("link", name="What it rests on").click()
     expect(page.get_by_role("region", name="People")).to_contain_text("Person 2")
     expect(page.get_by_role("region", name="Judges")).to_contain_text("directly")
+
+
+def test_the_graph_is_walked_by_keyboard_and_fits_every_screen(open_page, as_researcher, cast):
+    world = World(cast)
+    for number in range(12):
+        world.output(world.run("policy", world.version), f"m{number}")
+    page = open_page(as_researcher)
+    page.goto(f"/lineage/run/{world.policy.pk}")
+    page.get_by_role("link", name="Graph", exact=True).click()
+    boxes = page.locator(".lineage-box")
+    expect(boxes.filter(has_text="e: run 2")).to_have_attribute("aria-current", "true")
+    page.get_by_role("link", name="8 steps in each direction").click()
+    expect(boxes.filter(has_text="Anna")).to_be_visible()
+    judge = boxes.filter(has_text="j v1")
+    judge.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Lineage of j v1")
+    page.goto(f"/lineage/version/{world.version.pk}/graph?steps=3")
+    page.locator(".lineage-box", has_text="13 runs").click()
+    expect(page.get_by_role("region", name="Runs").locator("tbody tr")).to_have_count(
+        14
+    )  # that of the judge, too, which is further away
+    page.go_back()
+    page.get_by_text("The same as a list").click()
+    expect(page.locator(".lineage-list")).to_contain_text("made from")
+    for address, name in ((f"run/{world.policy.pk}", "run"), (f"version/{world.version.pk}", "version")):
+        page.goto(f"/lineage/{address}/graph?steps=3")
+        looked_at(page)
+        page.reload()
+        expect(boxes.and_(page.locator("[aria-current]"))).to_be_in_viewport(ratio=1)
+        kept(page, name)
+    shown = page.goto(f"/lineage/report/{world.report.pk}/graph")
+    assert shown is not None and shown.status == 200
+
+
+def kept(page: Page, name: str) -> None:
+    """Screenshots for people, if TOUCHSTONE_LOOK names a folder."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/graph-{name}-{scheme}.png", full_page=True)

@@ -3,21 +3,25 @@
 from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
-from ninja import Path, Router, Schema
+from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
 from webapp.accounts import areas
 from webapp.accounts.access import require
+from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
 from webapp.core.strict_query import OneOf
 
 from . import queries
+from .drawing import GraphBox
+from .graph import DEEPEST, STEPS
 from .kinds import KINDS
 from .walking import Way
 
 router = Router(tags=["lineage"])
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 What = Path[Annotated[str, OneOf(tuple(KINDS))]]
+Steps = Annotated[int, Query(ge=1, le=DEEPEST, description="In each direction")]
 PEOPLE = areas.Need(areas.Area.ANNOTATION, areas.Right.READ)
 
 
@@ -41,6 +45,28 @@ class LineageOut(Schema):
 class NodeList(Schema):
     items: list[NodeOut]
     next: str | None
+
+
+class GraphBoxOut(Schema):
+    kind: str
+    id: int | None = Field(description="Null for rows that stand together, and for people without names")
+    count: int
+    name: str
+    note: str
+    url: str = Field(description="The graph around it, or the list of these rows; empty for people without names")
+    column: int
+
+
+class GraphLineOut(Schema):
+    above: int = Field(description="Place of a box in `boxes`, from 0")
+    below: int
+    count: int = Field(description="Relations between rows of the two boxes")
+
+
+class LineageGraphOut(Schema):
+    boxes: list[GraphBoxOut]
+    lines: list[GraphLineOut]
+    whole: bool = Field(description="False if some rows are not drawn, because too many follow there")
 
 
 @router.get(
@@ -76,8 +102,28 @@ def rows(
     return {"items": [found.told(of, row) for row in shown.items], "next": shown.next}
 
 
+@router.get("/lineage/{what}/{what_id}/graph", response=LineageGraphOut, summary="The graph around a row")
+def graph(request: HttpRequest, what: What, what_id: Id, steps: Steps = STEPS) -> dict[str, Any]:
+    """Many rows of a kind stand together. `column` is negative for rows on which the start rests, and positive for rows that were made from it."""
+    membership, named = _reader(request, what)
+    _, drawn = queries.graph(membership, what, what_id, steps, named=named)
+    place = {box: number for number, box in enumerate(drawn.boxes)}
+    told = [{"above": place[line.above], "below": place[line.below], "count": line.count} for line in drawn.lines]
+    return {"boxes": [_box(box) for box in drawn.boxes], "lines": told, "whole": drawn.whole}
+
+
+def _box(box: GraphBox) -> dict[str, Any]:
+    facts = {name: getattr(box, name) for name in ("column", "count", "name", "note", "url")}
+    return facts | {"kind": box.kind.name, "id": None if box.row is None else box.row.pk}
+
+
 def _walked(request: HttpRequest, what: str, what_id: int, way: Way) -> queries.Walked:
-    """The walk, without people for a key that opens runs alone."""
+    membership, named = _reader(request, what)
+    return queries.walked(membership, what, what_id, way, named=named)
+
+
+def _reader(request: HttpRequest, what: str) -> tuple[Membership, bool]:
+    """The member who asks, and whether the key opens what people do: a key that opens runs alone names nobody."""
     membership, named = require(request), True
     if token := getattr(request, "api_token", None):
         try:
@@ -86,4 +132,4 @@ def _walked(request: HttpRequest, what: str, what_id: int, way: Way) -> queries.
             named = False
     if what == "person" and not named:
         raise Http404("no such row")
-    return queries.walked(membership, what, what_id, way, named=named)
+    return membership, named

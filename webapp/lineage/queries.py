@@ -8,6 +8,8 @@ from django.db.models import Model, QuerySet
 from webapp.accounts.models import Membership
 from webapp.annotation.access import may_name
 
+from .drawing import DrawnGraph, drawn
+from .graph import surroundings
 from .kinds import KINDS, LineageKind, fetched
 from .walking import Reached, Way, walk
 
@@ -56,6 +58,15 @@ def walked(membership: Membership, kind: str, row_id: int, way: Way, *, named: b
     row = fetched(membership, kind, row_id)
     reach = _within(membership.workspace_id, walk((kind, row_id), way))
     return Walked(KINDS[kind], row, way, reach, membership.workspace_id, named and may_name(membership))
+
+
+def graph(
+    membership: Membership, kind: str, row_id: int, levels: int, *, named: bool = True
+) -> tuple[Model, DrawnGraph]:
+    """The row and the graph around it. `named` as for `walked`. Raises Http404."""
+    row = fetched(membership, kind, row_id)
+    found = surroundings(membership.workspace_id, (kind, row_id), levels)
+    return row, drawn(membership.workspace_id, found, named=named and may_name(membership))
 
 
 def _within(workspace_id: int, reach: Reached) -> Reached:

@@ -8,14 +8,18 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid
 
 from . import queries
+from .drawing import HEIGHT, WIDTH
+from .graph import DEEPEST, STEPS
 from .kinds import KINDS
 from .walking import Way
 
 FEW, MANY = 10, 100
+ALLOWED = range(1, DEEPEST + 1)
 UP = ("run", "model", "evaluation", "study", "job", "rollout", "report")
 """The kinds whose page shows their origin, unless the address says otherwise. Pages of other kinds show what was made of them."""
 
@@ -48,6 +52,22 @@ def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
             "again": sum(found.again.values()),
         },
     )
+
+
+@require_GET
+@member(Role.REVIEWER)
+def lineage_graph(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
+    """The rows `?steps=` above and below a row, as a picture and as a list."""
+    levels = whole(request.GET.get("steps", str(STEPS)), 2) or 0
+    if levels not in ALLOWED:
+        raise Http404("no such number of steps")
+    row, drawn = queries.graph(require(request), what, what_id, levels)
+    kind = KINDS[what]
+    context = {"what": what, "what_id": what_id, "found": {"kind": kind, "way": "graph"}, "name": kind.label(row)}
+    context |= {"url": kind.address(row), "graph": drawn, "levels": levels, "allowed": ALLOWED}
+    context |= {"width": WIDTH, "height": HEIGHT}
+    context["listed"] = [(box, drawn.beside(box)) for box in drawn.boxes]
+    return render(request, "lineage/graph.html", context)
 
 
 def _section(found: queries.Walked, kind: str, cursor: str | None, limit: int) -> dict[str, Any]:

@@ -46,6 +46,14 @@ class Reached:
         return Counter({kind: len(ids) for kind, ids in self.ids.items()})
 
 
+@dataclass(frozen=True)
+class Begun:
+    """`near`: the rows one step away. `follow`: those from which the walk goes on."""
+
+    near: set[Node]
+    follow: list[Node]
+
+
 def walk(start: Node, way: Way, most: int = MOST) -> Reached:
     """The rows that `start` reached (`down`), or that it rests on (`up`)."""
     if start[0] == "example":
@@ -55,35 +63,42 @@ def walk(start: Node, way: Way, most: int = MOST) -> Reached:
 
 
 def _of_example(example_id: int, way: Way, most: int) -> Reached:
-    """Down: the versions that hold the example, as it is or with labels added, are known exactly, so that one which was
-    derived without it is not among them. Up: what those versions rest on that hold this very row."""
+    begun = from_example(example_id, way, most)
+    found = _reached(begun.follow, way, most)
+    return _gathered([*found, *begun.near], begun.near, len(found) <= most)
+
+
+def from_example(example_id: int, way: Way, most: int = MOST) -> Begun:
+    """The first step from an example, which is in no relation.
+
+    Down: the versions that hold the example, as it is or with labels added, are known exactly, so that one which was derived without it is
+    not among them. Up: the versions that hold this very row.
+    """
     if way == "up":
         held = list(VersionMember.objects.filter(example=example_id).values_list("version_id", flat=True)[: most + 1])
         near = {("version", pk) for pk in held}
-        found = _reached(sorted(near), way, most)
-        return _gathered(found, near, len(found) <= most)
+        return Begun(near, sorted(near))
     row = Example.objects.only("dataset_id", "key").get(pk=example_id)
     # the same key in one dataset is the same example, with other labels
     rows = VersionMember.objects.filter(example__dataset_id=row.dataset_id, example__key=row.key)
     held = list(rows.values_list("version_id", flat=True).distinct()[: most + 1])
-    found = _reached([("held", pk) for pk in held], way, most)
     near = {("version", pk) for pk in held}
     tasks = Task.objects.filter(example__dataset_id=row.dataset_id, example__key=row.key)
     near |= {("project", pk) for pk in tasks.values_list("project_id", flat=True).distinct()}
     kept = PublishedCase.objects.filter(task__in=tasks, fate=PublishedCase.Fate.KEPT, answers__gt=0)
     near |= {("publication", pk) for pk in kept.values_list("publication_id", flat=True).distinct()}
-    return _gathered([*found, *near], near, len(found) <= most)
+    return Begun(near, [("held", pk) for pk in held])
 
 
 def _reached(start: Sequence[Node], way: Way, most: int) -> list[Node]:
     kinds, ids = [kind for kind, _ in start], [pk for _, pk in start]
-    with _by_indexes() as cursor:
+    with by_indexes() as cursor:
         cursor.execute(_WALK.format(steps=steps(way)), [kinds, ids, most + 1])
         return [(kind, pk) for kind, pk in cursor.fetchall()]
 
 
 @contextmanager
-def _by_indexes() -> Iterator[CursorWrapper]:
+def by_indexes() -> Iterator[CursorWrapper]:
     """Each step has an index for each of its edges. If nearly all runs begin with one model, the planner expects that of every model, and
     would read all runs for each model on the way."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -93,7 +108,7 @@ def _by_indexes() -> Iterator[CursorWrapper]:
 
 
 def _near(start: Node, way: Way, most: int) -> set[Node]:
-    with _by_indexes() as cursor:
+    with by_indexes() as cursor:
         cursor.execute(_STEP.format(steps=steps(way)), [*start, most])
         return {(kind, pk) for kind, pk in cursor.fetchall()}
 

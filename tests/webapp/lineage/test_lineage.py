@@ -326,7 +326,7 @@ def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
     RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path="/m")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")
-    with walking._by_indexes() as cursor:
+    with walking.by_indexes() as cursor:
         cursor.execute(f"EXPLAIN {walking._WALK.format(steps=steps('down'))}", [["model"], [1], 10])
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on inference_registeredmodel " not in plan
