@@ -71,7 +71,7 @@ def take_up(run_id: int) -> None:
     for pk in list(_ready().filter(of_run).order_by("pk").values_list("pk", flat=True)):
         with transaction.atomic():
             step = _ready().select_for_update(of=("self",)).filter(pk=pk).first()
-            if step is not None:
+            if step is not None and step.after_id is not None:
                 _launch(step, Run.objects.with_names().get(pk=step.after_id))
 
 

@@ -79,7 +79,8 @@ class EarlyStopIn(Schema):
     patience: Annotated[int, Field(ge=1, le=MOST_PATIENCE, description="How many values; missing ones do not count")]
     better: Literal["higher", "lower"] | None = Field(None, description="null: as the recipe declares the metric")
     min_delta: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="What counts as better is more than this")
+        float,
+        Field(ge=0, allow_inf_nan=False, description="A value counts as better if the difference is more than this"),
     ] = 0
 
     def rule(self) -> EarlyStop:
