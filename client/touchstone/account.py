@@ -4,7 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from .http import ADDRESS, DEFAULT_ADDRESS, TOKEN, Server
+from .http import ADDRESS, DEFAULT_ADDRESS, TOKEN
+from .server import Server
 
 
 def place() -> Path:

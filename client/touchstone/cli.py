@@ -2,13 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-import httpx
 import typer
 import yaml
 from rich.markup import escape
@@ -16,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from . import account, imports, terminal
+from .api.costs import CostAmountOut
 from .commands import changes as _  # noqa: F401  adds its commands to those of runs
 from .commands import claims, evaluations, models, recipes, rollouts, runs, sweeps, webhooks
 from .spool import send_kept
 from .terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, err, listed, out, say, told, whole
-from .types import CostAmount
 
 app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
 GROUPS = {
@@ -78,7 +76,7 @@ def costs(
     """Shows what work has cost. A dash means that nothing was measured; +3? means that three more are not known."""
     with told():
         table = Table(by, *(each.replace("_", " ") for each in COSTS), box=None)
-        rows = terminal.server().costs(by, month=month or None, sort=sort, run=run, limit=min(limit, 200))
+        rows = terminal.server().all("/costs", by=by, month=month or None, sort=sort, run=run, limit=min(limit, PAGE))
         for row in islice(rows, limit):
             if as_json:
                 print(json.dumps(row, ensure_ascii=False))
@@ -88,7 +86,7 @@ def costs(
             out.print(table)
 
 
-def _amount(amount: CostAmount) -> str:
+def _amount(amount: CostAmountOut) -> str:
     value = "–" if amount["value"] is None else f"{amount['value']:,.2f}".removesuffix(".00")
     return f"{value} +{amount['unknown']:,}?" if amount["unknown"] else value
 
@@ -135,7 +133,7 @@ def launch(
 def _checked(body: dict[str, Any]) -> None:
     """Prints the complete config, and how many held-out prompts would be trained on."""
     asked = {name: body[name] for name in ("config", "dataset") if name in body}
-    found = terminal.server().post(f"/recipes/{body.get('recipe')}/check", asked)
+    found = terminal.server().post(f"/recipes/{body.get('recipe')}/check", asked, again=True)
     print(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True), end="")
     for name, words in (("leaks", "held-out prompts are trained on"), ("near", "are nearly the same")):
         if found[name]:
@@ -203,14 +201,18 @@ def export_version(
     """Writes a version of a dataset as JSON Lines."""
     with told():
         address = f"/api/v1/datasets/{dataset}/versions/{version}/export"
-        _write(to, lambda out: terminal.server().save(address, out, format=format))
+        known = terminal.server()
+        if str(to) == "-":
+            known.save(address, sys.stdout.buffer, format=format)
+        else:
+            known.fetch(address, to, format=format)
 
 
 @app.command()
 def compare(runs: list[int]) -> None:
     """Compares runs: the config fields in which they differ, and their newest numbers."""
     with told():
-        found = terminal.server().get("/runs/compare", ids=",".join(map(str, runs)))
+        found = terminal.server().runs.compare(ids=",".join(map(str, runs)))
         table = Table("", *[escape(f"{each['id']} {each['name']}") for each in found["runs"]], box=None)
         for row in found["config"]:
             table.add_row(Text(row["path"]), *[Text("" if value is None else str(value)) for value in row["values"]])
@@ -226,10 +228,11 @@ def download(
     path: Annotated[str, typer.Argument(help="Path of the artifact; without it, the artifacts are listed")] = "",
     to: Annotated[Path, typer.Option("--to", "-o", help="Folder or file to write")] = Path("."),
 ) -> None:
-    """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar."""
+    """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar. If the download breaks, or if you stop it, the
+    same command continues where it stopped. At the end, the digest of a model or a file is checked."""
     with told():
         known = terminal.server()
-        rows = [row for row in known.all(f"/runs/{run}/artifacts", limit=200) if row["present"]]
+        rows = [row for row in known.runs.list_artifacts(run, page_size=PAGE) if row["present"]]
         if not path:
             for row in rows:
                 say(f"{row['path']}  {row['bytes']:,} bytes")
@@ -239,8 +242,9 @@ def download(
             raise ValueError(f"Run {run} has no artifact {path}.")
         row = named[0]
         target = to / Path(row["path"]).name if to.is_dir() else to
-        headers = _write(target, lambda out: known.save(row["download"], out))
-        if to.is_dir() and "x-tar" in headers.get("content-type", ""):
+        checked = "" if row["role"] == "checkpoint" else row["digest"]  # that of a checkpoint is of its index alone
+        kind = known.fetch(row["download"] or "", target, checked)
+        if to.is_dir() and "x-tar" in kind:
             target = target.rename(target.with_name(f"{target.name}.tar"))
         print(target)
 
@@ -249,7 +253,7 @@ def download(
 def needs(as_json: AsJson = False) -> None:
     """Lists what needs somebody, and what ended well since yesterday, as the first page does."""
     with told():
-        found = terminal.server().get("/needs")
+        found = terminal.server().needs.get()
         if as_json:
             whole(found)
             return
@@ -270,7 +274,7 @@ def notices(
 ) -> None:
     """Lists your notices, newest first."""
     with told():
-        rows = terminal.server().all("/notices", unread=unread, limit=min(limit, PAGE))
+        rows = terminal.server().notices.all(unread=unread, page_size=min(limit, PAGE))
         listed(rows, {"at": "created_at", "event": "event", "notice": "title", "page": "href"}, as_json, limit)
 
 
@@ -282,7 +286,7 @@ def watch(
 ) -> None:
     """Watches a thing: you get notices of what becomes of it."""
     with told():
-        said = terminal.server().post("/watches", {"kind": kind, "id": number, "on": not off})
+        said = terminal.server().post("/watches", {"kind": kind, "id": number, "on": not off}, again=True)
         say(f"You {'watch' if said['on'] else 'no longer watch'} {said['kind']} {said['id']}.")
 
 
@@ -311,17 +315,3 @@ def sync() -> None:
                 err.print(Text(f"  refused: {why}", style="yellow"), soft_wrap=True)
         if waits:
             raise typer.Exit(2)
-
-
-def _write(to: Path, fetch: Callable[[BinaryIO], httpx.Headers]) -> httpx.Headers:
-    """Writes a file as a whole or not at all. Output to the terminal is written as it comes."""
-    if str(to) == "-":
-        return fetch(sys.stdout.buffer)
-    partial = to.with_name(f"{to.name}.partial")
-    try:
-        with partial.open("wb") as out:
-            headers = fetch(out)
-        partial.replace(to)
-    finally:
-        partial.unlink(missing_ok=True)
-    return headers

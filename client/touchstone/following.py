@@ -1,14 +1,15 @@
 """Draws a run in the terminal while it is followed."""
 
 import time
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from .http import OVER, Server
+from .api.runs import RunOut
 from .plot import curve
+from .server import OVER, Server
 from .terminal import out
 
 DRAW_S = 0.2  # between two drawings of a run that is followed
@@ -17,13 +18,13 @@ Drawn = dict[str, list[tuple[int, float]]]
 
 def follow(known: Server, run: int, keys: list[str] | None) -> str:
     """Draws a run's metrics as they come, and returns the state in which it ends. Raises ValueError if the run is deleted."""
-    drawn, found, painted = Drawn(), dict[str, Any](), 0.0
+    drawn, found, painted = Drawn(), known.runs.get(run), 0.0
     with Live(console=out, auto_refresh=False) as live:
         for message in known.follow(run):
             if message["type"] == "gone":
                 raise ValueError(f"Run {run} is deleted.")
             if message["type"] in ("now", "run"):
-                found = message
+                found = cast(RunOut, {**found, **message})
             if message["type"] == "metrics" and drawn:
                 _add(message, drawn)
             elif message["type"] in ("now", "metrics", "resync") or found["state"] in OVER:
@@ -44,11 +45,11 @@ def _add(message: dict[str, Any], drawn: Drawn) -> None:
             points.append((message["step"], value))
 
 
-def _keys(known: Server, run: int, found: dict[str, Any]) -> list[str]:
+def _keys(known: Server, run: int, found: RunOut) -> list[str]:
     """The metrics that the recipe shows on top, or the first four metrics of a run that was logged from outside."""
     if found["recipe"] == "logged":
-        return list(known.get(f"/runs/{run}/curves", max_points=2)["curves"])[:4]
-    declared = known.get(f"/recipes/{found['recipe']}/metrics")
+        return list(known.runs.curves(run, max_points=2)["curves"])[:4]
+    declared = known.recipes.metrics_of(found["recipe"])
     return list(dict.fromkeys(each for each in (declared["headline"], declared["pulse"]) if each))
 
 
@@ -58,7 +59,7 @@ def _more(known: Server, run: int, key: str, points: list[tuple[int, float]]) ->
     points.extend((each["step"], each["value"]) for each in known.points(run, key, last) if each["value"] is not None)
 
 
-def headline(found: dict[str, Any]) -> Text:
+def headline(found: RunOut) -> Text:
     at = found["progress"]
     steps = f"{at['step']} of {at['steps_total']}" if at["steps_total"] else str(at["step"])
     reason = f" · {found['state_reason']}" if found["state_reason"] else ""

@@ -1,18 +1,22 @@
-"""Requests with a token. They are tried again while the server is away, and never count twice. Errors have the server's words."""
+"""Requests with a token. They are tried again while the server is away, and never count twice. Errors have the server's words.
+
+A request that may have arrived is sent again only if it does the same when it arrives twice: it reads, it puts or deletes, it has a key, or
+its method says so (`again`). What the server refused because it is busy or away was not carried out, so it is always sent again.
+"""
 
 import json
 import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-from uuid import uuid4
+from typing import Any, BinaryIO
 
 import httpx
 
-from .types import Cost, Point, Run
+from .downloads import Partial, Passed
 
 NAME = "touchstone"
 USER_AGENT = f"{NAME}-client/1"
@@ -21,13 +25,16 @@ TOKEN_REFUSED = (
     "The server does not accept the token. It is wrong, or it was withdrawn, or its time is over. "  # noqa: S105  no secret
     f"Make one under Settings → API tokens. Then run `touchstone login`, or set {TOKEN}."
 )
+UNSURE = "The request may have arrived. Look whether it took effect before you send it again."
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
-AGAIN = (429, 502, 503, 504)
+BUSY = (429, 503)  # the request was not carried out
+LOST = (502, 504)  # of a proxy: perhaps it was
+AGAIN = (*BUSY, *LOST)
+UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+REPEATABLE = ("GET", "HEAD", "PUT", "PATCH", "DELETE")
 TRIES = 6
 LONGEST_PAUSE_S = 30.0
 TIMEOUT_S = 60.0
-LONGEST_SILENCE_S = 60.0  # a feed sends something every quarter of a minute
-OVER = ("finished", "failed", "stopped")  # states of a run
 
 
 class Away(Exception):
@@ -58,7 +65,7 @@ def _error(answer: httpx.Response) -> ApiError:
 
 
 @dataclass
-class Server:
+class Connection:
     """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN give its address and the token."""
 
     address: str = field(default_factory=lambda: os.environ.get(ADDRESS, DEFAULT_ADDRESS))
@@ -84,43 +91,64 @@ class Server:
         return Away(f"{self.address} does not answer: {error}")
 
     def ask(
-        self, method: str, path: str, *, key: str | None = None, content: bytes | None = None, **given: Any
+        self, method: str, path: str, *, key: str | None = None, again: bool = False, **given: Any
     ) -> httpx.Response:
-        """The answer. With a `key`, a request that arrives twice counts once: every try sends the same key. Raises ApiError, Away."""
+        """The answer. With a `key`, a request that arrives twice counts once: every try sends the same key. `again`: arriving twice does
+        the same as arriving once. Raises ApiError, Away."""
         headers = {"Idempotency-Key": key} if key else {}
-        problem = ""
-        for attempt in range(self.tries):
+        repeatable = again or bool(key) or method in REPEATABLE
+        return self._tried(lambda: self._client.request(method, path, headers=headers, **given), repeatable)
+
+    def _tried(self, send: Callable[[], httpx.Response], repeatable: bool, tries: int | None = None) -> httpx.Response:
+        """The answer of the first try that gets one. Raises ApiError, Away."""
+        tries, perhaps, problem = tries or self.tries, False, ""  # perhaps: whether an earlier try may have arrived
+        for attempt in range(tries):
             try:
-                answer = self._client.request(method, path, headers=headers, content=content, **given)
+                answer = send()
             except httpx.UnsupportedProtocol as error:
                 raise self._away(error) from None
             except httpx.TransportError as error:
-                problem = str(self._away(error))
-                pause = 0.0
+                problem, pause, arrived = str(self._away(error)), 0.0, not isinstance(error, UNSENT)
             else:
+                gone = answer.request.method == "DELETE" and answer.status_code == 404 and perhaps
+                if answer.is_success or gone:
+                    return answer
+                answer.read()
                 if answer.status_code not in AGAIN:
-                    if answer.is_success:
-                        return answer
                     raise _error(answer)
                 problem = str(_error(answer)) or f"{self.address} answers {answer.status_code}"
-                pause = _seconds(answer.headers.get("Retry-After"))
-            if attempt + 1 < self.tries:
-                self.sleep(_pause(attempt, pause))
+                pause, arrived = _seconds(answer.headers.get("Retry-After")), answer.status_code in LOST
+            if arrived and not repeatable:
+                raise Away(f"{problem}. {UNSURE}")
+            perhaps = perhaps or arrived
+            if attempt + 1 < tries:
+                self.sleep(pause_s(attempt, pause))
         raise Away(problem)
 
-    def events(
-        self, path: str, body: dict[str, Any] | None = None, silence_s: float | None = None
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, data) of server-sent events as they come, by POST if there is a `body`. They are requested once, and past events are not
-        repeated. After `silence_s` without an event, the server counts as away. Raises ApiError, Away."""
-        given: dict[str, Any] = {"method": "GET"} if body is None else {"method": "POST", "json": body}
+    @contextmanager
+    def _opened(
+        self, method: str, path: str, repeatable: bool, tries: int | None = None, **given: Any
+    ) -> Iterator[httpx.Response]:
+        """The beginning of an answer that is read piece by piece. Raises ApiError, Away, and httpx.TransportError while it is read."""
+
+        def send() -> httpx.Response:
+            return self._client.send(self._client.build_request(method, path, **given), stream=True)
+
+        answer = self._tried(send, repeatable, tries)
         try:
-            with self._client.stream(
-                url=f"/api/v1{path}", timeout=httpx.Timeout(TIMEOUT_S, read=silence_s), **given
-            ) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise _error(answer)
+            yield answer
+        finally:
+            answer.close()
+
+    def events(
+        self, path: str, body: dict[str, Any] | None = None, silence_s: float | None = None, tries: int | None = None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(name, data) of server-sent events as they come, by POST if there is a `body`. Past events are not repeated. After `silence_s`
+        without an event, the server counts as away. Raises ApiError, Away."""
+        method, given = ("GET", {}) if body is None else ("POST", {"json": body})
+        timeout = httpx.Timeout(TIMEOUT_S, read=silence_s)
+        try:
+            with self._opened(method, f"/api/v1{path}", body is None, tries, timeout=timeout, **given) as answer:
                 name = "message"
                 for line in answer.iter_lines():
                     field, _, value = line.partition(": ")
@@ -132,70 +160,60 @@ class Server:
         except httpx.TransportError as error:
             raise self._away(error) from error
 
-    def follow(self, run: int) -> Iterator[dict[str, Any]]:
-        """The messages about a run, as docs/api.md lists them, until the run is over. After an interruption they begin again with a message
-        `now`: a program that draws curves then loads the missing points. Raises ApiError, Away."""
-        failed = 0
-        while True:
-            try:
-                for name, told in self.events(f"/runs/{run}/feed", silence_s=LONGEST_SILENCE_S):
-                    failed = 0
-                    yield told
-                    if name == "gone" or (name in ("now", "run") and told["state"] in OVER):
-                        return
-            except (Away, ApiError) as error:
-                failed += 1
-                if failed == self.tries or (isinstance(error, ApiError) and error.status not in AGAIN):
-                    raise
-            self.sleep(_pause(failed))
+    def save(self, path: str, to: BinaryIO, **query: Any) -> None:
+        """Writes the content of an address piece by piece. After a break, it continues where it stopped. Raises ApiError, Away."""
+        self._received(path, Passed(to), query)
 
-    def save(self, path: str, to: BinaryIO, **query: Any) -> httpx.Headers:
-        """Writes the content of an address, such as a `download`, piece by piece. Raises ApiError, Away."""
-        wanted = {name: value for name, value in query.items() if value is not None}
+    def fetch(self, path: str, to: Path, digest: str = "", **query: Any) -> str:
+        """Writes the content of an address into a file, as a whole or not at all. After a break, it continues where it stopped, also in a
+        later call. Raises ApiError, Away, OSError, and ValueError if the content has another SHA-256 than `digest`: of a file, or of the
+        files in a tar. Returns the content type."""
+        partial = Partial(to)
         try:
-            with self._client.stream("GET", path, params=wanted) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise _error(answer)
-                for piece in answer.iter_bytes():
-                    to.write(piece)
-                return answer.headers
-        except httpx.TransportError as error:
-            raise self._away(error) from error
+            self._received(path, partial, query)
+        except BaseException as error:
+            partial.left(isinstance(error, ApiError))
+            raise
+        partial.finished(digest)
+        return partial.kind
 
-    def import_file(self, path: Path, name: str = "", **form: Any) -> dict[str, Any]:
-        """Sends a file as a version of a dataset. Returns the import's job, which continues at `/imports/ID`. Raises ApiError, Away,
-        OSError."""
-        return self.send_file("/datasets/import", path, name=name or path.stem, **form)
+    def _received(self, path: str, place: Partial | Passed, query: dict[str, Any]) -> None:
+        failed, wanted = 0, _given(query)
+        while True:
+            before = place.size
+            try:
+                with self._opened("GET", path, True, params=wanted, headers=place.wanted()) as answer:
+                    place.take(answer)
+                return
+            except ApiError as error:
+                if error.status != 416 or not place.size:
+                    raise
+                place.restart()  # all of it is here, or the content is shorter now
+            except httpx.TransportError as error:
+                failed = 1 if place.size > before else failed + 1
+                if failed >= self.tries:
+                    raise self._away(error) from error
+                self.sleep(pause_s(failed))
 
-    def send_file(self, address: str, path: Path, **form: Any) -> dict[str, Any]:
+    def sent_file(self, path: str, file: Path, *, again: bool = False, **form: Any) -> Any:
         """Sends a file with the fields of a form; None and "" are not sent. Raises ApiError, Away, OSError."""
-        given = {
-            key: str(value).lower() if isinstance(value, bool) else value
-            for key, value in form.items()
+        said = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in form.items()
             if value not in (None, "")
         }
-        with path.open("rb") as content:
-            asked = self.ask("POST", f"/api/v1{address}", data=given, files={"file": (path.name, content)})
-        answer: dict[str, Any] = asked.json()
-        return answer
-
-    def imported(self, job: dict[str, Any], every_s: float = 2.0) -> dict[str, Any]:
-        """Waits until an import is over, and returns its job."""
-        while job["state"] in ("queued", "running"):
-            self.sleep(every_s)
-            job = self.get(f"/imports/{job['id']}")
-        return job
+        with file.open("rb") as content:  # httpx reads it from its beginning for each try
+            files = {"file": (file.name, content)}
+            return self.read(self.ask("POST", f"/api/v1{path}", again=again, data=said, files=files))
 
     def get(self, path: str, **query: Any) -> Any:
-        wanted = {name: value for name, value in query.items() if value is not None}
-        return self._read(self.ask("GET", f"/api/v1{path}", params=wanted))
+        return self.read(self.ask("GET", f"/api/v1{path}", params=_given(query)))
 
-    def post(self, path: str, body: Any = None, key: str | None = None) -> Any:
-        return self._read(self.ask("POST", f"/api/v1{path}", key=key, json={} if body is None else body))
+    def post(self, path: str, body: Any = None, key: str | None = None, again: bool = False) -> Any:
+        return self.read(self.ask("POST", f"/api/v1{path}", key=key, again=again, json={} if body is None else body))
 
-    def _read(self, answer: httpx.Response) -> Any:
-        """Raises ValueError for a page of another server, which is not JSON."""
+    def read(self, answer: httpx.Response) -> Any:
+        """The JSON of an answer. Raises ValueError for a page of another server, which is not JSON."""
         try:
             return answer.json()
         except ValueError:
@@ -210,34 +228,13 @@ class Server:
             if (cursor := page["next"]) is None:
                 return
 
-    def launch(self, body: dict[str, Any], key: str | None = None) -> Run:
-        """Launches a run once, even if the request has to be tried several times. Raises ApiError with every field that is wrong."""
-        run: Run = self.post("/runs", body, key=key or uuid4().hex)
-        return run
 
-    def costs(self, by: str = "month", **query: Any) -> Iterator[Cost]:
-        """What work has cost, by month, project, run or person. `query`: `month` such as 2026-11, `sort`, `run`."""
-        for row in self.all("/costs", by=by, **query):
-            yield cast(Cost, row)
-
-    def points(self, run: int, key: str, after_step: int | None = None) -> Iterator[Point]:
-        """Every point of a metric, in the order of steps."""
-        while True:
-            page = self.get(f"/runs/{run}/metrics", key=key, after_step=after_step)
-            yield from page["points"]
-            if (after_step := page["next"]) is None:
-                return
-
-    def log(self, run: int, after_seq: int | None = None) -> Iterator[dict[str, Any]]:
-        """The newest lines of a run's log, or every line after one of them."""
-        while lines := self.get(f"/runs/{run}/log", after_seq=after_seq)["lines"]:
-            yield from lines
-            if after_seq is None:
-                return
-            after_seq = lines[-1]["seq"]
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Without the values that are not sent."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _pause(failed: int, least_s: float = 0.0) -> float:
+def pause_s(failed: int, least_s: float = 0.0) -> float:
     """Seconds until the next try; more after each failed one."""
     waits: float = 0.5 * 2**failed * random.uniform(0.7, 1.3)  # noqa: S311  no secret
     return min(max(least_s, waits), LONGEST_PAUSE_S)

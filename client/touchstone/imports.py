@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from . import neptune, tensorboard, trackio
-from .http import ApiError, Server
+from .http import ApiError
+from .server import Server
 from .spool import AT_ONCE, Sender, Spool
 from .values import flat, word
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from .http import TOKEN_REFUSED, ApiError, Away, Server
+from .http import TOKEN_REFUSED, ApiError, Away
+from .server import Server
 
 TRACKING = "/mlflow/api/2.0/mlflow/"
 FILES = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
@@ -183,7 +184,8 @@ class Sender:
         )
 
     def post(self, what: str, body: dict[str, Any], key: str | None = None) -> Any:
-        return self.server.ask("POST", TRACKING + what, key=key, json=body).json()
+        """All requests of the protocol but the creation of a run, which has a key, do the same if they arrive twice."""
+        return self.server.ask("POST", TRACKING + what, key=key, again=True, json=body).json()
 
 
 def _requests(lines: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from . import account
-from .http import TOKEN_REFUSED, ApiError, Away, Server
+from .http import TOKEN_REFUSED, ApiError, Away
+from .server import Server
 
 # all but tables is printed with soft_wrap, so that lines which a script reads are not broken at some width of a terminal
 out, err = Console(), Console(stderr=True)
@@ -54,12 +55,14 @@ def say(text: str, style: str = "") -> None:
     out.print(Text(text, style=style), soft_wrap=True)
 
 
-def whole(answer: Any) -> None:
+def whole(answer: object) -> None:
     """Prints an answer as JSON that people can read."""
     print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def listed(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000) -> None:
+def listed(
+    rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000
+) -> None:
     """Prints rows as a table, or as lines of JSON. `columns`: heading -> place of its value, such as `progress.step`."""
     table = Table(*columns, box=None)
     for row in islice(rows, limit):
@@ -71,8 +74,8 @@ def listed(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], as_jso
         out.print(table)
 
 
-def _cell(row: Mapping[str, Any], place: str) -> str:
-    value: Any = row
+def _cell(row: Mapping[str, object], place: str) -> str:
+    value: object = row
     for name in place.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     if isinstance(value, float):

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from .distributions import Histogram as Histogram
-from .http import Server
+from .server import Server
 from .spool import Background, Sender, Spool, now_ms
 from .values import flat, number, word
 

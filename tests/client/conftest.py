@@ -1,5 +1,7 @@
 import pytest
-from touchstone.http import Server
+from touchstone import cli, terminal
+from touchstone.server import Server
+from typer.testing import CliRunner
 
 from webapp.accounts.tokens.services import create_token
 
@@ -27,3 +29,16 @@ def spools(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def streams_end(short_streams):
     pass
+
+
+@pytest.fixture
+def run(remote, monkeypatch, tmp_path):
+    """`run("runs", "list")`: the exit code and what was printed."""
+    monkeypatch.setattr(terminal, "server", lambda: remote)
+    monkeypatch.setenv("TOUCHSTONE_CONFIG", str(tmp_path / "account.json"))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def start(*words: str):
+        return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+    return start

@@ -7,11 +7,10 @@ from decimal import Decimal
 
 import pytest
 import touchstone.wandb as wandb
-from touchstone import account, cli, terminal
-from touchstone.http import Server
+from touchstone import account
 from touchstone.plot import curve
+from touchstone.server import Server
 from touchstone.spool import send_kept
-from typer.testing import CliRunner
 
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import jsonlines
@@ -25,19 +24,6 @@ from webapp.usage.models import MonthlyUse
 from webapp.weights.models import WeightsJob
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def run(remote, monkeypatch, tmp_path):
-    """`run("runs", "list")`: the exit code and what was printed."""
-    monkeypatch.setattr(terminal, "server", lambda: remote)
-    monkeypatch.setenv("TOUCHSTONE_CONFIG", str(tmp_path / "account.json"))
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def start(*words: str):
-        return CliRunner().invoke(cli.app, [str(word) for word in words])
-
-    return start
 
 
 @pytest.fixture

@@ -221,7 +221,9 @@ def test_every_example_of_the_page_works(place, live, runs, asked, capsys, monke
     assert not asked.lacking(), "\n".join(asked.lacking())
     shown = {section for section, language in asked.operations if language == "curl"}
     assert len(shown) >= 8 and sum(map(len, asked.operations.values())) > 100
-    assert Run.objects.filter(config__steps=40).count() == 3  # with curl, with Python, and with the command and a key
+    assert (
+        Run.objects.filter(config__steps=40).count() == 4
+    )  # with curl, Python, the command and its key, and its draft
 
 
 def as_they_were(runs: dict[int, Run]) -> None:

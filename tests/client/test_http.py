@@ -4,7 +4,8 @@ import json
 
 import httpx
 import pytest
-from touchstone.http import ApiError, Away, Server
+from touchstone.http import ApiError, Away
+from touchstone.server import Server
 
 
 class Script(httpx.BaseTransport):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from touchstone import cli, imports, tensorboard, terminal
-from touchstone.http import Server
+from touchstone.server import Server
 from typer.testing import CliRunner
 
 from trainer.contracts import jsonlines

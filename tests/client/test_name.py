@@ -16,7 +16,7 @@ def test_the_package_has_the_name_of_the_product():
     assert SLUG == NAME.lower() == http.NAME == project["name"] == touchstone.__name__
     assert (
         list(project["scripts"]) == [SLUG]
-        and http.Server("http://x.test", "ts_x")._client.headers["User-Agent"] == http.USER_AGENT
+        and http.Connection("http://x.test", "ts_x")._client.headers["User-Agent"] == http.USER_AGENT
     )
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import touchstone.wandb as wandb
-from touchstone.http import Server
+from touchstone.server import Server
 from touchstone.spool import Sender, Spool, send_kept
 
 from webapp.accounts.tokens.services import create_token

@@ -33,7 +33,7 @@ def runs_fork(
 
 @app.command("extend")
 def runs_extend(run: int, steps: Annotated[int, typer.Option(help="Steps in all")]) -> None:
-    """Lets a finished or stopped run go on to more steps, from its last checkpoint."""
+    """Lets a finished or stopped run continue to more steps, from its last checkpoint."""
     _changed(run, {"extend": {"steps": steps}})
 
 
@@ -73,14 +73,36 @@ def runs_limit(
         _changed(run, {what: body for what, body in given.items() if body})
         return
     with told():
-        whole(terminal.server().get(f"/runs/{run}/tokens"))
+        whole(terminal.server().runs.tokens(run))
 
 
 def _changed(run: int, changes: dict[str, dict[str, Any]]) -> None:
     with told():
         for what, body in changes.items():
-            found = terminal.server().post(f"/runs/{run}/{what}", body)
+            found = terminal.server().post(f"/runs/{run}/{what}", body, again=what != "extend")
         out.print(headline(found), soft_wrap=True)
+
+
+@app.command("draft")
+def runs_draft(
+    run: int,
+    file: Annotated[Path | None, typer.Option(help="YAML file that replaces all that the draft holds")] = None,
+) -> None:
+    """Shows what a draft holds, and why it cannot be launched yet."""
+    with told():
+        known = terminal.server()
+        if file is not None:
+            body = terminal.body_of(file, "dataset and config")
+            body.pop("recipe", None)  # that of a draft stays
+            known.ask("PUT", f"/api/v1/runs/{run}/draft", json=body)
+        whole(known.runs.draft(run))
+
+
+@app.command("launch")
+def runs_launch(run: int) -> None:
+    """Launches a draft. Twice is harmless."""
+    with told():
+        out.print(headline(terminal.server().runs.launch_draft(run)), soft_wrap=True)
 
 
 @app.command("then")
@@ -102,7 +124,7 @@ def runs_then(
 def runs_chain(run: int, as_json: AsJson = False) -> None:
     """Lists what came before a run, and what waits for it."""
     with told():
-        found = terminal.server().get(f"/runs/{run}/chain")
+        found = terminal.server().runs.chain(run)
         if as_json:
             whole(found)
             return

@@ -16,7 +16,7 @@ app = typer.Typer(help="Claims of papers: test one, and see its results.", no_ar
 def claims_list() -> None:
     """Lists the methods whose claims can be tested, by the plans that test them."""
     with told():
-        for method in terminal.server().get("/claims/methods")["items"]:
+        for method in terminal.server().claims.methods()["items"]:
             for plan in method["plans"]:
                 say(f"{plan:20} {method['claim']}")
 
@@ -46,7 +46,7 @@ def claims_start(
 def claims_show(study: int, as_json: AsJson = False) -> None:
     """Shows how a study stands: its task while that is made, its runs, and the verdict on each claim."""
     with told():
-        found = terminal.server().get(f"/claims/{study}")
+        found = terminal.server().claims.study(study)
         if as_json:
             whole(found)
             return

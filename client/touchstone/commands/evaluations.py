@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -11,6 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import terminal
+from ..api.evaluations import EvaluationFull
+from ..server import Server
 from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, listed, out, told, whole
 
 app = typer.Typer(help="Evaluations: start, list, follow, results, pause, again.", no_args_is_help=True)
@@ -42,7 +45,7 @@ def evaluations_list(
 def evaluations_recipes(as_json: Lines = False) -> None:
     """Lists what an evaluation can find out."""
     with told():
-        rows = terminal.server().get("/evaluations/recipes")["items"]
+        rows = terminal.server().evaluations.recipes()["items"]
         listed(rows, {"recipe": "name", "title": "title"}, as_json)
 
 
@@ -52,7 +55,7 @@ def evaluations_record(
 ) -> None:
     """Stores recorded verdicts or scores for evaluations, and prints their number."""
     with told():
-        print(terminal.server().send_file("/evaluations/recordings", file)["id"])
+        print(terminal.server().evaluations.store_recording(file)["id"])
 
 
 @app.command("start")
@@ -80,15 +83,14 @@ def evaluations_again(
 ) -> None:
     """Starts an evaluation with the same config once more, and prints its number."""
     with told():
-        address = f"/evaluations/{evaluation}/rerun{'?resample=true' if resample else ''}"
-        print(terminal.server().post(address, key=key or uuid4().hex)["id"])
+        print(terminal.server().evaluations.rerun(evaluation, resample=resample or None, key=key or None)["id"])
 
 
 @app.command("show")
 def evaluations_show(evaluation: int, as_json: AsJson = False) -> None:
     """Shows how an evaluation stands, and its config."""
     with told():
-        found = terminal.server().get(f"/evaluations/{evaluation}")
+        found = terminal.server().evaluations.get(evaluation)
         if as_json:
             whole(found)
             return
@@ -104,13 +106,13 @@ def evaluations_follow(evaluation: int, every: Every = FOLLOW_S) -> None:
         while state not in (*OVER, "paused"):
             if state:
                 known.sleep(every)
-            found = known.get(f"/evaluations/{evaluation}")
+            found = known.evaluations.get(evaluation)
             state = found["state"]
             live.update(_headline(found), refresh=True)
     raise typer.Exit(0 if state == "finished" else 1)
 
 
-def _headline(found: dict[str, Any]) -> Text:
+def _headline(found: EvaluationFull) -> Text:
     facts = [found["name"], found["recipe"], found["state"], found["problem"], _progress(found["progress"])]
     if found["headline"]:
         facts.append(f"{found['headline']['label']} {json.dumps(found['headline']['cell'].get('value'))}")
@@ -128,11 +130,11 @@ def evaluations_results(
 ) -> None:
     """Prints every number of an evaluation, with n, interval and what is missing."""
     with told():
-        known, address = terminal.server(), f"/evaluations/{evaluation}/results"
+        known = terminal.server()
         if csv:
-            known.save(f"/api/v1{address}/csv", sys.stdout.buffer)
+            known.save(f"/api/v1/evaluations/{evaluation}/results/csv", sys.stdout.buffer)
         else:
-            whole(known.get(address))
+            whole(known.evaluations.show_results(evaluation))
 
 
 @app.command("cases")
@@ -143,28 +145,28 @@ def evaluations_cases(
 ) -> None:
     """Prints the cases behind the numbers, one JSON object a line."""
     with told():
-        rows = terminal.server().all(f"/evaluations/{evaluation}/cases", tag=tag or None, limit=min(limit, PAGE))
+        rows = terminal.server().evaluations.cases(evaluation, tag=tag or None, page_size=min(limit, PAGE))
         listed(rows, {}, as_json=True, limit=limit)
 
 
 @app.command("pause")
 def evaluations_pause(evaluation: int) -> None:
     """Pauses an evaluation. Nothing is lost."""
-    _moved(evaluation, "pause")
+    _moved(lambda server: server.evaluations.pause(evaluation))
 
 
 @app.command("resume")
 def evaluations_resume(evaluation: int) -> None:
     """Continues an evaluation that is paused or has failed."""
-    _moved(evaluation, "resume")
+    _moved(lambda server: server.evaluations.resume(evaluation))
 
 
 @app.command("cancel")
 def evaluations_cancel(evaluation: int) -> None:
     """Ends an evaluation for good."""
-    _moved(evaluation, "cancel")
+    _moved(lambda server: server.evaluations.cancel(evaluation))
 
 
-def _moved(evaluation: int, how: str) -> None:
+def _moved(move: Callable[[Server], EvaluationFull]) -> None:
     with told():
-        out.print(_headline(terminal.server().post(f"/evaluations/{evaluation}/{how}")), soft_wrap=True)
+        out.print(_headline(move(terminal.server())), soft_wrap=True)

@@ -1,6 +1,6 @@
 """What a run can do: recipes, their presets, fields and metrics, and what they find in a dataset."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import terminal
-from ..http import Server
+from ..api.recipes import RecipeOut
+from ..server import Server
 from ..terminal import Lines, listed, out, say, told, whole
 
 Name = Annotated[str, typer.Argument(help="Such as policy; without a name, all are listed")]
@@ -28,26 +29,26 @@ def recipes(
         if dataset:
             _fits(known, dataset, as_json)
         elif schema:
-            whole(known.get(f"/recipes/{name}/schema"))
+            whole(known.recipes.schema(name))
         elif metrics:
             columns = {"metric": "key", "unit": "unit", "help": "help"}
-            listed(known.get(f"/recipes/{name}/metrics")["metrics"], columns, as_json)
+            listed(known.recipes.metrics_of(name)["metrics"], columns, as_json)
         elif as_json:
-            listed([known.get(f"/recipes/{name}")] if name else known.get("/recipes")["items"], {}, as_json=True)
+            listed([known.recipes.get(name)] if name else known.recipes.all()["items"], {}, as_json=True)
         elif name:
-            _recipe(known.get(f"/recipes/{name}"))
+            _recipe(known.recipes.get(name))
         else:
-            _gallery(known.get("/recipes")["items"])
+            _gallery(known.recipes.all()["items"])
 
 
-def _recipe(found: dict[str, Any]) -> None:
+def _recipe(found: RecipeOut) -> None:
     say(f"{found['title']}\n{found['summary']}")
     for preset in found["presets"]:
         say(f"\n{preset['name']}: {preset['title']}. {preset['help']}")
         say(yaml.safe_dump({"config": preset["config"]}, sort_keys=False))
 
 
-def _gallery(found: list[dict[str, Any]]) -> None:
+def _gallery(found: list[RecipeOut]) -> None:
     table = Table("recipe", "title", "presets", box=None)
     for recipe in found:
         presets = ", ".join(preset["name"] for preset in recipe["presets"])
@@ -56,7 +57,7 @@ def _gallery(found: list[dict[str, Any]]) -> None:
 
 
 def _fits(known: Server, dataset: str, as_json: bool) -> None:
-    rows = known.get("/recipes/fit", dataset=dataset)["items"]
+    rows = known.recipes.fit(dataset=dataset)["items"]
     if as_json:
         listed(rows, {}, as_json=True)
         return

@@ -1,6 +1,6 @@
 """Responses that a run has sampled: list, follow one prompt, make a dataset of them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -8,7 +8,7 @@ from .. import terminal
 from ..terminal import PAGE, Limit, Lines, listed, nested, told, whole
 
 app = typer.Typer(help="Responses of a run: list, one prompt, notes, a dataset of them.", no_args_is_help=True)
-Phase = Annotated[str, typer.Option(help="train or eval")]
+Phase = Annotated[Literal["train", "eval", ""], typer.Option(help="train or eval")]
 Step = Annotated[int | None, typer.Option(help="Only of this step")]
 Filters = Annotated[
     list[str] | None,
@@ -20,7 +20,7 @@ Filters = Annotated[
 def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists responses, newest step first. With --json, each has its prompt, its response and the verdict on every criterion."""
     with told():
-        rows = terminal.server().all(f"/runs/{run}/rollouts", step=step, phase=phase or None, limit=min(limit, 100))
+        rows = terminal.server().rollouts.all(run, step=step, phase=phase or None, page_size=min(limit, 100))
         columns = {
             "step": "step",
             "phase": "phase",
@@ -35,8 +35,7 @@ def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit =
 def rollouts_prompt(run: int, example_key: str, phase: Phase = "", as_json: Lines = False) -> None:
     """Shows the rewards of one prompt through training."""
     with told():
-        address = f"/runs/{run}/rollouts/prompt"
-        rows = terminal.server().all(address, example_key=example_key, phase=phase or None, limit=100)
+        rows = terminal.server().rollouts.prompt_steps(run, example_key=example_key, phase=phase or None, page_size=100)
         columns = {"step": "step", "responses": "responses", "mean": "mean", "lowest": "low", "highest": "high"}
         listed(rows, columns, as_json)
 
@@ -45,7 +44,7 @@ def rollouts_prompt(run: int, example_key: str, phase: Phase = "", as_json: Line
 def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
     """Lists what people have noted on tokens."""
     with told():
-        rows = terminal.server().all(f"/runs/{run}/rollouts/notes", step=step, limit=PAGE)
+        rows = terminal.server().rollouts.list_notes(run, step=step, page_size=PAGE)
         columns = {
             "id": "id",
             "step": "step",

@@ -1,12 +1,15 @@
 """Runs: list, show, follow, stop, and what they have logged."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 import yaml
 
 from .. import terminal
+from ..api.runs import CurveOut, RunOut
 from ..following import charts, follow, headline
+from ..server import Server
 from ..terminal import PAGE, AsJson, Limit, Lines, listed, out, say, told, whole
 
 app = typer.Typer(help="Runs: list, show, follow, stop, change.", no_args_is_help=True)
@@ -36,7 +39,7 @@ def runs_list(
 def runs_show(run: int, as_json: AsJson = False) -> None:
     """Shows a run: its state, its newest numbers, and its config."""
     with told():
-        found = terminal.server().get(f"/runs/{run}")
+        found = terminal.server().runs.get(run)
         if as_json:
             whole(found)
             return
@@ -62,24 +65,24 @@ def runs_stop(
     run: int, now: Annotated[bool, typer.Option("--now", help="Do not save: a checkpoint is not written")] = False
 ) -> None:
     """Saves and ends a run. Its present step is given up."""
-    _moved(run, "stop?now=true" if now else "stop")
+    _moved(lambda server: server.runs.stop(run, now=now or None))
 
 
 @app.command("pause")
 def runs_pause(run: int) -> None:
     """Has a run save and give its place to others, until it is resumed. Its present step is given up."""
-    _moved(run, "pause")
+    _moved(lambda server: server.runs.pause(run))
 
 
 @app.command("resume")
 def runs_resume(run: int) -> None:
     """Resumes a paused, stopped or failed run from its last checkpoint."""
-    _moved(run, "resume")
+    _moved(lambda server: server.runs.resume(run))
 
 
-def _moved(run: int, how: str) -> None:
+def _moved(move: Callable[[Server], RunOut]) -> None:
     with told():
-        out.print(headline(terminal.server().post(f"/runs/{run}/{how}")), soft_wrap=True)
+        out.print(headline(move(terminal.server())), soft_wrap=True)
 
 
 @app.command("log")
@@ -103,21 +106,21 @@ def runs_history(run: int, as_json: Lines = False) -> None:
     """Lists every change of a run's state: when, by whom, why."""
     with told():
         columns = {"at": "at", "action": "action", "state": "state", "who": "who", "why": "why"}
-        listed(terminal.server().all(f"/runs/{run}/history"), columns, as_json)
+        listed(terminal.server().runs.history(run), columns, as_json)
 
 
 @app.command("line")
 def runs_line(as_json: AsJson = False) -> None:
     """Shows which runs and jobs are under way, and which wait, in their order."""
     with told():
-        found = terminal.server().get("/runs/line")
+        found = terminal.server().runs.line()
         if as_json:
             whole(found)
             return
-        for title in ("running", "waiting"):
-            say(f"{title}: {len(found[title]) or 'nothing'}", "bold")
-            for row in found[title]:
-                say(f"  {row['kind']} {row['id']}  {row['name']}")
+        for title, rows in (("running", found["running"]), ("waiting", found["waiting"])):
+            say(f"{title}: {len(rows) or 'nothing'}", "bold")
+            for row in rows:
+                say(f"  {row['kind']} {row['id'] or row['job'] or ''}  {row['name'] or 'of another workspace'}")
 
 
 @app.command("metrics")
@@ -141,7 +144,7 @@ def runs_curves(
 ) -> None:
     """Draws metrics of a run, thinned so that every spike stays."""
     with told():
-        found = terminal.server().get(f"/runs/{run}/curves", key=key)
+        found = terminal.server().runs.curves(run, key=key)
         if as_json:
             whole(found)
             return
@@ -149,5 +152,5 @@ def runs_curves(
             out.print(line, soft_wrap=True)
 
 
-def _drawable(curve: dict[str, list[float]]) -> list[tuple[int, float]]:
+def _drawable(curve: CurveOut) -> list[tuple[int, float]]:
     return [(int(step), value) for step, value in zip(curve["steps"], curve["values"], strict=True)]

@@ -1,6 +1,6 @@
 """Sweeps: start, follow, stop, sweep again."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import terminal
-from ..http import Server
+from ..api.sweeps import SweepStandingOut, SweepTrialOut
+from ..server import Server
 from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, listed, nested, out, say, told, whole
 
 app = typer.Typer(help="Sweeps: start, list, follow, stop, sweep again.", no_args_is_help=True)
@@ -36,7 +37,7 @@ Changes = Annotated[
 def sweeps_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest sweeps."""
     with told():
-        listed(terminal.server().all("/sweeps", limit=min(limit, PAGE)), COLUMNS, as_json, limit)
+        listed(terminal.server().sweeps.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("start")
@@ -71,7 +72,7 @@ def sweeps_show(sweep: int, as_json: AsJson = False) -> None:
     with told():
         known = terminal.server()
         if as_json:
-            whole(known.get(f"/sweeps/{sweep}"))
+            whole(known.sweeps.get(sweep))
         else:
             out.print(_standing(known, sweep)[1])
 
@@ -91,7 +92,7 @@ def sweeps_follow(sweep: int, every: Every = FOLLOW_S) -> None:
 
 def _standing(known: Server, sweep: int) -> tuple[str, Group]:
     """The state of a sweep, and its picture."""
-    found, trials = known.get(f"/sweeps/{sweep}"), known.all(f"/sweeps/{sweep}/trials", limit=PAGE)
+    found, trials = known.sweeps.get(sweep), known.sweeps.trials(sweep, page_size=PAGE)
     reason = f" · {found['state_reason']}" if found["state_reason"] else ""
     over = f"{found['over']} of {found['trials']} trials over"
     best = f"best: trial {found['best']['number']}" if found["best"] else "no trial has a value yet"
@@ -99,7 +100,7 @@ def _standing(known: Server, sweep: int) -> tuple[str, Group]:
     return found["state"], Group(head, _trials(trials, found["metric"]))
 
 
-def _trials(trials: Iterable[dict[str, Any]], metric: str) -> Table:
+def _trials(trials: Iterable[SweepTrialOut], metric: str) -> Table:
     table = Table("trial", "state", "values", metric, "interval", "runs", box=None)
     for trial in trials:
         estimate, said = trial["estimate"], ", ".join(f"{name}={value}" for name, value in trial["values"].items())
@@ -113,22 +114,22 @@ def _trials(trials: Iterable[dict[str, Any]], metric: str) -> Table:
 @app.command("add")
 def sweeps_add(sweep: int, trials: Annotated[int, typer.Argument(help="How many more")]) -> None:
     """Adds trials to a sweep, also to one that is over."""
-    _moved(sweep, "trials", {"trials": trials})
+    _moved(lambda server: server.sweeps.add_trials(sweep, {"trials": trials}))
 
 
 @app.command("stop")
 def sweeps_stop(sweep: int) -> None:
     """Stops a sweep and its runs. Each run saves."""
-    _moved(sweep, "stop")
+    _moved(lambda server: server.sweeps.stop(sweep))
 
 
 @app.command("resume")
 def sweeps_resume(sweep: int) -> None:
     """Launches the trials that a stopped sweep still lacks."""
-    _moved(sweep, "resume")
+    _moved(lambda server: server.sweeps.resume(sweep))
 
 
-def _moved(sweep: int, how: str, body: dict[str, Any] | None = None) -> None:
+def _moved(move: Callable[[Server], SweepStandingOut]) -> None:
     with told():
-        found = terminal.server().post(f"/sweeps/{sweep}/{how}", body)
+        found = move(terminal.server())
         say(f"{found['name']} · {found['state']} · {found['over']} of {found['trials']} trials over", "bold")

@@ -15,7 +15,7 @@ def webhooks_list(as_json: Lines = False) -> None:
     """Lists the webhooks of the workspace."""
     with told():
         columns = {"id": "id", "address": "url", "active": "active", "events": "events"}
-        listed(terminal.server().all("/webhooks", limit=PAGE), columns, as_json)
+        listed(terminal.server().webhooks.all(page_size=PAGE), columns, as_json)
 
 
 @app.command("add")
@@ -25,14 +25,14 @@ def webhooks_add(
 ) -> None:
     """Adds a webhook, and prints it with its secret, which is shown only now."""
     with told():
-        whole(terminal.server().post("/webhooks", {"url": url, "events": event}))
+        whole(terminal.server().webhooks.create({"url": url, "events": event}))
 
 
 @app.command("test")
 def webhooks_test(webhook: int) -> None:
     """Sends a test."""
     with told():
-        whole(terminal.server().post(f"/webhooks/{webhook}/test"))
+        whole(terminal.server().webhooks.test(webhook))
 
 
 @app.command("deliveries")

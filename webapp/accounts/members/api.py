@@ -68,7 +68,7 @@ class OpenInviteList(Schema):
     next: str | None
 
 
-@router.get("/members", response=MemberList, summary="Who belongs to this workspace")
+@router.get("/members", response=MemberList, summary="The members of this workspace")
 def members(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.members(require(request, Role.REVIEWER)), cursor, limit, "id")
 

@@ -43,7 +43,7 @@ class ShareLinksRule(Schema):
     )
 
 
-@router.get("/me", response=MeOut, summary="Who this token or session is")
+@router.get("/me", response=MeOut, summary="The person and the workspace of this token or session")
 def me(request: HttpRequest) -> dict[str, object]:
     membership = require(request)
     user = membership.user

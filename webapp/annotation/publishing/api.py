@@ -148,7 +148,7 @@ class CaseFilter(Schema):
     limit: int = Field(50, ge=1, le=200)
 
 
-@router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="Its answers, oldest first")
+@router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="The answers of a project, oldest first")
 def list_answers(
     request: HttpRequest, project_id: Id, given: Query[AnswerFilter], cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:

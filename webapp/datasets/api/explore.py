@@ -124,7 +124,7 @@ class ViewList(Schema):
 VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
 
 
-@router.get(VERSION + "/examples", response=ExampleList, summary="Its examples, narrowed and in order")
+@router.get(VERSION + "/examples", response=ExampleList, summary="The examples of a version, narrowed and in order")
 def list_examples(
     request: HttpRequest,
     dataset_id: Id,

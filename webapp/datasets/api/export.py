@@ -62,7 +62,9 @@ def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, A
 
 
 @router.get(
-    VERSION + "/export", summary="Its examples as a file, streamed", openapi_extra=sends(*exports.TYPES.values())
+    VERSION + "/export",
+    summary="The examples of a version as a file, streamed",
+    openapi_extra=sends(*exports.TYPES.values()),
 )
 def export(
     request: HttpRequest,

@@ -67,7 +67,11 @@ def compare(
     return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
 
 
-@router.get("/runs/line", response=LineOut, summary="Who runs, who waits, in which order and until about when")
+@router.get(
+    "/runs/line",
+    response=LineOut,
+    summary="The runs and jobs under way and waiting, in which order and until about when",
+)
 def line(request: HttpRequest) -> dict[str, Any]:
     """Runs of other workspaces appear without details. Times are null if nobody knows them."""
     return line_page.whole(access.may_read(require(request)).workspace_id).json()

@@ -1,0 +1,140 @@
+"""Commands of groups: what they send, what they print, and that a bad line changes neither."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import cycle
+
+import pytest
+from django.utils import timezone
+from touchstone import terminal
+
+from tests.webapp.experiments.conftest import make_model, make_version
+from trainer.contracts import jsonlines
+from webapp.evaluation.models import Evaluation, Recording
+from webapp.experiments.models import LogLine, Run, Sweep
+from webapp.notices.models import Watch
+
+pytestmark = pytest.mark.django_db
+RUN = "recipe: policy\ndataset: Demo prompts\nconfig: {steps: 4}\n"
+SWEEP = (
+    "recipe: policy\ndataset: Demo prompts\nconfig: {steps: 4}\naxes: [{path: optim.lr, values: [1.0e-4, 1.0e-3]}]\n"
+)
+
+
+@pytest.fixture
+def plans(cast, tmp_path):
+    """A dataset, a model, and files with which runs, sweeps and evaluations begin."""
+    make_version(cast.researcher, name="Demo prompts")
+    make_model(cast)
+    (tmp_path / "run.yaml").write_text(RUN)
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    (tmp_path / "verdicts.jsonl").write_text(
+        '{"judge": "j", "pair": "p", "group": "g", "label": "A", "given": "A", "swapped": "B"}\n'
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def launched(run, plans) -> Run:
+    return Run.objects.get(pk=int(run("launch", plans / "run.yaml").output))
+
+
+def test_settings_are_a_nested_config():
+    told = ["optim.lr=1e-4", "steps=80", "optim.warmup=true", "model.name=small", "phases=[1, 2]"]
+    assert terminal.nested(told) == {
+        "optim": {"lr": 1e-4, "warmup": True}, "steps": 80, "model": {"name": "small"}, "phases": [1, 2]
+    }  # fmt: skip
+    for wrong in (["optim.lr"], ["=3"], ["optim=1", "optim.lr=2"]):
+        with pytest.raises(ValueError, match="="):
+            terminal.nested(wrong)
+
+
+def test_a_run_is_forked_limited_and_moved(run, launched):
+    forked = run("runs", "fork", launched.pk, "--set", "optim.lr=1e-3", "--name", "hotter")
+    row = Run.objects.get(pk=int(forked.output))
+    assert row.name == "hotter" and row.config["optim"]["lr"] == 1e-3 and row.config["steps"] == 4
+    assert run("runs", "limit", row.pk, "--seconds", 60, "--tokens", 900).exit_code == 0
+    row.refresh_from_db()
+    assert (row.time_limit, row.token_limit) == (timedelta(seconds=60), 900)
+    assert run("runs", "limit", row.pk, "--seconds", 0).exit_code == 0
+    assert json.loads(run("runs", "limit", row.pk).output)["token_limit"] == 900
+    row.refresh_from_db()
+    assert (row.time_limit, row.token_limit) == (None, 900)
+    assert run("runs", "priority", row.pk, "high").exit_code == 0
+    assert run("runs", "priority", row.pk, "highest").exit_code == 1
+    assert run("runs", "schedule", row.pk, (timezone.now() + timedelta(days=1)).isoformat()).exit_code == 0
+    assert "waiting: 2" in run("runs", "line").output
+    assert run("runs", "fork", row.pk, "--set", "optim").exit_code == 2
+
+
+def test_a_log_is_printed_to_its_end(run, launched):
+    time = datetime(2026, 11, 30, tzinfo=UTC)
+    lines = [
+        LogLine.objects.create(run=launched, step=step, time=time, level="INFO", message=f"line {step}")
+        for step in range(1, 4)
+    ]
+    assert "line 3" in run("runs", "log", launched.pk).output
+    later = run("runs", "log", launched.pk, "--after-seq", lines[0].pk, "--json")
+    assert [line["message"] for line in jsonlines.rows(later.output)] == ["line 2", "line 3"]
+
+
+def test_a_sweep_is_started_shown_and_started_again(run, plans):
+    sweep = Sweep.objects.get(pk=int(run("sweeps", "start", plans / "sweep.yaml", "--key", "k").output))
+    assert run("sweeps", "start", plans / "sweep.yaml", "--key", "k").output.strip() == str(sweep.pk)
+    shown = run("sweeps", "show", sweep.pk)
+    assert shown.exit_code == 0 and "of 2 trials over" in shown.output and "no trial has a value yet" in shown.output
+    again = run("sweeps", "again", sweep.pk, "--set", "seeds=1")
+    assert Sweep.objects.get(pk=int(again.output)).seeds == 1 != sweep.seeds
+    Sweep.objects.filter(pk=sweep.pk).update(state="stopped")
+    followed = run("sweeps", "follow", sweep.pk)
+    assert followed.exit_code == 1 and "stopped" in followed.output
+    assert len(jsonlines.rows(run("sweeps", "list", "--json").output)) == 2
+
+
+def test_an_evaluation_is_started_followed_and_started_again(run, plans):
+    recording = int(run("evaluations", "record", plans / "verdicts.jsonl").output)
+    assert Recording.objects.get().pk == recording
+    plan = plans / "evaluation.yaml"
+    plan.write_text(f"{{recipe: judge_audit, recording: {recording}, name: audit}}")
+    evaluation = int(run("evaluations", "start", plan).output)
+    assert run("evaluations", "results", evaluation).exit_code == 1
+    Evaluation.objects.filter(pk=evaluation).update(state="failed", problem="No verdicts.")
+    followed = run("evaluations", "follow", evaluation)
+    assert followed.exit_code == 1 and "No verdicts." in followed.output
+    again = Evaluation.objects.get(pk=int(run("evaluations", "again", evaluation).output))
+    assert again.rerun_of_id == evaluation
+    assert run("evaluations", "cancel", again.pk).exit_code == 0
+    assert "cancelled" in run("evaluations", "list", "--state", "cancelled").output
+
+
+def test_a_thing_is_watched_and_no_longer(run, launched):
+    assert "You watch run" in run("watch", "run", launched.pk).output
+    assert "no longer watch" in run("watch", "run", launched.pk, "--off").output
+    assert [row.on for row in Watch.objects.all()] == [False]
+    assert run("notices", "--unread").exit_code == 0
+
+
+def test_commands_do_their_work_once_on_a_bad_line(run, plans, wire):
+    """The first try of each request does not arrive, and the answer to the second is lost."""
+    tries = cycle(("away", "lost", "good"))
+    now = [""]
+
+    def away(request) -> bool:
+        now[0] = next(tries)
+        return now[0] == "away"
+
+    wire.away, wire.lost = away, lambda request: now[0] == "lost"
+    launched = run("launch", plans / "run.yaml")
+    assert launched.exit_code == 0 and Run.objects.count() == 1, launched.output
+    number = launched.output.strip()
+    for words in (
+        ("runs", "fork", number),
+        ("runs", "then", number, "evaluation"),
+        ("sweeps", "start", plans / "sweep.yaml"),
+        ("runs", "list"),
+        ("runs", "priority", number, "low"),
+        ("watch", "run", number),
+    ):
+        done = run(*words)
+        assert done.exit_code == 0, f"{words}: {done.output}"
+    assert Run.objects.count() == 2 and Sweep.objects.count() == 1
