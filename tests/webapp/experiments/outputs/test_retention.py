@@ -17,7 +17,7 @@ from webapp.core.problems import Conflict
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import bulk
 from webapp.experiments.launch import services as launch_services
-from webapp.experiments.models import Artifact, ChainStep, CheckpointRule, MetricPoint, Run
+from webapp.experiments.models import Artifact, ChainStep, ChainWait, CheckpointRule, MetricPoint, Run
 from webapp.experiments.outputs import artifacts, exporting, starting_points
 from webapp.experiments.outputs.retention import services
 from webapp.experiments.outputs.retention.preview import preview
@@ -104,14 +104,36 @@ def awaited(cast, run):
     ChainStep.objects.create(after=run, workspace=cast.workspace, kind="run", asked={})
 
 
+def joined(cast, run):
+    other = Run.objects.create(
+        experiment=run.experiment,
+        number=99,
+        recipe="policy",
+        config={},
+        dataset_version=run.dataset_version,
+        model=run.model,
+    )
+    step = ChainStep.objects.create(after=other, workspace=cast.workspace, kind="run", asked={})
+    ChainWait.objects.create(step=step, run=run)
+
+
 @pytest.mark.django_db
-@pytest.mark.parametrize("needed", [marked, reported, evaluated, awaited])
-def test_a_run_that_something_needs_keeps_all(cast, old, needed):
+@pytest.mark.parametrize(
+    ("needed", "why"),
+    [
+        (marked, "marked"),
+        (reported, "reported"),
+        (evaluated, "evaluated"),
+        (awaited, "awaited"),
+        (joined, "awaited"),
+    ],
+)
+def test_a_run_that_something_needs_keeps_all(cast, old, needed, why):
     needed(cast, old)
     rule(cast)
     services.work()
     assert kept(old) == list(STEPS) and preview(cast.workspace.pk, 30).checkpoints == 0
-    assert preview(cast.workspace.pk, 30).kept[needed.__name__] == 2
+    assert preview(cast.workspace.pk, 30).kept[why] == 2
 
 
 def registered(cast, run, step=1):

@@ -17,7 +17,7 @@ from webapp.weights.states import OVER as JOBS_OVER
 
 from ... import recipe_metrics
 from ...metrics import points
-from ...models import OVER, Artifact, ChainStep, Run, SharedRun
+from ...models import OVER, Artifact, ChainStep, ChainWait, Run, SharedRun
 from .. import artifacts
 from ..starting_points import CHECKPOINT
 
@@ -100,8 +100,10 @@ def _shared(ids: Collection[int]) -> Iterable[int]:
 
 
 def _awaited(ids: Collection[int]) -> Iterable[int]:
-    waiting = ChainStep.objects.filter(after__in=ids, state=ChainStep.State.WAITING)
-    return [run_id for run_id in waiting.values_list("after_id", flat=True) if run_id]
+    waiting = ChainStep.State.WAITING
+    after = ChainStep.objects.filter(after__in=ids, state=waiting).values_list("after_id", flat=True)
+    joined = ChainWait.objects.filter(run__in=ids, step__state=waiting).values_list("run_id", flat=True)
+    return [run_id for run_id in (*after, *joined) if run_id]
 
 
 def _evaluated(ids: Collection[int]) -> set[int]:
