@@ -53,7 +53,7 @@ Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Operation:
+class ClientOperation:
     """An operation of the document."""
 
     method: str
@@ -103,15 +103,15 @@ class Operation:
         return any(each["name"] == "cursor" for each in self.parameters("query"))
 
 
-class Document:
+class ClientDocument:
     """The parts of the document that become code."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.schemas: Mapping[str, Schema] = document["components"]["schemas"]
-        self.groups: dict[str, list[Operation]] = defaultdict(list)
+        self.groups: dict[str, list[ClientOperation]] = defaultdict(list)
         for path, operations in document["paths"].items():
             for method, said in operations.items():
-                operation = Operation(method.upper(), path.removeprefix(PREFIX), said)
+                operation = ClientOperation(method.upper(), path.removeprefix(PREFIX), said)
                 if not operation.path.startswith(LEFT_OUT):
                     self.groups[operation.group].append(operation)
         self.sent = self.closure(schema for each in self._operations() for schema in [each.body[1]])
@@ -124,7 +124,7 @@ class Document:
                 if each.paged:
                     self.used[group].discard(named(each.answer[1]))
 
-    def _operations(self) -> Iterator[Operation]:
+    def _operations(self) -> Iterator[ClientOperation]:
         for operations in self.groups.values():
             yield from operations
 
@@ -192,7 +192,7 @@ class Document:
             lines += [f"        from .{group} import {camel(group)}", "", f"        return {camel(group)}(self)"]
         return "\n".join(lines) + "\n"
 
-    def method_of(self, operation: Operation) -> str:
+    def method_of(self, operation: ClientOperation) -> str:
         """A method that calls one operation."""
         given, query = ["self"], dict[str, str]()
         for each in operation.parameters("path"):
@@ -220,7 +220,7 @@ class Document:
         lines = [f"    def {operation.name}({', '.join(given)}) -> {returns}:", *docstring(told.strip(), 8)]
         return "\n".join([*lines, f"        {does['code']}", ""])
 
-    def call(self, operation: Operation, query: dict[str, str], form: bool) -> tuple[str, dict[str, str]]:
+    def call(self, operation: ClientOperation, query: dict[str, str], form: bool) -> tuple[str, dict[str, str]]:
         """(the type of the answer, the code of the call)."""
         kind, schema = operation.answer
         asked = [f'"{operation.method}"', address(operation)]
@@ -303,7 +303,7 @@ def mapping(values: Mapping[str, str]) -> str:
     return f"{{{pairs}}}"
 
 
-def address(operation: Operation) -> str:
+def address(operation: ClientOperation) -> str:
     """The address as Python text; a text in it is quoted."""
     path = operation.path
     for each in operation.parameters("path"):
@@ -362,7 +362,7 @@ def write(folder: Path) -> None:
     """Writes the modules into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, text in Document(document()).files().items():
+    for name, text in ClientDocument(document()).files().items():
         (folder / name).write_text(text, encoding="utf-8")
     formatted(folder)
 

@@ -10,8 +10,8 @@ from scripts import client
 
 
 @pytest.fixture(scope="module")
-def document() -> client.Document:
-    return client.Document(client.document())
+def document() -> client.ClientDocument:
+    return client.ClientDocument(client.document())
 
 
 def test_the_files_are_those_that_the_document_gives_today(tmp_path):

@@ -21,11 +21,11 @@ EVENTS = b"event: done\ndata: {}\n\n"
 
 
 @cache
-def operations() -> list[client.Operation]:
-    return [each for group in client.Document(client.document()).groups.values() for each in group]
+def operations() -> list[client.ClientOperation]:
+    return [each for group in client.ClientDocument(client.document()).groups.values() for each in group]
 
 
-def good(operation: client.Operation) -> httpx.Response:
+def good(operation: client.ClientOperation) -> httpx.Response:
     return (
         httpx.Response(200, content=EVENTS)
         if "event-stream" in operation.answer[0]
@@ -33,7 +33,7 @@ def good(operation: client.Operation) -> httpx.Response:
     )
 
 
-def called(known: Server, operation: client.Operation, place: Path) -> None:
+def called(known: Server, operation: client.ClientOperation, place: Path) -> None:
     """Calls the method of an operation with arguments of the right kind, to the end of its answer."""
     method = getattr(getattr(known, operation.group), operation.name)
     given = {
@@ -48,7 +48,7 @@ def called(known: Server, operation: client.Operation, place: Path) -> None:
         list(found)
 
 
-def repeatable(operation: client.Operation) -> bool:
+def repeatable(operation: client.ClientOperation) -> bool:
     """Whether it does the same if it arrives twice. A PATCH sets fields."""
     keyed = bool(operation.parameters("header"))
     return operation.method != "POST" or keyed or bool(client.SETS.search(operation.path))

@@ -47,7 +47,7 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Begun:
+class FirstStep:
     """`near`: the rows one step away. `follow`: those from which the walk goes on."""
 
     near: set[Node]
@@ -68,7 +68,7 @@ def _of_example(example_id: int, way: Way, most: int) -> Reached:
     return _gathered([*found, *begun.near], begun.near, len(found) <= most)
 
 
-def from_example(example_id: int, way: Way, most: int = MOST) -> Begun:
+def from_example(example_id: int, way: Way, most: int = MOST) -> FirstStep:
     """The first step from an example, which is in no relation.
 
     Down: the versions that hold the example, as it is or with labels added, are known exactly, so that one which was derived without it is
@@ -77,7 +77,7 @@ def from_example(example_id: int, way: Way, most: int = MOST) -> Begun:
     if way == "up":
         held = list(VersionMember.objects.filter(example=example_id).values_list("version_id", flat=True)[: most + 1])
         near = {("version", pk) for pk in held}
-        return Begun(near, sorted(near))
+        return FirstStep(near, sorted(near))
     row = Example.objects.only("dataset_id", "key").get(pk=example_id)
     # the same key in one dataset is the same example, with other labels
     rows = VersionMember.objects.filter(example__dataset_id=row.dataset_id, example__key=row.key)
@@ -87,7 +87,7 @@ def from_example(example_id: int, way: Way, most: int = MOST) -> Begun:
     near |= {("project", pk) for pk in tasks.values_list("project_id", flat=True).distinct()}
     kept = PublishedCase.objects.filter(task__in=tasks, fate=PublishedCase.Fate.KEPT, answers__gt=0)
     near |= {("publication", pk) for pk in kept.values_list("publication_id", flat=True).distinct()}
-    return Begun(near, [("held", pk) for pk in held])
+    return FirstStep(near, [("held", pk) for pk in held])
 
 
 def _reached(start: Sequence[Node], way: Way, most: int) -> list[Node]:
