@@ -1,20 +1,24 @@
 """Lineage among many rows: `python -m benchmarks.lineage [--nodes N]`.
 
-Starts its own Postgres in a temporary folder with families of 310 rows: a version and nine derived from it one after the other, ten runs on
-each, a model of each run and an evaluation of each model. Then it walks down from the first version of a family and up from an evaluation,
-in this process, and prints how long a walk took. It also walks from a model with which all runs begin, up to the walk's limit.
+Starts its own Postgres in a temporary folder with families of 311 rows: a version and nine derived from it one after the other, ten runs on
+each, a model of each run, an evaluation of each model, and a report that shows all runs. Then it walks down from the first version of a
+family and up from an evaluation and the report, in this process, and prints how long a walk took. It also walks from a model with which all
+runs begin, up to the walk's limit, and finds what the page draws around rows.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.runs_table import database
 
-FAMILY, CHAIN, RUNS = 310, 10, 10
+FAMILY, CHAIN, RUNS = 311, 10, 10
 
 
 def main() -> None:
@@ -25,25 +29,25 @@ def main() -> None:
     with database():
         families = max(1, options.nodes // FAMILY)
         starts = _filled(families)
-        from webapp.lineage.walking import walk
-
         print(describe())
+        print(f"load of the machine in the last minute: {os.getloadavg()[0]:.1f}")
         print(
             f"{families * FAMILY:,} rows in {families:,} families\n{'':24}{'found':>8}{'median ms':>11}{'worst ms':>10}"
         )
         worst = 0.0
-        for label, start, way in starts:
+        for label, look in starts:
             took = []
             for _ in range(options.rounds):
                 began = time.perf_counter()
-                found = sum(walk(start, way).counts.values())
+                found = look()
                 took.append(1000 * (time.perf_counter() - began))
             worst = max(worst, statistics.median(took))
             print(f"{label:24}{found:8,}{statistics.median(took):11.1f}{max(took):10.1f}")
     print(json.dumps({"lineage": {"ours": round(worst, 1), "peer": None, "unit": "ms", "ratio": None}}))
 
 
-def _filled(families: int) -> list[tuple[str, tuple[str, int], Any]]:
+def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
+    """What is measured: a name, and a call that returns how many rows it found."""
     from django.db import connection
 
     from webapp.accounts.models import User
@@ -56,14 +60,33 @@ def _filled(families: int) -> list[tuple[str, tuple[str, int], Any]]:
     experiment = Experiment.objects.create(workspace=workspace, name="e")
     for family in range(families):
         versions = _versions(workspace, f"d{family}")
-        evaluation = _trained(experiment, base, versions, family * CHAIN * RUNS)
+        evaluation, report = _trained(experiment, base, versions, family * CHAIN * RUNS)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+    first = ("version", versions[0].pk)
     return [
-        ("down from a version", ("version", versions[0].pk), "down"),
-        ("up from an evaluation", ("evaluation", evaluation), "up"),
-        ("down from the base", ("model", base.pk), "down"),
+        ("down from a version", partial(_walked, first, "down")),
+        ("up from an evaluation", partial(_walked, ("evaluation", evaluation), "up")),
+        ("up from a report", partial(_walked, ("report", report), "up")),
+        ("down from the base", partial(_walked, ("model", base.pk), "down")),
+        ("graph around a version", partial(_drawn, workspace.pk, first)),
+        ("graph around the base", partial(_drawn, workspace.pk, ("model", base.pk))),
     ]
+
+
+def _walked(start: tuple[str, int], way: Any) -> int:
+    from webapp.lineage.walking import walk
+
+    return sum(walk(start, way).counts.values())
+
+
+def _drawn(workspace_id: int, start: tuple[str, int]) -> int:
+    from webapp.lineage.drawing import drawn
+    from webapp.lineage.graph import STEPS, surroundings
+
+    found = surroundings(workspace_id, start, STEPS)
+    drawn(workspace_id, found, named=True)
+    return len(found.columns)
 
 
 def _versions(workspace: Any, name: str) -> list[Any]:
@@ -79,13 +102,15 @@ def _versions(workspace: Any, name: str) -> list[Any]:
     return made
 
 
-def _trained(experiment: Any, base: Any, versions: list[Any], before: int) -> int:
-    """Make runs, their models and evaluations; returns the id of the last evaluation. `before` is the number of runs of the experiment so
-    far.
-    """
+def _trained(experiment: Any, base: Any, versions: list[Any], before: int) -> tuple[int, int]:
+    """Makes runs, their models, evaluations and a report; returns the ids of the last evaluation and of the report. `before` is the number of
+    runs of the experiment so far."""
+    from django.utils import timezone
+
     from webapp.evaluation.models import Evaluation
     from webapp.experiments.models import Artifact, Run
     from webapp.inference.models import RegisteredModel
+    from webapp.reports.models import ReportPage, ReportSource
 
     workspace, shared = (
         experiment.workspace,
@@ -108,7 +133,9 @@ def _trained(experiment: Any, base: Any, versions: list[Any], before: int) -> in
         )
         for each in models
     )
-    return int(made[-1].pk)
+    report = ReportPage.objects.create(workspace=workspace, title="r", written_at=timezone.now())
+    ReportSource.objects.bulk_create(ReportSource(report=report, run=run) for run in runs)
+    return int(made[-1].pk), int(report.pk)
 
 
 if __name__ == "__main__":
