@@ -13,17 +13,23 @@ BEST = 3  # lines that stand out
 
 
 @dataclass(frozen=True)
+class UprightTick:
+    """`y` is the line on which the words stand. No line of a trial passes above the top or below the bottom, so the words of the ends stand
+    there; the others stand beside their place."""
+
+    x: float
+    y: float
+    words: str
+    anchor: str
+
+
+@dataclass(frozen=True)
 class Upright:
-    """`ticks`: (height, words), from the top."""
+    """`ticks`: from the top."""
 
     x: float
     title: str
-    ticks: list[tuple[float, str]]
-
-    @property
-    def beside(self) -> float:
-        """The horizontal position of the words of its ticks."""
-        return self.x + 6
+    ticks: list[UprightTick]
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,9 @@ def parallel(standing: SweepStanding, metric: str) -> ParallelPicture | None:
     xs = [SIDE + i * (WIDTH - 2 * SIDE) / count for i in range(count + 1)]
     means = [row.estimate.value or 0.0 for row in whole]
     low, high = min(means), max(means)
-    uprights = [Upright(x, axis.path, _ticks(axis)) for x, axis in zip(xs, standing.axes, strict=False)]
+    uprights = [Upright(x, axis.path, _ticks(x, axis)) for x, axis in zip(xs, standing.axes, strict=False)]
     ends = [(float(TOP), f"{high:.3g}"), (float(BOTTOM), f"{low:.3g}")] if high > low else [(_up(0.5), f"{low:.3g}")]
-    uprights.append(Upright(xs[-1], metric, ends))
+    uprights.append(Upright(xs[-1], metric, [_tick(xs[-1], y, words) for y, words in ends]))
     lines = [
         _line(rank, row, standing.axes, xs, _up((mean - low) / (high - low) if high > low else 0.5))
         for rank, (row, mean) in enumerate(zip(whole, means, strict=True), 1)
@@ -89,6 +95,14 @@ def _height(axis: SweepAxis, value: space.Value) -> float:
     return _up((number - low) / (high - low))
 
 
-def _ticks(axis: SweepAxis) -> list[tuple[float, str]]:
+def _ticks(x: float, axis: SweepAxis) -> list[UprightTick]:
     shown = [axis.at(1.0), axis.at(0.0)] if axis.is_range else axis.values[::-1]
-    return [(_height(axis, value), keys.worded(value)) for value in shown]
+    return [_tick(x, _height(axis, value), keys.worded(value)) for value in shown]
+
+
+def _tick(x: float, y: float, words: str) -> UprightTick:
+    if y <= TOP:
+        return UprightTick(x, y - 5, words, "middle")
+    if y >= BOTTOM:
+        return UprightTick(x, y + 15, words, "middle")
+    return UprightTick(x + 8, y + 4, words, "start")
