@@ -41,7 +41,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-live bench-judges bench-trainer bench-recipes bench-judge-training bench-curricula chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-live bench-judges bench-trainer bench-recipes bench-judge-training bench-curricula chaos soak screenshot pictures tour sbom audit-packages bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -185,6 +185,9 @@ screenshot: setup  ## Take the README's picture from the running product
 
 pictures: setup  ## Take the pictures of docs/from-opinions.md on an installation of their own
 	@PICTURES=docs/images/journey $(PY) -m pytest -q -o faulthandler_timeout=0 tests/e2e/test_journeys.py
+
+tour: setup  ## Take the pictures of docs/tour.md on an installation of their own
+	@$(PY) -m scripts.tour
 
 sbom: setup  ## Write what this product is made of, as CycloneDX JSON
 	@$(PY) -m scripts.sbom
