@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ import pytest
 
 from tests.trainer.loops.conftest import events_of, metrics_of, small_config
 from trainer import checkpoints
-from trainer.contracts import Example, jsonlines
+from trainer.contracts import Example, SpansData, jsonlines
+from trainer.loops.session import spans, timeline
 from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.loops.session.session import Session, StepTell
+from trainer.loops.session.timeline import TimePiece
 from trainer.rollouts import Reward
 from trainer.runners.work import ScoredGroup
 from trainer.scheduling import LearnerReady
@@ -77,7 +79,17 @@ def test_tokens_of_workers_count_when_they_are_reported(make_async: Make, tmp_pa
     assert sum(data.values.get("perf/generated_tokens", 0) for data in reported) >= trained > 0
 
 
-def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(make_async: Make, tmp_path: Path) -> None:
+def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(
+    make_async: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported = set()
+
+    def noting(own: Sequence[TimePiece], beside: Iterable[TimePiece]) -> SpansData:
+        pieces = list(beside)
+        reported.update(piece.name for piece in pieces)
+        return timeline.told(own, pieces)
+
+    monkeypatch.setattr(spans, "told", noting)
     make_async(async_config(AHEAD | {"workers": 2})).run()
     told = [event.data for event in events_of(tmp_path / "async") if event.data.kind == "spans"]
     assert len(told) == STEPS["steps"]
@@ -86,7 +98,9 @@ def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(make_async: Mak
         works = [span for span in data.spans if span.inside < 0]
         assert sum(span.took for span in works) == data.took > 0
         names |= {data.names[span.name] for span in data.beside}
-    assert {"rewards of a group", "weights to the sampler", "weights to a worker"} < names
+    assert {"rewards of a group", "weights to the sampler"} < names
+    # on a slow machine a worker may have loaded them before the step in which it reports, and a step shows only its own time
+    assert "weights to a worker" in reported
     assert [name for name in names if name.startswith("rollout-")]
 
 
