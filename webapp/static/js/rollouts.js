@@ -307,7 +307,7 @@ function responseCard(row) {
   const turns = row.turns_apart || row.turns?.length;
   if (turns) part("finish").before(Object.assign(make("a", "small", `Open the episode: ${number(turns)} turn${turns === 1 ? "" : "s"}`), { href: `${location.pathname}/${row.id}/episode` }));
   if (part("finish").textContent) part("finish").append(" · ");
-  part("finish").append(Object.assign(make("a", "in-text", "Lineage of this reward"), { href: `/lineage/rollout/${row.id}?way=up` }));
+  part("finish").append(Object.assign(make("a", "", "Lineage of this reward"), { href: `/lineage/rollout/${row.id}?way=up` }));
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
   if (listed) part("parts").replaceWith(listed);
