@@ -70,7 +70,7 @@ title: Last values
 
 
 @dataclass(frozen=True)
-class Shown:
+class TourPages:
     """What the pages of the tour show, by number."""
 
     sweep: int
@@ -132,7 +132,7 @@ def waiting(page: Page, api: httpx.Client) -> None:
     take(page, "line", "/experiments/line", "main tbody tr")
 
 
-def finish(api: httpx.Client, sweep: int) -> Shown:
+def finish(api: httpx.Client, sweep: int) -> TourPages:
     """Answers the demo's comparisons, trains on them, waits for all runs, and writes the report."""
     version = answer(api)
     dataset = {"id": version["dataset"], "version": version["version"]}
@@ -145,7 +145,7 @@ def finish(api: httpx.Client, sweep: int) -> Shown:
         raise SystemExit("tour: no trial of the sweep has a value; see its page")
     report = made(api.post("reports", json={"title": "Which learning rate?", "body": REPORT.format(sweep=sweep)}))
     runs = made(api.get("runs/table", params={"q": f"sweep:{sweep}"}))["items"]
-    return Shown(
+    return TourPages(
         sweep, [row["run"]["id"] for row in runs], trial["runs"][0]["run"], report["id"], version["version_id"]
     )
 
@@ -171,7 +171,7 @@ def until(api: httpx.Client, path: str, reached: Callable[[dict[str, Any]], bool
         time.sleep(1)
 
 
-def photograph(page: Page, shown: Shown) -> None:
+def photograph(page: Page, shown: TourPages) -> None:
     """Each picture of the tour for which no run need be under way."""
     address, drawn = f"/runs/{shown.best}", "#charts:not([aria-busy]) canvas"
     take(page, "home", "/", "main h1")

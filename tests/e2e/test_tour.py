@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def shown(server, cast, process) -> tour.Shown:
+def shown(server, cast, process) -> tour.TourPages:
     """A sweep as that of the tour, whose runs are told instead of trained. One is still under way."""
     version = make_version(cast.owner)
     RegisteredModel.objects.create(workspace=cast.workspace, name=tour.MODEL, source="local", path="/models/smollm2")
@@ -40,7 +40,7 @@ def shown(server, cast, process) -> tour.Shown:
     trainer = process(runs[0])
     tell(trainer, 61, 62)
     report = reports.create(cast.researcher, "Which learning rate?", tour.REPORT.format(sweep=sweep.pk))
-    return tour.Shown(sweep.pk, [run.pk for run in runs], runs[0].pk, report.pk, version.pk)
+    return tour.TourPages(sweep.pk, [run.pk for run in runs], runs[0].pk, report.pk, version.pk)
 
 
 def test_each_page_of_the_tour_is_photographed(open_page, as_researcher, shown, monkeypatch, tmp_path):
