@@ -9,7 +9,7 @@ from trainer.config import RECIPES
 from webapp.experiments.models import Run
 
 RUN_KEYS = {
-    "outputs", "under_way_s", "time_limit_s", "token_limit", "judge_token_limit", "judge_money_limit", "not_before", "retries",
+    "outputs", "under_way_s", "time_limit_s", "token_limit", "stop_early", "judge_token_limit", "judge_money_limit", "not_before", "retries",
     "id", "name", "number", "experiment", "recipe", "state", "state_reason", "progress", "config", "summary", "dataset",
     "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq", "result", "start_step",
 }  # fmt: skip
