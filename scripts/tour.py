@@ -1,8 +1,7 @@
 """Takes the pictures of docs/tour.md: `make tour`.
 
 It starts the product in a folder of its own, with the demo's data and model, and makes what the tour shows: a sweep of two learning rates with two
-seeds each, a report on it, and answers of a person, from which a reward model learns. Then it photographs each page. The machine needs some
-fifteen minutes for that.
+seeds each, a report on it, and answers of a person, from which a reward model learns. Then it photographs each page.
 """
 
 import subprocess
@@ -48,7 +47,7 @@ SWEEP: dict[str, Any] = {
 }
 JUDGE = {
     "recipe": "reward_model",
-    "name": "From eight answers",
+    "name": "From comparisons",
     "experiment": "Tour",
     "model": MODEL,
     "config": {"steps": 12},
@@ -151,7 +150,7 @@ def finish(api: httpx.Client, sweep: int) -> TourPages:
 
 
 def answer(api: httpx.Client) -> dict[str, Any]:
-    """Eight comparisons by a person who likes short answers, and perhaps gold tasks between them. Returns what was published."""
+    """Answers ten tasks as a person who likes short answers, gold tasks among them. Returns what was published."""
     project = next(row for row in made(api.get("projects"))["items"] if row["name"] == PROJECT)["id"]
     queue = made(api.post(f"projects/{project}/claim", json={"hold": 1}))
     for _ in range(10):
