@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.models import Proof, User
@@ -49,6 +50,16 @@ CLASSES = frozenset(
 """Classes of sign-ins with a second factor that have a meaning everywhere: REFEDS, OpenID, Microsoft, SAML."""
 UNVERIFIED = "The company's sign-in has not verified your address. Ask the person who runs it to verify addresses."
 CLOSED = "Your account is closed. Ask an administrator of this installation."
+
+
+def sign_ins() -> list[dict[str, str]]:
+    """The address and the name of each that this installation has."""
+    env = settings.ENV
+    known = [
+        (env.oidc_server_url, "openid_connect_login", env.oidc_name),
+        (env.saml_sso_url, "saml_login", env.saml_name),
+    ]
+    return [{"start": reverse(view, args=[settings.COMPANY]), "name": name} for url, view, name in known if url]
 
 
 def meet(request: HttpRequest, login: SocialLogin) -> None:

@@ -15,11 +15,10 @@ from webapp.accounts.models import Role
 from webapp.accounts.sessions import time_outs
 from webapp.core.problems import Problem
 
-from . import directories, groups, second_factor
+from . import company, directories, groups, second_factor
 from . import recovery_codes as codes
 from .forms import TimeOutsForm
 from .models import GroupRole
-from .templatetags.identity import company_sign_ins
 
 
 @never_cache
@@ -49,7 +48,7 @@ def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
         "groups": GroupRole.objects.filter(workspace=membership.workspace).order_by("group"),
         "roles": Role.choices,
         "directories": directories.counting_in(membership.workspace),
-        "companies": [each["name"] for each in company_sign_ins()],
+        "companies": [each["name"] for each in company.sign_ins()],
     }
     allowed = time_outs.installation()
     context |= {"form": form, "idle": time_outs.in_words(allowed.idle), "longest": time_outs.in_words(allowed.longest)}
