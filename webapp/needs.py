@@ -25,7 +25,6 @@ from webapp.evaluation.models import Evaluation
 from webapp.experiments import queries, recipe_metrics
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
-from webapp.experiments.templatetags.runs import measured
 from webapp.weights.models import WeightsJob
 
 LATELY = timedelta(days=3)
@@ -411,8 +410,8 @@ def _result(run: Run) -> str:
     found = recipe_metrics.result(run)
     if found.metric is None or found.last is None:
         return "It has no result of its own."
-    first = "" if found.first is None else f", {measured(found.first, found.metric)} at first"
-    return f"{found.metric.label} {measured(found.last, found.metric)}{first}."
+    first = "" if found.first is None else f", {recipe_metrics.measured(found.first, found.metric)} at first"
+    return f"{found.metric.label} {recipe_metrics.measured(found.last, found.metric)}{first}."
 
 
 def _table(state: str, lately: timedelta) -> str:

@@ -28,6 +28,15 @@ def label(recipe: str, key: str) -> str:
     return metric.label if metric else key
 
 
+def measured(value: float | None, metric: Metric) -> str:
+    """A value as its metric is read: per cent, three decimals, or thousands."""
+    if value is None:
+        return "–"
+    if metric.share:
+        return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
 def remembers(recipe: str, key: str) -> bool:
     """Whether a run's summary keeps the last value of this key."""
     found = recipe_of(recipe)

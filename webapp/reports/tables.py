@@ -9,10 +9,10 @@ from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.sharing.shown import value as kept_short
 from webapp.experiments.table import folded, queries
+from webapp.experiments.table.cell_texts import cell_text, interval_text, is_number, mean_text
 from webapp.experiments.table.columns import PICTURES, Column
 from webapp.experiments.table.language import QueryProblem
 from webapp.experiments.table.queries import Layout
-from webapp.experiments.templatetags.run_table import cell_text, interval_text, is_number, mean_text
 
 from . import sources
 from .access import ReportReader

@@ -1,6 +1,6 @@
 import pytest
 
-from webapp.core.templatetags.text import line, markdown, preview
+from webapp.core.markdown import line, markdown, preview
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_line_has_emphasis_code_and_formulas_but_no_blocks():
 
 
 def test_what_a_line_shows_as_it_is_costs_no_parsing(monkeypatch):
-    monkeypatch.setattr("webapp.core.templatetags.text._parser", lambda: pytest.fail("parsed"))
+    monkeypatch.setattr("webapp.core.markdown._parser", lambda: pytest.fail("parsed"))
     assert line('Names Ravel\'s "Boléro" (1928).') == "Names Ravel&#x27;s &quot;Boléro&quot; (1928)."
     assert line("يذكر ثلاثة أسباب على الأقل") == "يذكر ثلاثة أسباب على الأقل"
     assert line(None) == "" == line("")

@@ -11,7 +11,7 @@ from tests.webapp.annotation.seed import make_project, pair
 from trainer.rubrics.structure import compound
 from webapp.annotation.work import rubric_trial
 from webapp.core import confined, limits
-from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown
+from webapp.core.markdown import MAX_CHARACTERS, line, markdown
 
 pytestmark = pytest.mark.django_db
 SLOW = {"name": "regex", "args": {"pattern": "(a|aa)+$"}}

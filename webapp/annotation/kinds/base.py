@@ -11,6 +11,8 @@ from itertools import combinations
 from statistics import mean
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from trainer.contracts.counted import counted
+
 from .fields import Field
 from .records import Answered, Settings
 from .table import AnswerRow, GivenAnswer, item_rows
@@ -204,3 +206,13 @@ def _shared_items(sizes: Sequence[int], groups: Groups) -> float:
         size = sizes[one] + sizes[two]
         shares.append(2 * together[one, two] / size if size else 1.0)
     return mean(shares)
+
+
+def subject_words(subject: Subject) -> str:
+    """The part of the example that a task is about, by the ids of its responses."""
+    if "a" in subject:
+        arm = f" · {subject['arm']} rubric" if "arm" in subject else ""
+        return f"{subject['a']} and {subject['b']}{arm}"
+    if "response" in subject:
+        return str(subject["response"])
+    return counted(len(subject["responses"]), "responses") if "responses" in subject else "the prompt"

@@ -6,8 +6,8 @@ from trainer.contracts.counted import counted
 from webapp.datasets.exploration.example_facts import ExampleFact, provide
 from webapp.datasets.models import Example
 
+from ..kinds.base import subject_words
 from ..models import Task
-from ..templatetags.annotation import subject_words
 
 SHOWN = 20
 

@@ -9,10 +9,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.markdown import markdown
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.templatetags.text import markdown
 
 from .. import access, page_context, queries
 from ..agreement import refresh

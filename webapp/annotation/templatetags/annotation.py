@@ -13,6 +13,7 @@ from webapp.core.templatetags.ui import icon, initials, percent
 
 from ..agreement.person_figures import FigureLine, Share
 from ..kinds import KINDS
+from ..kinds.base import subject_words
 from ..models import Task
 from ..people.queries import Person
 
@@ -157,15 +158,7 @@ def under(path: str, index: int) -> bool:
     return path.startswith(f"settings.scales.{index}.") or path == f"settings.scales.{index}"
 
 
-@register.filter
-def subject_words(subject: dict[str, Any]) -> str:
-    """The part of the example that a task is about, by the ids of its responses."""
-    if "a" in subject:
-        arm = f" · {subject['arm']} rubric" if "arm" in subject else ""
-        return f"{subject['a']} and {subject['b']}{arm}"
-    if "response" in subject:
-        return str(subject["response"])
-    return counted(len(subject["responses"]), "responses") if "responses" in subject else "the prompt"
+register.filter("subject_words", subject_words)
 
 
 @register.filter

@@ -7,8 +7,8 @@ from ninja import Path, Router, Schema
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core.markdown import MAX_CHARACTERS, line, markdown, preview
 from webapp.core.problems import Invalid
-from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown, preview
 
 from .. import access
 from . import shortcut_keys

@@ -14,11 +14,13 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import counted as words
+from webapp.core.durations import duration
 from webapp.core.priorities import Priority
 from webapp.core.scripts import modules
 from webapp.version import VERSION
 
 register = template.Library()
+register.filter("duration", duration)
 
 
 @register.simple_tag
@@ -139,19 +141,6 @@ def when(moment: datetime | None, exact: object) -> SafeString:
         return ago(moment)
     local = timezone.localtime(moment)
     return format_html('<time datetime="{}">{}</time>', f"{local:%Y-%m-%d}", f"{local:%Y-%m-%d}")
-
-
-@register.filter
-def duration(seconds: float | None) -> str:
-    """Seconds as people say them: 48 s, 4:12 min, 2 h 05 min; a dash if it is not known."""
-    if seconds is None:
-        return "–"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d} min"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 @register.filter

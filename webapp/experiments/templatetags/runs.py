@@ -8,7 +8,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from trainer.config.recipe import Metric, Recipe
-from webapp.core.templatetags.ui import duration as in_words
+from webapp.core.durations import duration as in_words
+from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import estimates
 
 register = template.Library()
@@ -85,14 +86,7 @@ def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-@register.filter
-def measured(value: float | None, metric: Metric) -> str:
-    """A value as its metric is read: per cent, three decimals, or thousands."""
-    if value is None:
-        return "–"
-    if metric.share:
-        return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+register.filter("measured", recipe_metrics.measured)
 
 
 @register.filter
