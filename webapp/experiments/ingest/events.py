@@ -176,6 +176,8 @@ def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[st
         gathered.alarms[row.signal, row.subject] = row
     else:
         gathered.states.append((event, data))
+        if data.state == "stopped" or (data.state == "failed" and event.step):  # 0 where it failed before it knew
+            fields["step"] = event.step  # a step that was given up half way has told some of its metrics
         if data.summary:
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
 

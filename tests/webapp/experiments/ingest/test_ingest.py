@@ -153,6 +153,16 @@ def test_a_step_is_done_when_its_metrics_are_there(trainer, run):
     assert step_after(trainer.event("progress", 2, phase="sampling", done=0, total=8)) == 1
 
 
+@pytest.mark.parametrize(
+    ("state", "step", "kept"), [("stopped", 2, 2), ("failed", 2, 2), ("stopped", 0, 0), ("failed", 0, 3)]
+)
+def test_the_end_says_which_step_was_the_last_though_the_next_told_metrics(trainer, run, state, step, kept):
+    """A step tells its rewards before its update, and a stop may give it up in between. A run that fails while it loads says 0."""
+    reply(trainer.post(trainer.metrics(3, **{"reward/mean": 0.5}), trainer.event("state", step, state=state)))
+    run.refresh_from_db()
+    assert (run.state, run.step) == (state, kept)
+
+
 def test_a_run_that_shall_stop_hears_of_it_and_does_not_run_again(trainer, run, cast):
     run.refresh_from_db()
     lifecycle.stop(cast.researcher, run)
