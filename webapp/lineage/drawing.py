@@ -7,6 +7,8 @@ from typing import Any
 
 from django.urls import reverse
 
+from webapp.core.curves import curve
+
 from .graph import Surroundings, answers_given
 from .kinds import KINDS, LineageKind
 from .walking import Node
@@ -50,10 +52,9 @@ class GraphLine:
     @property
     def path(self) -> str:
         """From the right edge of one box to the left edge of the other, as SVG writes it."""
-        x, y = self.above.x + WIDTH, self.above.y + HEIGHT // 2
-        end, to = self.below.x - ARROW, self.below.y + HEIGHT // 2
-        bend = max(ACROSS // 2, (end - x) // 2)
-        return f"M {x} {y} C {x + bend} {y} {end - bend} {to} {end} {to}"
+        start = self.above.x + WIDTH, self.above.y + HEIGHT // 2
+        end = self.below.x - ARROW, self.below.y + HEIGHT // 2
+        return curve(start, end, max(ACROSS // 2, (end[0] - start[0]) // 2))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ waits."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webapp.core.curves import curve
+
 from .queries import ChainNode
 
 WIDTH, HEIGHT = 216, 60  # of a box
@@ -65,7 +67,6 @@ def _box(node: ChainNode, row: float) -> ChainBox:
 
 
 def _line(start: ChainBox, end: ChainBox) -> str:
-    x1, y1 = start.x + WIDTH, start.y + HEIGHT / 2
-    x2, y2 = end.x, end.y + HEIGHT / 2
-    curve = f"M{x1:g} {y1:g}C{x1 + BEND:g} {y1:g} {x2 - BEND:g} {y2:g} {x2 - 1:g} {y2:g}"
-    return f"{curve}M{x2 - 6:g} {y2 - 4:g}L{x2 - 1:g} {y2:g}L{x2 - 6:g} {y2 + 4:g}"
+    x, y = end.x - 1, end.y + HEIGHT / 2
+    line = curve((start.x + WIDTH, start.y + HEIGHT / 2), (x, y), BEND)
+    return f"{line}M{x - 5:g} {y - 4:g}L{x:g} {y:g}L{x - 5:g} {y + 4:g}"

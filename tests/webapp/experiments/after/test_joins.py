@@ -137,6 +137,8 @@ def test_the_picture_has_no_box_over_another_and_a_line_for_each_wait():
         assert not any(a == x and 0 < abs(b - y) < drawing.HEIGHT for a, b in places)
         assert x + drawing.WIDTH < found.width and y + drawing.HEIGHT < found.height
     middle = next(box for box in found.boxes if box.node is join)
+    into = [line for line in found.lines if f" {middle.x - 1:g} {middle.y + drawing.HEIGHT / 2:g}M" in line]
+    assert len(into) == 3 and all(line.startswith(f"M{drawing.EDGE + drawing.WIDTH} ") for line in into)
     assert middle.y == sorted(y for x, y in places if x == drawing.EDGE)[1], (
         "it stands in the middle of what it waits for"
     )
