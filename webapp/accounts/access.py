@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from webapp.core.problems import Problem
 
+from . import areas
 from .models import Membership, Role, User
 
 Rest = ParamSpec("Rest")
@@ -31,6 +32,12 @@ def by_hand(request: HttpRequest, what: str, code: str) -> Membership:
     if getattr(request, "api_token", None):
         raise Problem(f"A token cannot {what}. Sign in and do it on the page.", code=code, status=403)
     return membership
+
+
+def key_opens(request: HttpRequest, need: areas.Need) -> bool:
+    """Whether the caller's token has this right. For a person who is signed in, the role alone decides."""
+    token = getattr(request, "api_token", None)
+    return token is None or areas.allow(token.areas, need)
 
 
 def at_least(membership: Membership, role: Role) -> Membership:

@@ -127,9 +127,14 @@ def needed(method: str, path: str) -> Need | None:
     raise Unplaced(path)
 
 
+def allow(rights: Mapping[str, str], need: Need | None) -> bool:
+    """Whether the rights of a token, {area: right}, include this one."""
+    return need is None or _covers(rights.get(need.area), need.right)
+
+
 def check(rights: Mapping[str, str], need: Need | None) -> None:
     """Checks the rights of a token, {area: right}. Raises LacksArea."""
-    if need and not _covers(rights.get(need.area), need.right):
+    if not allow(rights, need):
         raise LacksArea(need)
 
 

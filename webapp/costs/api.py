@@ -12,7 +12,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from webapp.accounts import areas
-from webapp.accounts.access import require
+from webapp.accounts.access import key_opens, require
 from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
@@ -21,7 +21,7 @@ from webapp.experiments.access import may_read, run_read
 from . import queries
 
 router = Router(tags=["costs"])
-PEOPLE = areas.Need(areas.Area.ANNOTATION, areas.Right.READ)
+PEOPLE = areas.Need(areas.Area.ANNOTATION, areas.Right.READ)  # what people do in annotation projects
 EARLIEST, LATEST = 2000, 2200  # years
 By = Annotated[
     str, OneOf(tuple(queries.KEYS)), Field(description="The kind of a line; `run` is a piece of work of any kind")
@@ -76,7 +76,7 @@ def costs(
     asked = [by, month, sort, run]
     now, after = _read(asked, cursor) if cursor else (timezone.now(), None)
     found = queries.table(
-        membership, by, _month(month), sort, now, limit, run=run, after=after, named=_sees_people(request)
+        membership, by, _month(month), sort, now, limit, run=run, after=after, named=key_opens(request, PEOPLE)
     )
     following = _cursor(asked, now, found.lines[-1]) if found.more else None
     return {"items": [_told(line) for line in found.lines], "total": _told(found.total), "next": following}
@@ -94,18 +94,6 @@ def _month(told: str | None) -> date | None:
     if not EARLIEST <= found.year <= LATEST:
         raise Invalid("There are no costs of such a month.", {"month": f"must be between {EARLIEST} and {LATEST}"})
     return found
-
-
-def _sees_people(request: HttpRequest) -> bool:
-    """Whether the caller's token, if it is one, opens what people do in annotation projects."""
-    token = getattr(request, "api_token", None)
-    if token is None:
-        return True
-    try:
-        areas.check(token.areas, PEOPLE)
-    except areas.LacksArea:
-        return False
-    return True
 
 
 def _cursor(asked: list[Any], now: datetime, last: queries.CostLine) -> str:

@@ -7,7 +7,7 @@ from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
 from webapp.accounts import areas
-from webapp.accounts.access import require
+from webapp.accounts.access import key_opens, require
 from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
 from webapp.core.strict_query import OneOf
@@ -124,12 +124,7 @@ def _walked(request: HttpRequest, what: str, what_id: int, way: Way) -> queries.
 
 def _reader(request: HttpRequest, what: str) -> tuple[Membership, bool]:
     """The member who asks, and whether the key opens what people do: a key that opens runs alone names nobody."""
-    membership, named = require(request), True
-    if token := getattr(request, "api_token", None):
-        try:
-            areas.check(token.areas, PEOPLE)
-        except areas.LacksArea:
-            named = False
+    membership, named = require(request), key_opens(request, PEOPLE)
     if what == "person" and not named:
         raise Http404("no such row")
     return membership, named
