@@ -51,7 +51,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PpiEstimate:
     """ppi-python's result for a study: `value` and the 95% interval, with the weight that it was given."""
 
     kind: str
@@ -79,7 +79,7 @@ def _drawn(seed: int, kind: str, labels: int, others: int) -> Study:
     return Study(kind, people[:labels].tolist(), judge[:labels].tolist(), judge[labels:].tolist())
 
 
-def answered() -> list[Answer]:
+def answered() -> list[PpiEstimate]:
     """ppi-python's answers. Raises PeerAway if it cannot be installed."""
     python = installed("ppi", f"ppi-python=={VERSION}") / "python"
     drawn = studies()
@@ -88,7 +88,7 @@ def answered() -> list[Answer]:
     if done.returncode:
         raise PeerAway(f"ppi-python does not run here: {done.stderr.strip()[-200:]}")
     return [
-        Answer(each.kind, len(each.people_L), len(each.people_L) + len(each.judge_U), asked[3], *answer)  # type: ignore[arg-type]
+        PpiEstimate(each.kind, len(each.people_L), len(each.people_L) + len(each.judge_U), asked[3], *answer)  # type: ignore[arg-type]
         for each, asked, answer in zip(drawn, given, json.loads(done.stdout), strict=True)
     ]
 

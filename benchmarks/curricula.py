@@ -37,7 +37,7 @@ PHASES = (
 )
 
 
-class Schedule:
+class WholeCurriculum:
     """Everything that a step asks of the curriculum. Outcomes are drawn by the true difficulty of each prompt."""
 
     def __init__(self, prompts: int, per_step: int) -> None:
@@ -135,7 +135,7 @@ class LineClock:
 
 def schedule_s(prompts: int, steps: int) -> float:
     """CPU seconds of a step's schedule, without drawing the outcomes, in the first pass and in later ones."""
-    schedule = Schedule(2 * prompts, prompts)
+    schedule = WholeCurriculum(2 * prompts, prompts)
     whole = measured(lambda: [schedule.step(number) for number in range(steps)])
     drawn = measured(lambda: [outcomes(number, {str(i): GROUP for i in range(prompts)}) for number in range(steps)])
     return (whole - drawn) / steps
@@ -190,13 +190,13 @@ def cost(work: Callable[[], object]) -> Cost:
 
 def resumes(prompts: int, steps: int = 6) -> int:
     """The number of steps after which a run was resumed. Raises SystemExit if a resumed run differs from the whole one."""
-    whole = Schedule(2 * prompts, prompts)
+    whole = WholeCurriculum(2 * prompts, prompts)
     expected, states = [], []
     for number in range(steps):
         expected.append(whole.step(number))
         states.append(json.dumps(whole.state_dict()))
     for stop in range(1, steps):
-        resumed = Schedule(2 * prompts, prompts)
+        resumed = WholeCurriculum(2 * prompts, prompts)
         resumed.load_state_dict(json.loads(states[stop - 1]))
         again = [resumed.step(number) for number in range(stop, steps)]
         if again != expected[stop:] or json.dumps(resumed.state_dict()) != states[-1]:

@@ -162,7 +162,7 @@ def train_trl(options: argparse.Namespace, turns: TurnWaiting) -> None:
     from transformers import TrainerCallback
     from trl import GRPOTrainer
 
-    class Clock(TrainerCallback):
+    class JudgeStepClock(TrainerCallback):
         """Measures the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
@@ -191,7 +191,7 @@ def train_trl(options: argparse.Namespace, turns: TurnWaiting) -> None:
             args=arguments,
             train_dataset=Dataset.from_list(rows),
             peft_config=LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"),
-            callbacks=[Clock()],
+            callbacks=[JudgeStepClock()],
         ).train()
 
 

@@ -108,7 +108,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> No
     from transformers import TrainerCallback
     from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer
 
-    class Clock(TrainerCallback):
+    class UpdateClock(TrainerCallback):
         """Measures the whole update: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ def update_trl(name: str, options: argparse.Namespace, turns: TurnWaiting) -> No
             args=arguments,
             train_dataset=Dataset.from_list([trl_row(name, example) for example in _examples(options)]),
             peft_config=LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type=task),
-            callbacks=[Clock()],
+            callbacks=[UpdateClock()],
         ).train()
 
 

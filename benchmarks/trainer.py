@@ -188,7 +188,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
             side.begin_training()
             return output
 
-    class Clock(TrainerCallback):
+    class StepClock(TrainerCallback):
         """Measures the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
@@ -209,7 +209,7 @@ def measure_trl(options: argparse.Namespace) -> Taken:
                 [{"prompt": [{"role": "user", "content": question}]} for question in QUESTIONS]
             ),
             peft_config=LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM"),
-            callbacks=[Clock()],
+            callbacks=[StepClock()],
         )
         trainer.train()
     return side.taken()

@@ -21,7 +21,7 @@ django.setup(set_prefix=False)  # fills the app registry, which the imports belo
 
 from webapp.accounts.authentication.headers import has_account  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
-from webapp.experiments.live.consumers import Door  # noqa: E402
+from webapp.experiments.live.consumers import FeedDoor  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
 tracing.serve("touchstone-web")
@@ -29,7 +29,7 @@ application: Any = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS, has_account),
         # the feeds check the user themselves, repeatedly, and tell the page when nobody can answer
-        "websocket": Door(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": FeedDoor(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
 # Unless a proxy is named, the network address of the connection is the person's, and headers are not trusted

@@ -7,7 +7,7 @@ from celery.beat import PersistentScheduler
 AHEAD = timedelta(seconds=1)
 
 
-class Scheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no types
+class BeatScheduler(PersistentScheduler):  # type: ignore[misc]  # celery has no types
     """Celery waits until the clock reaches a time that it computed before. If the clock is set two hours back, all upkeep would stop for
     two hours. So an entry whose last start lies in the future counts as started now."""
 

@@ -237,7 +237,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "inter
 CELERY_TASK_ACKS_LATE = True  # a dead worker's task runs again; tasks claim their row, so twice is harmless
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "webapp.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "webapp.beat:BeatScheduler"
 CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is dropped: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},

@@ -10,7 +10,7 @@ from .ledger import Ledger
 
 class Receiver:
     def __init__(self, ledger: Ledger) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class HookHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 ledger.write("heard", event=message["type"], id=self.headers["webhook-id"])
@@ -20,7 +20,7 @@ class Receiver:
             def log_message(self, format: str, *args: Any) -> None:
                 """Nothing, because the ledger has it."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), HookHandler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import scipy
 
-from benchmarks.corrected_means import KEPT, Answer, Study, studies
+from benchmarks.corrected_means import KEPT, PpiEstimate, Study, studies
 
-ANSWERS = [Answer(**each) for each in json.loads(KEPT.read_text())["answers"]]
+ANSWERS = [PpiEstimate(**each) for each in json.loads(KEPT.read_text())["answers"]]
 NORMAL = scipy.stats.norm.ppf(0.975)
 
 
@@ -18,7 +18,7 @@ def test_every_study_has_an_answer() -> None:
 
 
 @pytest.mark.parametrize("study,answer", list(zip(studies(), ANSWERS, strict=True)))
-def test_value_and_standard_error_are_those_of_ppi_python(study: Study, answer: Answer) -> None:
+def test_value_and_standard_error_are_those_of_ppi_python(study: Study, answer: PpiEstimate) -> None:
     ours = study.ours()
     assert ours.weight == pytest.approx(answer.weight, rel=1e-9), (
         "else it answered for other scores: run it with --keep"

@@ -14,7 +14,7 @@ from .collect import (
     score_samples,
     score_trajectories,
 )
-from .episode import Episode, Task, episode_rows, one_of_each
+from .episode import Episode, RolloutTask, episode_rows, one_of_each
 from .scoring import RewardScorer, RewardWatch
 from .setup import Rewards, RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Span, Trajectory, TrajectoryKey
@@ -30,7 +30,7 @@ __all__ = [
     "Scored",
     "RolloutScorer",
     "Span",
-    "Task",
+    "RolloutTask",
     "Trajectory",
     "TrajectoryKey",
     "RewardWatch",

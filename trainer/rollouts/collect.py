@@ -11,7 +11,7 @@ from trainer.config.on_policy import Rollout
 from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
-from .episode import Episode, Task, one_of_each
+from .episode import Episode, RolloutTask, one_of_each
 from .scoring import Begun, RewardWatch
 from .trajectory import PromptPlan, Reward, Trajectory
 
@@ -78,7 +78,7 @@ class Groups:
     def __init__(
         self,
         plans: Sequence[PromptPlan],
-        tasks: Mapping[str, Task],
+        tasks: Mapping[str, RolloutTask],
         scorer: RolloutScorer,
         where: str,
         baselines: Mapping[int, str] | None = None,
@@ -152,7 +152,7 @@ def sample_and_score(
 def score_samples(
     plans: Sequence[PromptPlan],
     results: Sequence[SampleResult],
-    tasks: Mapping[str, Task],
+    tasks: Mapping[str, RolloutTask],
     scorer: RolloutScorer,
     where: str,
     watch: RewardWatch | None = None,
@@ -163,7 +163,7 @@ def score_samples(
 
 def score_trajectories(
     trajectories: Sequence[Trajectory],
-    tasks: Mapping[str, Task],
+    tasks: Mapping[str, RolloutTask],
     scorer: RolloutScorer,
     where: str,
     watch: RewardWatch | None = None,
@@ -206,7 +206,7 @@ def greedy_rewards(
     sampler: Sampler,
     plans: Sequence[PromptPlan],
     rollout: Rollout,
-    tasks: Mapping[str, Task],
+    tasks: Mapping[str, RolloutTask],
     scorer: RolloutScorer,
     where: str,
     watch: RewardWatch | None = None,

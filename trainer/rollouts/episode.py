@@ -10,7 +10,7 @@ from trainer.contracts import Example, Rubric
 from .trajectory import Reward, Trajectory, TrajectoryKey
 
 
-class Task(Protocol):
+class RolloutTask(Protocol):
     """The task that responses are sampled for. `rubric` may hold fewer criteria than the example's."""
 
     @property
@@ -33,7 +33,7 @@ class Episode:
     are several trajectories if the context was written again between turns.
     """
 
-    task: Task
+    task: RolloutTask
     trajectories: tuple[Trajectory, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the environment says of the attempt, as JSON, such as whether the task is done."""

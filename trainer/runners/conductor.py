@@ -12,7 +12,7 @@ from trainer.inference.checksum import Weights, digest_of
 from trainer.inference.sampling import tokens_of
 from trainer.loops.session.errors import RunFailed
 from trainer.rewards.journal import Journal
-from trainer.rollouts import Episode, Task, Trajectory, item_of
+from trainer.rollouts import Episode, RolloutTask, Trajectory, item_of
 from trainer.scheduling import (
     Decision,
     DomainShare,
@@ -118,7 +118,7 @@ class Conductor:
         config: OnPolicyConfig,
         fleet: Fleet,
         responses: OpenResponses,
-        tasks: Mapping[str, Task],
+        tasks: Mapping[str, RolloutTask],
         log: Log,
         source: GroupSource | None = None,
         journal: Journal | None = None,

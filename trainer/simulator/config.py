@@ -48,7 +48,7 @@ class Batch(Section):
                 yield FieldProblem(problem.path.replace("rollout", "batch", 1), problem.message)
 
 
-class Schedule(Section):
+class SimulatedSchedule(Section):
     policies: list[PolicyName] = knob(["sync", "april", "urb", "dora"], "What is compared", min_length=1)
     ahead: int = knob(3, "`urb`: batches that are sampled at once", unit="batches", ge=1)
     oversample: float = knob(1.5, "`april`: groups sampled over groups trained on", ge=1)
@@ -113,7 +113,7 @@ class Latency(Section):
     sigma: float = knob(0.5, "Spread, in logs", ge=0)
 
 
-class Learner(Section):
+class SimulatedLearner(Section):
     step_s: float = knob(5.0, "Of a step, independent of its tokens", unit="s", ge=0)
     token_s: float = knob(0.0006, "Device seconds per token; divided by the learner's devices", unit="s", ge=0)
     push_s: float = knob(2.0, "Giving out the weights; engines load them when they need them", unit="s", ge=0)
@@ -131,12 +131,12 @@ class Simulation(Section):
     steps: int = knob(40, "Steps that are simulated", unit="steps", ge=1)
     warmup_steps: int = knob(10, "Steps before speeds are taken", unit="steps", ge=0)
     batch: Batch = Batch()
-    schedule: Schedule = Schedule()
+    schedule: SimulatedSchedule = SimulatedSchedule()
     cluster: Cluster = Cluster()
     engine: Engine = Engine()
     lengths: Lengths = Lengths()
     latency: Latency = Latency()
-    learner: Learner = Learner()
+    learner: SimulatedLearner = SimulatedLearner()
     domains: dict[str, Domain] = knob({}, "Domains of the data; empty: one")
 
     def engines(self, policy: PolicyName) -> int:

@@ -1,8 +1,14 @@
 """Short texts that people give: names, remarks, reasons."""
 
+from ninja import Schema
+
 from .problems import Invalid
 
 NO_NUL = "holds a NUL character, which cannot be stored"
+
+
+class RenameIn(Schema):
+    name: str
 
 
 def one_line(text: str, most: int, message: str, field: str = "name") -> str:

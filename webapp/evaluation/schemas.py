@@ -80,10 +80,6 @@ class EvaluationPriorityIn(Schema):
     priority: Literal["low", "normal", "high"]
 
 
-class RenameIn(Schema):
-    name: str
-
-
 class CaseOut(Schema):
     number: int
     subject: dict[str, Any]

@@ -22,7 +22,7 @@ class RegisteredModel(models.Model):
         HUB = "hub", "Hub id"
         RUN = "run", "Produced by a run"
 
-    class Role(models.TextChoices):
+    class TrainedAs(models.TextChoices):
         POLICY = "policy", "Policy"
         REWARD_MODEL = "reward_model", "Reward model"
         JUDGE = "judge", "Judge"
@@ -42,7 +42,7 @@ class RegisteredModel(models.Model):
     path = models.CharField(max_length=500)
     description = models.TextField(blank=True)
     facts = models.JSONField(default=dict)  # architecture, parameters, licence: all that is known
-    role = models.CharField(max_length=16, choices=Role.choices, blank=True)  # what a run has trained it to be
+    role = models.CharField(max_length=16, choices=TrainedAs.choices, blank=True)  # what a run has trained it to be
     format = models.CharField(max_length=4, choices=Format.choices, default=Format.HF)
     head = models.CharField(max_length=6, choices=Head.choices, default=Head.LM)
     base = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="derived")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from celery import Celery
 
-from webapp.beat import Scheduler
+from webapp.beat import BeatScheduler
 from webapp.core import tasks
 from webapp.datasets.models import Dataset
 
@@ -20,7 +20,7 @@ class Beat:
             str(every): {"task": f"every.{every}", "schedule": every} for every in (10.0, 60.0)
         }
         monkeypatch.setattr(self.app, "now", lambda: self.now)
-        self.scheduler = Scheduler(self.app, schedule_filename=str(path / "beat"))
+        self.scheduler = BeatScheduler(self.app, schedule_filename=str(path / "beat"))
         self.sent: list[str] = []
         monkeypatch.setattr(self.scheduler, "apply_async", lambda entry, **_: self.sent.append(entry.task))
 

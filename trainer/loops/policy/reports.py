@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.curriculum import PassCounts
-from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
+from trainer.rollouts import RolloutTask, Trajectory, flat_groups, group_rewards, one_of_each
 
 from .token_texts import TokenTexts
 from .update import Learned, UpdateReport
@@ -82,7 +82,7 @@ def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
     return values
 
 
-def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]) -> dict[str, float]:
+def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, RolloutTask]) -> dict[str, float]:
     """`criterion/<verifier>`: the share of criteria checked by that verifier that were met, if there are verdicts."""
     met: dict[str, list[bool]] = defaultdict(list)
     for trajectory in one_of_each(trajectories):

@@ -8,7 +8,7 @@ from trainer.config import OnPolicyConfig
 from trainer.contracts import Example, PartResult
 from trainer.contracts.counted import counted
 from trainer.inference.chat import encode_prompt
-from trainer.rollouts import Task, Trajectory, one_of_each
+from trainer.rollouts import RolloutTask, Trajectory, one_of_each
 from trainer.tasks import AnsweredQuestion, Posed, TrainingTask
 
 from ..session.errors import RunFailed
@@ -40,12 +40,12 @@ def posed_prompts(
     return PromptSets([prompt for _, prompt in train], heldout, left_out)
 
 
-def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, Task]) -> list[AnsweredQuestion]:
+def answered(trajectories: Sequence[Trajectory], prompts: Mapping[str, RolloutTask]) -> list[AnsweredQuestion]:
     """Responses as a task measures them; an attempt of several turns counts once."""
     return [_answered(each, prompts[each.plan.example_key]) for each in one_of_each(trajectories)]
 
 
-def _answered(trajectory: Trajectory, prompt: Task) -> AnsweredQuestion:
+def _answered(trajectory: Trajectory, prompt: RolloutTask) -> AnsweredQuestion:
     parts: dict[str, PartResult] = {part.name: part for part in trajectory.reward.parts}
     return AnsweredQuestion(trajectory.plan.example_key, prompt.facts, trajectory.text, parts)
 

@@ -19,7 +19,7 @@ from webapp.annotation.tasks.seats import as_json
 from webapp.annotation.work import queries as work
 from webapp.annotation.work import queue
 from webapp.annotation.work.after_submit import stressed
-from webapp.annotation.work.serving import MAX_HOLD, Turn
+from webapp.annotation.work.serving import MAX_HOLD, ServedTasks
 from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
 from webapp.core.limits import measured
 from webapp.core.paging import Limit, page
@@ -238,7 +238,7 @@ def _assignment(row: Assignment) -> dict[str, Any]:
     return assignment_out(row, kinds.Settings.model_validate(row.project.settings))
 
 
-def _queue(turn: Turn) -> dict[str, Any]:
+def _queue(turn: ServedTasks) -> dict[str, Any]:
     return {
         "items": [assignment_out(row, turn.settings) for row in turn.items],
         "left": turn.left,

@@ -27,7 +27,7 @@ from ..tasks import seats
 from ..tasks.seats import PersonPlace
 from . import serving, submissions
 from .after_submit import after_submit
-from .serving import Turn
+from .serving import ServedTasks
 from .submissions import MAX_SECONDS, Sent, Submission
 
 State = Assignment.State
@@ -65,7 +65,7 @@ def claim(membership: Membership, project: Project, hold: int = 1) -> list[Assig
     return serve(membership, project.pk, hold).items
 
 
-def serve(membership: Membership, project_id: int, hold: int = 1) -> Turn:
+def serve(membership: Membership, project_id: int, hold: int = 1) -> ServedTasks:
     """`claim`, with the data that the page shows around it. Raises Http404 for a project into which this person was not let."""
     with transaction.atomic():
         turn = serving.serve(_place(membership, project_id), hold)
@@ -87,7 +87,9 @@ def submit(
     return submit_and_serve(membership, assignment.pk, Sent(content, revision, seconds), 0)[0].answer
 
 
-def submit_and_serve(membership: Membership, assignment_id: int, sent: Sent, hold: int) -> tuple[Submission, Turn]:
+def submit_and_serve(
+    membership: Membership, assignment_id: int, sent: Sent, hold: int
+) -> tuple[Submission, ServedTasks]:
     """`submit` and then `serve`, in one transaction unless it has to wait for a lock."""
     _check_size(sent.content)
     with transaction.atomic():
@@ -150,7 +152,7 @@ def skip(membership: Membership, assignment: Assignment, reason: str) -> None:
     _skip(membership, assignment.pk, reason)
 
 
-def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold: int) -> Turn:
+def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold: int) -> ServedTasks:
     with transaction.atomic():
         place = _skip(membership, assignment_id, reason)
         turn = serving.serve(place, hold)
@@ -332,7 +334,7 @@ def _save_draft(
     return (int(found[0][0]), str(found[0][1])) if found else None
 
 
-def _waited(membership: Membership, turn: Turn, hold: int) -> Turn:
+def _waited(membership: Membership, turn: ServedTasks, hold: int) -> ServedTasks:
     if turn.reason != "none_left":
         return turn
     with transaction.atomic():

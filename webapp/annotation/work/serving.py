@@ -13,7 +13,7 @@ MAX_HOLD = 10
 
 
 @dataclass(frozen=True)
-class Turn:
+class ServedTasks:
     """The present tasks of a person. `left`, the tasks without `items`, is None for many; `reason` says why `items` is empty."""
 
     items: list[Assignment]
@@ -38,7 +38,7 @@ def may_finish(place: PersonPlace) -> bool:
     return not place.participant.paused and place.project.state != Project.State.CLOSED
 
 
-def serve(place: PersonPlace, hold: int) -> Turn:
+def serve(place: PersonPlace, hold: int) -> ServedTasks:
     """The person's open seats, filled up to `hold` without waiting for any lock."""
     hold, reason = min(hold, MAX_HOLD), why_not(place)
     items: list[Assignment] = []
@@ -49,7 +49,7 @@ def serve(place: PersonPlace, hold: int) -> Turn:
     return turn(place, items, reason)
 
 
-def serve_waiting(place: PersonPlace, hold: int) -> Turn:
+def serve_waiting(place: PersonPlace, hold: int) -> ServedTasks:
     """If skipping locked tasks found nothing at all: looks once more and waits, so that a free seat is never missed. In a transaction of
     its own, because a transaction that waits must not hold another task."""
     reason = why_not(place)
@@ -59,11 +59,11 @@ def serve_waiting(place: PersonPlace, hold: int) -> Turn:
     return turn(place, items, "" if items else "none_left")
 
 
-def turn(place: PersonPlace, items: list[Assignment], reason: str) -> Turn:
+def turn(place: PersonPlace, items: list[Assignment], reason: str) -> ServedTasks:
     waiting = seats.count_waiting(place) if items else 0
     left = waiting + _gold_to_come(place, waiting) if items and waiting <= seats.COUNTED else None
     left = left if items else 0
-    return Turn(items, place.project, place.settings, left, place.participant.submitted, reason)
+    return ServedTasks(items, place.project, place.settings, left, place.participant.submitted, reason)
 
 
 def _fill(place: PersonPlace, missing: int) -> list[Assignment]:

@@ -13,6 +13,7 @@ from webapp.core.paging import Limit, page
 from webapp.core.priorities import Priority
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
+from webapp.core.texts import RenameIn
 from webapp.datasets.api.references import find
 
 from .. import access, queries, serializers
@@ -80,7 +81,7 @@ def evaluation(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, A
 
 
 @router.patch("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="Rename an evaluation")
-def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameIn) -> dict[str, Any]:
+def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: RenameIn) -> dict[str, Any]:
     membership = require(request)
     return serializers.evaluation(
         services.rename(membership, access.evaluation_write(membership, evaluation_id), payload.name)

@@ -46,7 +46,7 @@ class Measured(Schema):
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """`title`: of the block; `{}` in it is a name, which is the `named` of its numbers. `across`: what is measured where the
     columns name subjects and the rows groups; otherwise the rows name what `rows` says, and the columns name measures. `measures`: titles
     of columns that are measures all the same. `groups`: the title of a column whose words are the group of its row."""
@@ -65,60 +65,60 @@ class Section:
 
 
 ASKING = (
-    Section("spending", "Cost and latency"),
-    Section("questions", "What became of the questions", groups="State"),
+    ReportSection("spending", "Cost and latency"),
+    ReportSection("questions", "What became of the questions", groups="State"),
 )
 PEOPLE = (
-    Section("human_range", "As good as people are?"),
-    Section("raters", "Each person with the others", across="agreement", rows="group"),
+    ReportSection("human_range", "As good as people are?"),
+    ReportSection("raters", "Each person with the others", across="agreement", rows="group"),
 )
-AGAINST_BEST = Section("against_best", "Against {}")
+AGAINST_BEST = ReportSection("against_best", "Against {}")
 SEVERAL = (
-    Section("avg_at_k", "Avg@k"),
-    Section("pass_at_k", "pass@k"),
-    Section("best_of_n", "Best of N"),
-    Section("rejection", "Rejection sampling"),
-    Section("rejection_of_n", "Rejection sampling of N"),
+    ReportSection("avg_at_k", "Avg@k"),
+    ReportSection("pass_at_k", "pass@k"),
+    ReportSection("best_of_n", "Best of N"),
+    ReportSection("rejection", "Rejection sampling"),
+    ReportSection("rejection_of_n", "Rejection sampling of N"),
 )
 RESPONSES = (
-    Section("scores", "Rubric scores"),
-    Section("corrected", "Corrected by people"),
-    Section("by_split", "Held out and training", across="clipped", rows="group"),
-    Section("by_domain", "By domain", across="clipped", rows="group"),
-    Section("by_axis", "By axis", across="clipped", rows="group"),
-    Section("by_criterion", "By criterion", across="met", rows="group", measures=("Points",)),
+    ReportSection("scores", "Rubric scores"),
+    ReportSection("corrected", "Corrected by people"),
+    ReportSection("by_split", "Held out and training", across="clipped", rows="group"),
+    ReportSection("by_domain", "By domain", across="clipped", rows="group"),
+    ReportSection("by_axis", "By axis", across="clipped", rows="group"),
+    ReportSection("by_criterion", "By criterion", across="met", rows="group", measures=("Points",)),
     *SEVERAL,
-    Section("variety", "Variety and novelty"),
-    Section("wins", "Who wins"),
-    Section("changed_most", "Changed most", across="clipped", rows="group", measures=("Change",)),
+    ReportSection("variety", "Variety and novelty"),
+    ReportSection("wins", "Who wins"),
+    ReportSection("changed_most", "Changed most", across="clipped", rows="group", measures=("Change",)),
     *ASKING,
 )
-SECTIONS: dict[str, tuple[Section, ...]] = {
+SECTIONS: dict[str, tuple[ReportSection, ...]] = {
     "judge_audit": (
-        Section("judges", "Right, and whichever comes first"),
-        Section("by_group", "Accuracy by group", across="accuracy", rows="group"),
+        ReportSection("judges", "Right, and whichever comes first"),
+        ReportSection("by_group", "Accuracy by group", across="accuracy", rows="group"),
         AGAINST_BEST,
         *PEOPLE,
-        Section("by_length", "Accuracy by length"),
-        Section("by_format", "Accuracy by format"),
-        Section("voting", "Voting"),
-        Section("calibration", "Calibration"),
-        Section("calibration_error", "Calibration error"),
+        ReportSection("by_length", "Accuracy by length"),
+        ReportSection("by_format", "Accuracy by format"),
+        ReportSection("voting", "Voting"),
+        ReportSection("calibration", "Calibration"),
+        ReportSection("calibration_error", "Calibration error"),
         *ASKING,
     ),
     "reward_benchmark": (
-        Section("rm_bench", "RM-Bench"),
-        Section("styles", "Styles: {}", rows="group", named="subject"),
-        Section("best_of_list", "Best of a list"),
-        Section("ties", "Ties"),
+        ReportSection("rm_bench", "RM-Bench"),
+        ReportSection("styles", "Styles: {}", rows="group", named="subject"),
+        ReportSection("best_of_list", "Best of a list"),
+        ReportSection("ties", "Ties"),
         *ASKING,
     ),
     "criterion_audit": (
-        Section("judges", "Judges against people"),
-        Section("confusion", "Where they part"),
-        Section("by_criterion", "By criterion: {}", rows="group", named="subject"),
+        ReportSection("judges", "Judges against people"),
+        ReportSection("confusion", "Where they part"),
+        ReportSection("by_criterion", "By criterion: {}", rows="group", named="subject"),
         *(
-            Section(f"by_{kind}", f"Agreement by {kind}", across="agreement", rows="group")
+            ReportSection(f"by_{kind}", f"Agreement by {kind}", across="agreement", rows="group")
             for kind in ("importance", "kind", "axis", "domain")
         ),
         AGAINST_BEST,
@@ -126,58 +126,58 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         *ASKING,
     ),
     "rubricbench": (
-        Section("conditions", "Three conditions"),
-        Section("by_domain", "Accuracy by domain", across="accuracy", rows="group"),
-        Section("alignment", "Own rubrics against human ones"),
-        Section("faults", "Where it goes wrong"),
-        Section("necessity", "Necessity and rigidity"),
-        Section("by_items", "Accuracy by number of items"),
-        Section("by_rubrics", "Accuracy by number of rubrics"),
-        Section("by_rounds", "Accuracy by rounds of refinement"),
+        ReportSection("conditions", "Three conditions"),
+        ReportSection("by_domain", "Accuracy by domain", across="accuracy", rows="group"),
+        ReportSection("alignment", "Own rubrics against human ones"),
+        ReportSection("faults", "Where it goes wrong"),
+        ReportSection("necessity", "Necessity and rigidity"),
+        ReportSection("by_items", "Accuracy by number of items"),
+        ReportSection("by_rubrics", "Accuracy by number of rubrics"),
+        ReportSection("by_rounds", "Accuracy by rounds of refinement"),
         *ASKING,
     ),
     "study": (
-        Section("arms", "People with either rubric"),
-        Section("by_domain", "Accuracy by domain", across="accuracy", rows="group", measures=("Difference",)),
-        Section("people", "Each person in either arm", across="accuracy", rows="group"),
+        ReportSection("arms", "People with either rubric"),
+        ReportSection("by_domain", "Accuracy by domain", across="accuracy", rows="group", measures=("Difference",)),
+        ReportSection("people", "Each person in either arm", across="accuracy", rows="group"),
     ),
     "metajudge": (
-        Section("judges", "Right, and for the right reasons"),
-        Section("reasons_and_verdicts", "Reasons against verdicts"),
-        Section("second_matcher", "Would another matcher say the same?"),
-        Section("reasons_rest_on", "What reasons rest on"),
-        Section("flaws", "Flaws of reasons"),
+        ReportSection("judges", "Right, and for the right reasons"),
+        ReportSection("reasons_and_verdicts", "Reasons against verdicts"),
+        ReportSection("second_matcher", "Would another matcher say the same?"),
+        ReportSection("reasons_rest_on", "What reasons rest on"),
+        ReportSection("flaws", "Flaws of reasons"),
         *ASKING,
     ),
     "policy": RESPONSES,
-    "generate": (*RESPONSES, Section("prompts", "What became of the prompts")),
+    "generate": (*RESPONSES, ReportSection("prompts", "What became of the prompts")),
     "pass_rate": (
-        Section("map", "Map of the data"),
-        Section("by_pass_rate", "Prompts by pass rate", across="prompts", rows="group"),
-        Section("by_domain", "Learnable by domain", across="learnable", rows="group"),
+        ReportSection("map", "Map of the data"),
+        ReportSection("by_pass_rate", "Prompts by pass rate", across="prompts", rows="group"),
+        ReportSection("by_domain", "Learnable by domain", across="learnable", rows="group"),
         *SEVERAL,
-        Section("prompts", "What became of the prompts"),
+        ReportSection("prompts", "What became of the prompts"),
         *ASKING,
     ),
     "rubric_audit": (
-        Section("discrimination", "Do criteria tell responses apart?"),
-        Section("wording", "How criteria read"),
-        Section("related", "Redundant and in conflict"),
-        Section("weights", "How much the score hangs on a criterion"),
-        Section("coverage_of_instruction", "Coverage of the instruction"),
-        Section("quality", "How good the rubrics are"),
-        Section("ranking", "Do scores rank answers as people did?"),
+        ReportSection("discrimination", "Do criteria tell responses apart?"),
+        ReportSection("wording", "How criteria read"),
+        ReportSection("related", "Redundant and in conflict"),
+        ReportSection("weights", "How much the score hangs on a criterion"),
+        ReportSection("coverage_of_instruction", "Coverage of the instruction"),
+        ReportSection("quality", "How good the rubrics are"),
+        ReportSection("ranking", "Do scores rank answers as people did?"),
         *ASKING,
     ),
     "grade_or_compare": (
-        Section("scores", "Grades, comparisons and both"),
-        Section("next", "What to collect next"),
-        Section("weights", "Criterion weights"),
+        ReportSection("scores", "Grades, comparisons and both"),
+        ReportSection("next", "What to collect next"),
+        ReportSection("weights", "Criterion weights"),
     ),
 }
 
 
-def _schema(recipe: str, sections: tuple[Section, ...]) -> Any:
+def _schema(recipe: str, sections: tuple[ReportSection, ...]) -> Any:
     rows: dict[str, Any] = {each.name: (list[Measured], Field(default_factory=list)) for each in sections}
     named: Any = {
         "recipe": (Literal[recipe], ...),
@@ -218,15 +218,15 @@ def as_csv(row: Evaluation) -> str:
     return spreadsheets.lines([["section", *columns], *lines])
 
 
-def _section(recipe: str, title: str) -> tuple[Section, str]:
+def _section(recipe: str, title: str) -> tuple[ReportSection, str]:
     """The section of a block, and the name in its title."""
     for each in SECTIONS[recipe]:
         if found := each.pattern.fullmatch(title):
             return each, found.group(1) if found.groups() else ""
-    return Section(OTHER, title), ""
+    return ReportSection(OTHER, title), ""
 
 
-def _table(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+def _table(block: dict[str, Any], section: ReportSection, name: str) -> Iterator[dict[str, Any]]:
     titles = [words for words, _ in block["columns"]]
     for first, *cells in block["rows"]:
         row = [(title, cell) for title, cell in zip(titles[1:], cells, strict=True) if cell.get("text") != ""]
@@ -244,14 +244,14 @@ def _table(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[
                 yield _measured(cell, **about, measure=_id(title.replace(name, "best") if name else title))
 
 
-def _curve(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+def _curve(block: dict[str, Any], section: ReportSection, name: str) -> Iterator[dict[str, Any]]:
     for series in block["series"]:
         for point in series["points"]:
             cell = {"kind": "estimate", "unit": "share", **point}
             yield _measured(cell, subject=series["name"], measure=_id(block["y"]), x=point["x"])
 
 
-def _scatter(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+def _scatter(block: dict[str, Any], section: ReportSection, name: str) -> Iterator[dict[str, Any]]:
     for point in block["points"]:
         for axis in ("x", "y"):
             yield _measured(point[axis], subject=point["name"], measure=_id(block[axis]))

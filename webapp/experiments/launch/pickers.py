@@ -111,7 +111,7 @@ def _about(row: RegisteredModel) -> Iterator[str]:
         yield f"{parameters / 1e9:.1f} B" if parameters >= 10**9 else f"{parameters / 1e6:.0f} M"
     if row.head == RegisteredModel.Head.SCALAR:
         yield "scores text"
-    elif row.role and row.role != RegisteredModel.Role.POLICY:
+    elif row.role and row.role != RegisteredModel.TrainedAs.POLICY:
         yield row.get_role_display().lower()
     if row.source == RegisteredModel.Source.RUN:
         yield "trained here"

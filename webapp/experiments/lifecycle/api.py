@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Status
 
 from webapp.accounts.access import require
+from webapp.core.texts import RenameIn
 
 from .. import access, serializers
 from .. import schemas as s
@@ -17,7 +18,7 @@ from ..parameters import RunId, router
 from ..rewards.budgets import KEEP
 from ..rewards.schemas import BudgetIn
 from . import early_stop, schedule, services, spending, time_limit, token_limit
-from .schemas import ExtendIn, PriorityIn, RenameIn, ScheduleIn, StopEarlyIn, TimeLimitIn, TokenLimitIn, TokensOut
+from .schemas import ExtendIn, PriorityIn, ScheduleIn, StopEarlyIn, TimeLimitIn, TokenLimitIn, TokensOut
 
 
 @router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")

@@ -34,10 +34,6 @@ class ExtendIn(Schema):
     steps: Annotated[int, Field(ge=1, lt=2**31, description="Of the whole run, more than it has")]
 
 
-class RenameIn(Schema):
-    name: str
-
-
 class PriorityIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"priority": "high"}})
 

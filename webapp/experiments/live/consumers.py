@@ -44,7 +44,7 @@ def key_of(scope: Mapping[str, Any]) -> str:
     return bearer_token(dict(scope["headers"]).get(b"authorization", b"").decode("latin-1"))
 
 
-class Door:
+class FeedDoor:
     """Lets in pages of our hosts, and scripts, which have a token instead of an origin."""
 
     def __init__(self, feeds: Any) -> None:

@@ -25,7 +25,7 @@ RATES = "pointwise"
 NO_GROUP = "no list of right and wrong responses"
 
 
-class JudgeChoice(Section):
+class ScoringJudgeChoice(Section):
     version: int = knob(..., "A judge that compares or rates, at a version", source="judges:pairwise,pointwise", ge=1)
 
 
@@ -38,7 +38,7 @@ class RewardBenchmarkConfig(RecipeConfig):
 
     tried: ClassVar[tuple[str, ...]] = ("judges", "models")
 
-    judges: list[JudgeChoice] = knob([], "Judges to ask about the responses of the dataset", max_length=8)
+    judges: list[ScoringJudgeChoice] = knob([], "Judges to ask about the responses of the dataset", max_length=8)
     models: list[RewardModelChoice] = knob([], "Reward models that score them, on the cluster", max_length=8)
     max_groups: int | None = knob(None, "Only the first prompts of the dataset; empty: all", unit="prompts", ge=1)
 
