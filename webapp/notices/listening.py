@@ -128,19 +128,25 @@ def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subje
         if run is None:
             return None
         sweep, name = run["swept__trial__sweep_id"], run["swept__trial__sweep__name"]
-        asked = None
-        if event == "run.then_refused":
-            steps = apps.get_model("experiments.ChainStep").objects.filter(pk=payload["chain_step"])
-            asked = steps.values_list("created_by_id", flat=True).first()
-        return Subject(kind, pk, run["created_by_id"], sweep, name or "", asked=asked)
+        return Subject(kind, pk, run["created_by_id"], sweep, name or "", asked=_asked(event, payload))
     if kind == "backup":
         return Subject(kind, pk, None, administrators=True)
     if kind in LAUNCHED:
         found = list(row.values_list("created_by_id", flat=True))
         if not found:
             return None
-        return Subject(kind, pk, None if is_part_of_more(kind, pk) else found[0], also=also)
+        by = None if is_part_of_more(kind, pk) else found[0]
+        return Subject(kind, pk, by, also=also, asked=_asked(event, payload))
     return Subject(kind, pk, None, also=also)
+
+
+def _asked(event: str, payload: Mapping[str, Any]) -> int | None:
+    """The person who asked for a step that was refused."""
+    if event not in words.REFUSED_STEPS:
+        return None
+    steps = apps.get_model("experiments.ChainStep").objects.filter(pk=payload["chain_step"])
+    found: int | None = steps.values_list("created_by_id", flat=True).first()
+    return found
 
 
 def is_part_of_more(kind: str, pk: int) -> bool:

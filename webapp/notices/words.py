@@ -14,6 +14,7 @@ from webapp.inference.models import MARK, STAGES
 from .models import Notice
 
 MOST_WORDS = 300
+REFUSED_STEPS = ("run.then_refused", "project.then_refused")
 VERSIONED = ("project.published", "import.finished", "version.frozen", "judge.versioned")
 
 
@@ -53,6 +54,9 @@ KINDS: Mapping[str, Kind] = {
     "project.closed": Kind(tone="info", icon="archive", said="was closed"),
     "project.complete": Kind(tone="good", icon="circle-check", said="has all its answers"),
     "project.published": Kind(tone="good", icon="snowflake", said="was published as a dataset version"),
+    "project.then_refused": Kind(
+        tone="bad", icon="circle-x", said="is not followed by the run that waited for it", trouble=True
+    ),
     "import.started": Kind(tone="info", icon="play", said="was started"),
     "import.finished": Kind(tone="good", icon="circle-check", said="finished"),
     "import.failed": Kind(tone="bad", icon="circle-x", said="failed", trouble=True),
@@ -160,7 +164,7 @@ def _said(row: Notice) -> str:
         return f"{KINDS[row.event].said}, {MARK}{row.facts['alias']}"
     if row.event == "run.alert":
         return f"alerts: {row.facts['title']}"
-    if row.event == "run.then_refused":
+    if row.event in REFUSED_STEPS:
         return f"is not followed by “{row.facts['then']}”"
     return concern(str(row.facts["signal"])) if row.event == "run.alarm" else KINDS[row.event].said
 
@@ -212,6 +216,8 @@ def href(row: Notice) -> str:
         return reverse("run_tab", args=[row.subject, "log"])
     if row.event == "run.then_refused":
         return reverse("run_tab", args=[row.subject, "chain"])
+    if row.event == "project.then_refused":
+        return reverse("project_then", args=[row.subject])
     if row.event == "backup.failed":
         return reverse("installation_backups")
     if row.event == "model.deleted":

@@ -8,6 +8,7 @@ EVENTS = {
     "project.closed": "A project was closed",
     "project.complete": "The last answer that a project waited for came in; again after more was asked and answered",
     "project.published": "The answers of a project were published as a dataset version",
+    "project.then_refused": "A run that waited until a project is settled cannot be launched",
     "version.frozen": "A dataset version was frozen",
     "import.started": "Somebody started an import",
     "import.finished": "An import made a version, or found that the version already existed",

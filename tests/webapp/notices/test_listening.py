@@ -227,6 +227,19 @@ def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, cast):
     assert words.href(row) == f"/experiments/claims/{study.pk}"
 
 
+def test_a_refused_run_behind_a_project_tells_who_asked_for_it_and_who_runs_the_project(cast):
+    project = make_project(cast.owner, 1, created_by=cast.researcher.user)
+    step = ChainStep.objects.create(
+        project=project, workspace=cast.workspace, kind="run", asked={"recipe": "dpo"}, created_by=cast.reviewer.user
+    )
+    about = {"project": project.pk, "name": project.name, "chain_step": step.pk, "kind": "run"}
+    announce(cast.workspace.pk, "project.then_refused", about | {"then": str(step), "reason": "The model was renamed"})
+    assert told(cast.reviewer) == ["project.then_refused"] and "project.then_refused" in told(cast.researcher)
+    row = Notice.objects.filter(user=cast.reviewer.user).get()
+    assert words.title(row) == f"Project “{project.name}” is not followed by “Train (dpo)”"
+    assert (words.text(row), words.href(row)) == ("The model was renamed", f"/projects/{project.pk}/then")
+
+
 def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(cast, tmp_path, monkeypatch):
     def full(*args):
         raise BackupProblem("The disk is full. Free some space.")

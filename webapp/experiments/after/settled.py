@@ -20,6 +20,7 @@ from webapp.annotation.review import queries as review
 from webapp.core import audit, once
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
 from .. import names
 from ..launch import services as launching
@@ -128,8 +129,14 @@ def take_up(project_id: int) -> None:
         with transaction.atomic():
             step = waiting(project).select_for_update(of=("self",)).filter(pk=pk).first()
             if step is not None and not rounds.decide(step, partial(_train, step=step, project=project)):
-                told = {"step": step.pk, "then": str(step), "reason": step.reason}
-                audit.record(project.workspace, None, "project.then_refused", project, **told)
+                _tell_refused(step, project)
+
+
+def _tell_refused(step: ChainStep, project: Project) -> None:
+    told = {"then": str(step), "reason": step.reason}
+    audit.record(project.workspace, None, "project.then_refused", project, step=step.pk, **told)
+    about = {"project": project.pk, "name": project.name, "chain_step": step.pk, "kind": step.kind}
+    announce(project.workspace_id, "project.then_refused", about | told)
 
 
 def _train(membership: Membership, *, step: ChainStep, project: Project) -> None:

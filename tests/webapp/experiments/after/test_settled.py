@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, make_version, preference
+from tests.webapp.webhooks.told import listen, told
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
 from webapp.annotation.review import services as review
@@ -103,6 +104,7 @@ def test_a_project_that_publishes_each_answer_needs_no_decision(cast, project, l
 
 
 def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(cast, project, like):
+    listen(cast.owner)
     step = settled.add(cast.researcher, project, like)
     type(like.model).objects.filter(pk=like.model.pk).update(name="renamed")
     judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
@@ -111,6 +113,8 @@ def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_publi
     assert held.state == "refused" and "model.name" in held.reason and held.run is None
     assert not project.publications.exists() and Run.objects.count() == 1
     assert AuditEntry.objects.get(action="project.then_refused").detail["reason"] == held.reason
+    [facts] = [given for event, given in told() if event == "project.then_refused"]
+    assert (facts["project"], facts["chain_step"], facts["reason"]) == (project.pk, step.pk, held.reason)
 
 
 def test_a_person_who_has_left_launches_nothing(cast, project, like):
