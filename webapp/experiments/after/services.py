@@ -75,7 +75,7 @@ def add(
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
                 raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")
             place = {"after": first, "behind": None if first else held}
-            if ChainStep.objects.filter(**place).count() >= MOST:
+            if ChainStep.objects.filter(**place, state=State.WAITING).count() >= MOST:
                 raise Conflict(f"At most {MOST} steps wait for one run.", "too_many")
             step = ChainStep.objects.create(
                 **place,

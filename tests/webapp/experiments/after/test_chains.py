@@ -226,6 +226,15 @@ def test_cancelling_takes_those_behind_along_and_twice_is_harmless(run, add, cas
         add(behind=fresh(step))
 
 
+def test_as_many_steps_as_may_wait_for_a_run_count_only_while_they_wait(run, add, cast, monkeypatch):
+    monkeypatch.setattr(services, "MOST", 2)
+    first, _ = add(), add()
+    with pytest.raises(Conflict, match="At most 2 steps wait"):
+        add()
+    services.cancel(cast.researcher, run, first)
+    assert add().state == "waiting"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_cancelled_and_launched_at_once_it_is_one_of_both(run, add, finish, cast):
     step = add()
