@@ -130,7 +130,7 @@ def launch(membership: Membership, run: Run) -> Run:
             sources=(State.DRAFT,),
             actor=membership.user,
             reason="Launched from a draft",
-            told={"aliases": plan.aliases} if plan.aliases else None,
+            told=services.asked_for(plan, held.not_before, RunLimits.of_run(held)),
             **services.of_plan(membership, plan, version),
             draft=None,
             step=held.start_step,

@@ -130,9 +130,7 @@ def _create(
     table_facts.keep_config(membership.workspace_id, run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
     keep_slots(run, plan)
-    also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
-    also |= {"not_before": not_before.isoformat()} if not_before else {}
-    also |= {"limits": limits.json()} if limits else {}
+    also = asked_for(plan, not_before, limits)
     audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **also)
     enqueue("workers.runs.launch", run.id)
     run.refresh_from_db(from_queryset=Run.objects.with_names())
@@ -157,6 +155,13 @@ def of_plan(membership: Membership, plan: checks.RunPlan, version: DatasetVersio
         "graded_in": graded.chosen(membership.workspace_id, plan.config),
         "steps_total": plan.steps,
     }
+
+
+def asked_for(plan: checks.RunPlan, not_before: datetime | None, limits: RunLimits) -> dict[str, Any]:
+    """What the audit log says of a launch besides its name and recipe."""
+    also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
+    also |= {"not_before": not_before.isoformat()} if not_before else {}
+    return also | ({"limits": limits.json()} if limits else {})
 
 
 def keep_slots(run: Run, plan: checks.RunPlan) -> None:

@@ -144,7 +144,8 @@ def _why(entry: AuditEntry) -> str:
         rule = EarlyStop.of(detail["stop_early"])
         return f"if {rule.words}" if rule else "lifted"
     if detail.get("limits"):
-        return f"limited to {RunLimits.of(detail['limits']).words}"
+        limited = f"limited to {RunLimits.of(detail['limits']).words}"
+        return ", ".join(part for part in (detail.get("reason", ""), limited) if part)
     if detail.get("not_before"):
         return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
     if entry.action == "run.not_before":

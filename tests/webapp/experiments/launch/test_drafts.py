@@ -152,8 +152,12 @@ def test_a_change_replaces_it_and_a_launch_gives_the_run_of_a_launch(draft, cast
     slots = RunSlot.objects.values_list("role", "path", "model")
     assert list(slots.filter(run=launched)) == list(slots.filter(run=like))
     assert actions(run)[2:] == ["run.queued"]
+    asked = AuditEntry.objects.get(action="run.launch", object_id=like.pk).detail
+    written = AuditEntry.objects.get(action="run.queued", object_id=run.pk).detail
+    assert asked["limits"] == written["limits"] == {"tokens": 5000}
     newest = history.events(launched)[0][0]
-    assert (newest.state, newest.why, newest.who) == ("queued", "Launched from a draft", str(cast.owner.user))
+    why = "Launched from a draft, limited to 5,000 generated tokens"
+    assert (newest.state, newest.why, newest.who) == ("queued", why, str(cast.owner.user))
     with pytest.raises(Conflict, match="already"):
         drafts.change(cast.researcher, run, wanted)
     assert drafts.launch(cast.researcher, run).state == "queued" and len(actions(run)) == 3
