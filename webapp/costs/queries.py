@@ -120,6 +120,10 @@ class After:
     kind: str
     id: int
 
+    @classmethod
+    def of(cls, last: CostLine) -> "After":
+        return cls(last.sorted_by, last.kind, last.id)
+
 
 def table(
     membership: Membership,

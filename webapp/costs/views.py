@@ -1,10 +1,11 @@
 """The page of costs, and the same table as CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -25,7 +26,7 @@ HEADS = {
     "money": "Money",
     "minutes": "People's minutes",
 }
-EVERY = 10_000  # lines of a file
+PAGE = 10_000  # lines of a file that are read at once
 LONGEST_ID = 19  # digits
 CHOICES = {"month": "Month", "project": "Project", "run": "Work", "person": "Person"}
 
@@ -34,7 +35,7 @@ CHOICES = {"month": "Month", "project": "Project", "run": "Work", "person": "Per
 @member(Role.REVIEWER)
 def costs(request: HttpRequest) -> HttpResponse:
     asked = _asked(request)
-    found = _table(request, asked)
+    found = _table(request, asked, timezone.now())
     largest = max((line.amounts[asked["sort"]].value or 0 for line in found.lines), default=0)
     context = {
         **asked,
@@ -56,24 +57,40 @@ def costs(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 @member(Role.REVIEWER)
-def costs_csv(request: HttpRequest) -> HttpResponse:
+def costs_csv(request: HttpRequest) -> StreamingHttpResponse:
     asked = _asked(request)
-    found = _table(request, asked, EVERY)
     head = [CHOICES[asked["by"]], "kind", "id", *queries.MEASURES, *(f"{name}_unknown" for name in queries.MEASURES)]
-    response = HttpResponse(spreadsheets.lines([head, *_rows(found)]), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = 'attachment; filename="costs.csv"'
-    return response
+    pages = _pages(request, asked, timezone.now())
+    text = chain([spreadsheets.lines([head])], (spreadsheets.lines(map(_row, lines)) for lines in pages))
+    headers = {"Content-Disposition": 'attachment; filename="costs.csv"'}
+    return StreamingHttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _rows(found: queries.CostTable) -> Iterator[list[Any]]:
-    for line in found.lines:
-        amounts = [line.amounts[name] for name in queries.MEASURES]
-        yield [line.name, line.kind, line.id, *(each.value for each in amounts), *(each.unknown for each in amounts)]
+def _pages(request: HttpRequest, asked: dict[str, Any], now: datetime) -> Iterator[Sequence[queries.CostLine]]:
+    """All lines, as they were at `now`."""
+    after: queries.After | None = None
+    while True:
+        found = _table(request, asked, now, PAGE, after)
+        yield found.lines
+        if not found.more:
+            return
+        after = queries.After.of(found.lines[-1])
 
 
-def _table(request: HttpRequest, asked: dict[str, Any], most: int = queries.MOST) -> queries.CostTable:
+def _row(line: queries.CostLine) -> list[Any]:
+    amounts = [line.amounts[name] for name in queries.MEASURES]
+    return [line.name, line.kind, line.id, *(each.value for each in amounts), *(each.unknown for each in amounts)]
+
+
+def _table(
+    request: HttpRequest,
+    asked: dict[str, Any],
+    now: datetime,
+    most: int = queries.MOST,
+    after: queries.After | None = None,
+) -> queries.CostTable:
     run = None if asked["run"] is None else asked["run"].pk
-    return queries.table(require(request), asked["by"], asked["month"], asked["sort"], timezone.now(), most, run=run)
+    return queries.table(require(request), asked["by"], asked["month"], asked["sort"], now, most, run=run, after=after)
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tests.cast import browser
 from tests.pages import shown
 from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401  fixtures
 from webapp.annotation.models import Assignment, Project, Task
-from webapp.costs import queries
+from webapp.costs import queries, views
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import LOGGED, Run
 from webapp.usage.models import MonthlyUse, WorkSpan
@@ -211,10 +211,23 @@ def test_minutes_have_a_name_only_for_those_who_may_know_it(cast, seats):
     assert browser(cast.annotator).get("/costs").status_code == 403
 
 
+def file(answer) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+
+
+@pytest.mark.parametrize("by", ["run", "month"])
+def test_the_file_has_all_lines_however_many_are_read_at_once(cast, launch, monkeypatch, by):  # noqa: F811
+    for month in range(1, 6):
+        span(launch(), at(month, 2), at(month, 2, 1))
+    client = browser(cast.researcher)
+    whole = file(client.get(f"/costs.csv?by={by}"))
+    monkeypatch.setattr(views, "PAGE", 2)
+    assert file(client.get(f"/costs.csv?by={by}")) == whole and len(whole) == 5
+
+
 def test_the_file_has_the_same_numbers_and_an_empty_cell_for_what_is_missing(cast, seats, run):  # noqa: F811
     span(named(run, "=1+1"), at(4, 9), at(4, 9, 1))
-    answer = browser(cast.researcher).get("/costs.csv?by=run&month=2026-04")
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    rows = file(browser(cast.researcher).get("/costs.csv?by=run&month=2026-04"))
     assert [(row["Work"], row["hours"], row["minutes"], row["minutes_unknown"]) for row in rows] == [
         ("'=1+1", "1.0", "", "0"),
         ("Colours", "", "5.0", "1"),
@@ -230,7 +243,7 @@ def test_a_run_leads_to_its_own_costs_and_back(cast, launch):  # noqa: F811
     assert address in client.get(f"/runs/{first.pk}").content.decode()
     page = client.get(address.replace("&amp;", "&")).content.decode()
     assert f'href="/runs/{first.pk}"' in page and "the second" not in page
-    rows = list(csv.DictReader(io.StringIO(client.get(f"/costs.csv?by=month&run={first.pk}").content.decode())))
+    rows = file(client.get(f"/costs.csv?by=month&run={first.pk}"))
     assert [(row["Month"], row["hours"]) for row in rows] == [("2026-03", "1.0")]
     assert browser(cast.outsider).get(f"/costs?run={first.pk}").status_code == 404
     for wrong in ("x", "-1", "1.5", "9" * 30, "٣", f"{first.pk + second.pk + 1000}"):

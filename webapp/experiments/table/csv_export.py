@@ -1,12 +1,11 @@
 """Runs as CSV, page by page. Memory does not grow with their number, and a spreadsheet runs no cell as a formula."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from webapp.accounts.models import Membership
+from webapp.core import spreadsheets
 
 from ..models import Run
 from . import columns, queries
@@ -14,7 +13,6 @@ from .columns import Column
 from .queries import Layout, RunRow
 
 PAGE = 200
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = None) -> Iterator[str]:
@@ -28,11 +26,11 @@ def lines(membership: Membership, layout: Layout, ids: Sequence[int] | None = No
 
 
 def _written(heads: list[str], shown: Sequence[Column], found: Iterator[RunRow]) -> Iterator[str]:
-    yield _line(heads)
+    yield spreadsheets.lines([heads])
     for row in found:
         cells = {cell.column.name: cell for cell in row.cells}
         values = [_value(row, cells[column.name]) for column in shown]
-        yield _line([row.run.pk, row.run.experiment.name, str(row.run), ", ".join(row.tags), *values])
+        yield spreadsheets.lines([[row.run.pk, row.run.experiment.name, str(row.run), ", ".join(row.tags), *values]])
 
 
 def _all(membership: Membership, layout: Layout) -> Iterator[RunRow]:
@@ -67,14 +65,3 @@ def _value(row: RunRow, cell: queries.Cell) -> Any:
     }
     value = facts.get(name, getattr(run, name, None))
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _line(values: Sequence[Any]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerow([_safe(value) for value in values])
-    return out.getvalue()
-
-
-def _safe(value: Any) -> Any:
-    """Escapes words that a spreadsheet would compute. Numbers stay numbers."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
