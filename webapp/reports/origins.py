@@ -1,5 +1,6 @@
 """The rows on which a report rests, kept for lineage: runs and rollouts that its blocks show, runs and evaluations to which its text links."""
 
+import logging
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,6 +17,7 @@ from .access import ReportReader
 from .language import ReportBlock, ReportWords
 from .models import ReportPage, ReportSource
 
+logger = logging.getLogger(__name__)
 LINK = re.compile(r"(?<!/v1)/(runs|evaluations)/(\d{1,18})\b")
 AGAIN = timedelta(hours=1)
 AT_ONCE = 50
@@ -52,7 +54,11 @@ def look_again() -> None:
     due = Q(sources_at=None) | Q(sources_at__lt=timezone.now() - AGAIN)
     rows = ReportPage.objects.filter(due, archived_at=None).order_by(F("sources_at").asc(nulls_first=True), "pk")
     for report_id in rows.values_list("pk", flat=True)[:AT_ONCE]:
-        _again(report_id)
+        try:
+            _again(report_id)
+        except Exception:  # one report must not keep the others waiting, in this round or in the next ones
+            logger.exception("the origins of report %s could not be looked at", report_id)
+            ReportPage.objects.filter(pk=report_id).update(sources_at=timezone.now())
 
 
 @transaction.atomic

@@ -57,6 +57,25 @@ def test_runs_that_a_query_finds_later_are_seen_in_the_next_round(cast, report, 
     assert {run for run, _, _ in kept(report)} == {seeds[0].pk, seeds[1].pk, later.pk}
 
 
+def test_a_report_that_cannot_be_looked_at_keeps_no_other_waiting(cast, report, seeds, monkeypatch):
+    services.write(cast.researcher, report, 1, "Saw", "Broken")
+    other = services.create(cast.researcher, "Other", TABLE.format(seeds[0].pk))
+    other.sources.all().delete()
+    ReportPage.objects.update(sources_at=None)
+    found = origins.found
+
+    def broken(reader, body):
+        if body == "Broken":
+            raise RuntimeError("the database was too slow")
+        return found(reader, body)
+
+    monkeypatch.setattr(origins, "found", broken)
+    monkeypatch.setattr(origins, "AT_ONCE", 1)
+    origins.look_again()
+    origins.look_again()
+    assert kept(other) == {(seeds[0].pk, None, None)}
+
+
 def test_a_report_of_before_is_looked_at_first(cast, report, seeds):
     services.write(cast.researcher, report, 1, "Saw", TABLE.format(seeds[0].pk))
     report.sources.all().delete()
