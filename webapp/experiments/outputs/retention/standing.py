@@ -3,11 +3,12 @@
 The preview and the deletion both ask `look`: the preview for many runs at once, the deletion for one run under its lock.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
-from operator import or_
+from operator import itemgetter, or_
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -83,12 +84,9 @@ def _best(run: Run, steps: Sequence[int]) -> int | None:
         return None
     sign = 1 if metric.better == "higher" else -1
     measured = sorted((step, sign * value) for _, step, value in points.values(run.pk, [metric.key]))
-    known = [(value, step) for step in steps if (value := _last_before(measured, step)) is not None]
+    places = [(bisect_right(measured, step, key=itemgetter(0)), step) for step in steps]
+    known = [(measured[place - 1][1], step) for place, step in places if place]
     return max(known)[1] if known else None
-
-
-def _last_before(measured: Sequence[tuple[int, float]], step: int) -> float | None:
-    return next((value for at, value in reversed(measured) if at <= step), None)
 
 
 def _marked(ids: Collection[int]) -> Iterable[int]:
