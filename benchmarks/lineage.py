@@ -50,11 +50,14 @@ def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
     """What is measured: a name, and a call that returns how many rows it found."""
     from django.db import connection
 
+    from django.urls import reverse
+
     from webapp.accounts.models import User
     from webapp.accounts.workspaces.services import create_workspace
     from webapp.experiments.models import Experiment
     from webapp.inference.models import RegisteredModel
 
+    reverse("home")  # loads the modules of all pages, as a web process does before its first request
     workspace = create_workspace("Lab", User.objects.create_user("ada@example.org")).workspace
     base = RegisteredModel.objects.create(workspace=workspace, name="base", source="hub", path="o/m")
     experiment = Experiment.objects.create(workspace=workspace, name="e")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Relation:
-    """`up` and `down` are the columns of `source` (tables, joined) that hold the ids. `many`: pairs come many times over.
+    """`up` and `down` are the columns of `source` (tables, joined) that hold the ids. `many`: a pair may come several times.
     `ways`: in which directions it is followed."""
 
     above: str
@@ -66,6 +66,12 @@ def _containing(path: str) -> str:
         name, listed = part.removesuffix("[*]"), part.endswith("[*]")
         made = f"jsonb_build_object('{name}', {f'jsonb_build_array({made})' if listed else made})"
     return made
+
+
+def _first_slot(column: str) -> str:
+    """The first slot of a run that holds the row stands for all: so each run comes once, and a bounded read stops early."""
+    same = f"s.run_id = t.run_id AND s.{column} = t.{column}"
+    return f"t.id = (SELECT min(s.id) FROM experiments_runslot s WHERE {same})"  # noqa: S608  texts of ours
 
 
 USERS = ("run", "evaluation", "job")
@@ -141,10 +147,10 @@ EDGES: tuple[Relation | NamedRelation, ...] = (
     Relation("version", "evaluation", f"{EVALUATION} t", "t.dataset_version_id", "t.id"),
     Relation("version", "job", "weights_weightsjob t", "t.version_id", "t.id"),
     Relation("judge", "run", "experiments_runjudge t", "t.version_id", "t.run_id"),
-    Relation("judge", "run", "experiments_runslot t", "t.judge_id", "t.run_id"),
+    Relation("judge", "run", "experiments_runslot t", "t.judge_id", "t.run_id", _first_slot("judge_id")),
     NamedRelation("judge", "evaluation", EVALUATION, "config", JUDGES),
     Relation("model", "run", "experiments_run t", "t.model_id", "t.id"),
-    Relation("model", "run", "experiments_runslot t", "t.model_id", "t.run_id"),
+    Relation("model", "run", "experiments_runslot t", "t.model_id", "t.run_id", _first_slot("model_id")),
     Relation("model", "model", "inference_registeredmodel t", "t.base_id", "t.id"),
     Relation("model", "job", "weights_weightsjob t", "t.model_id", "t.id"),
     Relation(
@@ -160,7 +166,7 @@ EDGES: tuple[Relation | NamedRelation, ...] = (
     Relation("run", "run", "experiments_run t", "t.forked_from_id", "t.id"),
     NamedRelation("run", "evaluation", EVALUATION, "config", RUNS),
     NamedRelation("project", "evaluation", EVALUATION, "config", PROJECTS),
-    Relation("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id"),
+    Relation("run", "study", "experiments_claimrun t", "t.run_id", "t.study_id", many=True),
     Relation("run", "rollout", "experiments_rollout t", "t.run_id", "t.id", ways=("up",)),
     Relation("example", "rollout", OF_ROLLOUTS, "e.id", "t.id", ways=("up",)),
     Relation("run", "report", "reports_reportsource t", "t.run_id", "t.report_id", many=True),
@@ -172,6 +178,8 @@ EDGES: tuple[Relation | NamedRelation, ...] = (
 )
 
 
-def steps(way: str) -> str:
-    """One step from `r` over every edge."""
-    return "\nUNION ALL ".join(edge.sql(way) for edge in EDGES if way in edge.ways)
+def steps(way: str, most: int | None = None) -> str:
+    """One step from `r` over every edge; at most `most` rows over each, so that from a base model with which all runs begin nobody reads all
+    runs to show some."""
+    found = [edge.sql(way) for edge in EDGES if way in edge.ways]
+    return "\nUNION ALL ".join(found if most is None else [f"({each} LIMIT {most})" for each in found])

@@ -83,7 +83,7 @@ def _followed(start: Node, way: Way, levels: int) -> tuple[set[tuple[Node, Node]
 def _links(frontier: Sequence[Node], way: Way) -> list[tuple[Node, Node]]:
     kinds, ids = [kind for kind, _ in frontier], [pk for _, pk in frontier]
     with by_indexes() as cursor:
-        cursor.execute(_LINKS.format(steps=steps(way)), [kinds, ids, MOST_FOUND + 1])
+        cursor.execute(_LINKS.format(steps=steps(way, MOST_FOUND + 1)), [kinds, ids, MOST_FOUND + 1])
         return [((kind, pk), (other, other_pk)) for kind, pk, other, other_pk in cursor.fetchall()]
 
 

@@ -100,16 +100,17 @@ def _reached(start: Sequence[Node], way: Way, most: int) -> list[Node]:
 @contextmanager
 def by_indexes() -> Iterator[CursorWrapper]:
     """Each step has an index for each of its edges. If nearly all runs begin with one model, the planner expects that of every model, and
-    would read all runs for each model on the way."""
+    would read all runs for each model on the way. It also expects so much work that a server with JIT would compile the forty queries of
+    a step for seconds, to run most of them not once."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL jit = off")
         yield cursor
-        cursor.execute("SET LOCAL enable_seqscan = on")
+        cursor.execute("SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL jit TO DEFAULT")
 
 
 def _near(start: Node, way: Way, most: int) -> set[Node]:
     with by_indexes() as cursor:
-        cursor.execute(_STEP.format(steps=steps(way)), [*start, most])
+        cursor.execute(_STEP.format(steps=steps(way, most)), [*start, most])
         return {(kind, pk) for kind, pk in cursor.fetchall()}
 
 

@@ -9,6 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.cast import ApiClient, browser
 from webapp.accounts.tokens.services import create_token
+from webapp.experiments.models import RunSlot
+from webapp.inference.models import RegisteredModel
+from webapp.lineage import edges
 from webapp.lineage import graph as graphs
 from webapp.lineage.drawing import HEIGHT, WIDTH, drawn
 from webapp.lineage.graph import surroundings
@@ -71,6 +74,25 @@ def test_a_graph_is_bounded_and_says_so(world, monkeypatch):
     monkeypatch.setattr(graphs, "MOST_FOUND", 2000)
     monkeypatch.setattr(graphs, "MOST_FOLLOWED", 3)
     assert not seen(world, ("version", world.version.pk))[2].whole
+
+
+def test_a_run_that_has_a_model_in_two_places_counts_once_where_a_graph_is_bounded(world, monkeypatch):
+    runs = [world.run("policy", world.version) for _ in range(4)]
+    teacher = RegisteredModel.objects.create(workspace=world.cast.workspace, name="t", source="hub", path="o/t")
+    for run in runs:
+        RunSlot.objects.create(run=run, role="teacher", path="teacher.name", model=teacher)
+        RunSlot.objects.create(run=run, role="reference", path="reference.name", model=teacher)
+    monkeypatch.setattr(graphs, "MOST_FOUND", 4)
+    found = surroundings(world.cast.workspace.pk, ("model", teacher.pk), 1)
+    assert found.whole and found.ids["run"] == {run.pk for run in runs}
+
+
+def test_a_graph_takes_of_each_relation_no_more_than_it_shows():
+    """From a model with which all runs begin, it would otherwise read all runs and compare them, to show 2,000."""
+    for way in ("up", "down"):
+        found = edges.steps(way, 7).split("\nUNION ALL ")
+        assert len(found) == sum(way in each.ways for each in edges.EDGES)
+        assert all(each.endswith(" LIMIT 7)") for each in found)
 
 
 def test_an_example_has_its_versions_beside_it(world):
