@@ -20,7 +20,6 @@ from .agreement import cohen
 from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_ratio, numbers, proportion, undefined
 
 LENGTH_RATIO = 1.5
-ACCURACIES = ("accuracy_given", "accuracy_swapped", "accuracy_both", "accuracy_net", "accuracy_random")
 OVERALL = "overall"
 _ABSENT = 2  # packed in place of a side
 
@@ -211,15 +210,6 @@ def by_slice(slices_C: Sequence[str], labels_C: Sequence[int], verdicts_C: Seque
         right[name] += verdict == label
         absent[name] += verdict is None
     return {name: proportion(right[name], total[name], absent[name]) for name in sorted(total)}
-
-
-def longer_share(lengths_C: Sequence[tuple[int, int]], verdicts_C: Sequence[int | None]) -> Estimate:
-    """Share of decided verdicts that name the longer response; pairs of equal length do not count."""
-    rows = [(a, b, side) for (a, b), side in zip(lengths_C, verdicts_C, strict=True) if a != b]
-    decided = [(side > 0) == (b > a) for a, b, side in rows if side]
-    return proportion(
-        sum(decided), len(decided), sum(side is None for *_, side in rows), "no verdict tells two lengths apart"
-    )
 
 
 def vote(samples_S: Iterable[int | None]) -> int | None:

@@ -215,15 +215,14 @@ def subsample(items: Sequence[Item], size: int, seed: int, key: str) -> list[Ite
     return [items[at] for at in sorted(order[:size])]
 
 
-def scaling(cases: Mapping[int, Sequence[JudgedPair]], keys: Iterable[str] | None = None) -> dict[int, Estimate]:
-    """Accuracy at each size (items, sampled rubrics or refinement rounds), over the same pairs at every size.
+def scaling(cases: Mapping[int, Sequence[JudgedPair]]) -> dict[int, Estimate]:
+    """Accuracy at each size (items, sampled rubrics or refinement rounds), over the pairs that were judged at all sizes.
 
-    `keys`: the pairs to use; by default those judged at all sizes. How many others there are, judged at this size or at
-    another, is in `missing`, besides the invalid verdicts.
+    How many others there are, judged at this size or at another, is in `missing`, besides the invalid verdicts.
     """
     anywhere = {case.key for listed in cases.values() for case in listed}
     everywhere = [{case.key for case in listed} for listed in cases.values()]
-    common = set(keys) if keys is not None else set.intersection(*everywhere) if everywhere else set()
+    common = set.intersection(*everywhere) if everywhere else set()
     curve = {}
     for size in sorted(cases):
         kept = [case for case in cases[size] if case.key in common]

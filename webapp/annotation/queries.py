@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, TruncDay, TruncHour
 from django.utils import timezone
 
@@ -179,9 +179,3 @@ def held(project: Project) -> int:
     return Assignment.objects.filter(
         project=project, state=Assignment.State.CLAIMED, lease_until__gt=timezone.now()
     ).count()
-
-
-def open_for(project: Project, user_id: int, most: int = 1000) -> int:
-    """The number of tasks with a free seat that this person has not had yet, counted up to `most`."""
-    free = Task.objects.filter(project=project, taken__lt=F("overlap")).exclude(assignments__user_id=user_id)
-    return free[:most].count()

@@ -179,15 +179,14 @@ def other_contents(example: Example) -> list[Example]:
     return list(rows.only("id", "created_at").order_by("-id")[:20])
 
 
-def stream_canonical(
-    version: DatasetVersion | int, after: int = -1, split: str | None = None
-) -> Iterator[tuple[int, str]]:
-    """(position, canonical line) of every example after `after`, in the version's order. Memory does not grow with the version. With
+def stream_canonical(version: DatasetVersion | int, split: str | None = None) -> Iterator[tuple[int, str]]:
+    """(position, canonical line) of every example, in the version's order. Memory does not grow with the version. With
     `split`, only examples of that side; with an empty one, only those without a side."""
     version_id = version if isinstance(version, int) else version.pk
     members = VersionMember.objects.filter(version_id=version_id).order_by("position")
     if split is not None:
         members = members.filter(example__split=split)
+    after = -1
     while rows := list(members.filter(position__gt=after).values_list("position", "example__canonical")[:STREAM_ROWS]):
         yield from rows
         after = rows[-1][0]

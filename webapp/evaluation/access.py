@@ -6,7 +6,7 @@ from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
 from . import queries
-from .models import Case, Evaluation, Recording
+from .models import Case, Evaluation
 
 READER = Role.REVIEWER  # annotators must not see what judges say: it would colour their judgement
 WRITER = Role.RESEARCHER
@@ -32,13 +32,6 @@ def case_read(membership: Membership, evaluation_id: int, number: int) -> Case:
     row = Case.objects.filter(evaluation=evaluation_read(membership, evaluation_id), number=number).first()
     if row is None:
         raise Http404("no such case")
-    return row
-
-
-def recording_read(membership: Membership, recording_id: int) -> Recording:
-    row = queries.recordings(may_read(membership).workspace_id).filter(id=recording_id).first()
-    if row is None:
-        raise Http404("no such recording")
     return row
 
 

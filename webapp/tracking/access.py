@@ -23,10 +23,6 @@ def experiment_read(membership: Membership, experiment_id: int) -> Experiment:
     return _experiment(may_read(membership), experiment_id)
 
 
-def experiment_write(membership: Membership, experiment_id: int) -> Experiment:
-    return _experiment(may_write(membership), experiment_id)
-
-
 def _logged(membership: Membership, key: str) -> LoggedRun:
     found = logged_runs(membership.workspace_id).filter(key=key).first()
     if found is None:

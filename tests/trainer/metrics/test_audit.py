@@ -14,7 +14,6 @@ from trainer.metrics.audit import (
     formatting,
     human_range,
     length_slice,
-    longer_share,
     measures,
     vote,
     voting_curve,
@@ -142,12 +141,6 @@ def test_formatting_is_counted_and_compared() -> None:
 def test_accuracy_by_slice_counts_missing_verdicts_as_wrong() -> None:
     found = by_slice(["x", "x", "y"], [A, B, A], [A, None, A])
     assert {name: (e.value, e.n, e.missing) for name, e in found.items()} == {"x": (0.5, 2, 1), "y": (1.0, 1, 0)}
-
-
-def test_share_of_the_longer_response() -> None:
-    found = longer_share([(10, 20), (20, 10), (5, 5), (10, 20), (1, 2)], [B, B, A, TIE, None])
-    assert (found.value, found.n, found.missing) == (0.5, 2, 1)
-    assert longer_share([(5, 5)], [A]).undefined
 
 
 @pytest.mark.parametrize(

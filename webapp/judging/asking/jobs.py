@@ -111,9 +111,9 @@ def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
     }
 
 
-def spent_by(version: JudgeVersion, errand: Errand, draw: int = 0) -> tuple[int, Decimal]:
+def spent_by(version: JudgeVersion, errand: Errand) -> tuple[int, Decimal]:
     """What the errand's job has used so far."""
-    job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw))
+    job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw=0))
     return spent_by_job(job) if job else (0, Decimal(0))
 
 
