@@ -49,7 +49,7 @@ def change_settings(membership: Membership, *, own: bool | None = None, mails: s
     row = queries.settings(membership.user_id)
     row.own = row.own if own is None else own
     if mails is not None and mails not in Mails.values:
-        raise Invalid("Unknown choice.", {"mail": f"must be one of {', '.join(Mails.values)}"})
+        raise Invalid("This choice is not known.", {"mail": f"must be one of {', '.join(Mails.values)}"})
     if mails not in (None, Mails.NEVER, row.mail) and (why := queries.no_mail(membership.user)):
         raise Invalid("Mail cannot be switched on.", {"mail": why})
     row.mail = Mails(row.mail if mails is None else mails)

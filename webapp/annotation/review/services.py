@@ -33,7 +33,7 @@ from webapp.core.texts import stripped
 
 from ..agreement.refresh import STANDS, changed, placed, resolution, review_new
 from ..jobs import runner
-from ..work import queue
+from ..work import queue, remarks
 
 AT_ONCE = 1_000  # tasks that a request resolves by majority; for more there is a job
 BATCH = 500
@@ -266,10 +266,7 @@ def regroup(
 @transaction.atomic
 def comment(membership: Membership, task: Task, kind: str, text: str) -> Comment:
     """Adds a remark about the task, or a request to change the guidelines. Raises Invalid at `kind` or `text`."""
-    if kind not in Comment.Kind.values:
-        raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
-    text = stripped(text, 4000, "The remark is empty or too long.", "text")
-    return Comment.objects.create(task=task, project_id=task.project_id, kind=kind, text=text, author=membership.user)
+    return remarks.add(membership.user, task, kind, text)
 
 
 def settle_comment(membership: Membership, row: Comment, settled: bool) -> Comment:

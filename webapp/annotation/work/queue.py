@@ -20,12 +20,12 @@ from webapp.annotation.models import Answer, Assignment, Comment, Participant, P
 from webapp.core import prepared, telemetry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import AHEAD
-from webapp.core.texts import one_line, stripped
+from webapp.core.texts import one_line
 
 from ..agreement.refresh import changed
 from ..tasks import seats
 from ..tasks.seats import PersonPlace
-from . import serving, submissions
+from . import remarks, serving, submissions
 from .after_submit import after_submit
 from .serving import ServedTasks
 from .submissions import MAX_SECONDS, Sent, Submission
@@ -250,13 +250,7 @@ def _give_up(rows: Sequence[Assignment]) -> None:
 
 def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -> Comment:
     """Adds a remark about the task, or a request to change the guidelines. Raises Invalid at `kind` or `text`."""
-    if kind not in Comment.Kind.values:
-        raise Invalid("Unknown kind of remark.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"})
-    text = stripped(text, 4000, "Say what should be looked at.", "text")
-    row = access.own_assignment(membership, assignment.pk)
-    return Comment.objects.create(
-        task_id=row.task_id, project_id=row.project_id, kind=kind, text=text, author=membership.user
-    )
+    return remarks.add(membership.user, access.own_assignment(membership, assignment.pk).task, kind, text)
 
 
 def expire_leases() -> int:

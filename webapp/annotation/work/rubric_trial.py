@@ -61,7 +61,9 @@ def _within(function: str, field: str, **given: Any) -> Any:
     try:
         return confined.call(f"{__name__}:{function}", LIMITS, **given)
     except confined.Exceeded as error:
-        raise Invalid("Too much to compute at once.", {field: f"{error}; send less, or simpler patterns"}) from error
+        raise Invalid(
+            "The trial computes too much at once.", {field: f"{error}; send less, or simpler patterns"}
+        ) from error
 
 
 def _report(

@@ -42,6 +42,6 @@ def set_keys(request: HttpRequest, project_id: Id, payload: Keys) -> object:
 def render(request: HttpRequest, payload: Texts) -> object:
     require(request)
     if sum(map(len, payload.texts)) > 2 * MAX_CHARACTERS:
-        raise Invalid("Too much text at once.", {"texts": f"more than {2 * MAX_CHARACTERS:,} characters"})
+        raise Invalid("The texts are too long together.", {"texts": f"more than {2 * MAX_CHARACTERS:,} characters"})
     draw = preview if payload.preview else line if payload.inline else markdown
     return {"html": [str(draw(text)) for text in payload.texts]}

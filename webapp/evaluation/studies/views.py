@@ -94,7 +94,7 @@ def evaluation_correct(request: HttpRequest, evaluation_id: int) -> HttpResponse
     try:
         again = next_grades.correct(membership, row, request.POST.get("key", "")[:64] or None)
     except (Problem, ConfigInvalid) as problem:
-        messages.error(request, f"It cannot be corrected again: {problem}")
+        messages.error(request, f"The evaluation cannot be corrected again: {problem}")
         return redirect(reverse("evaluation", args=[evaluation_id]) + "#grade-next")
     return redirect("evaluation", again.pk)
 

@@ -45,7 +45,7 @@ def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
         waiting_line.lock()  # so that nobody lets it in meanwhile
         held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         if held.state in ALIVE:
-            raise Conflict(f"It has started: this run is {held.state}. Pause or stop it first.", "started")
+            raise Conflict(f"This run is {held.state}, so it has started. Pause or stop it first.", "started")
         if held.not_before != moment:
             said = "" if held.state == Run.State.QUEUED else held.state_reason  # the line says again why it waits
             Run.objects.filter(pk=run.pk).update(not_before=moment, losses=0, state_reason=said)
