@@ -49,7 +49,6 @@ def main() -> None:
 def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
     """What is measured: a name, and a call that returns how many rows it found."""
     from django.db import connection
-
     from django.urls import reverse
 
     from webapp.accounts.models import User
