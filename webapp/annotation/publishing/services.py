@@ -62,6 +62,8 @@ class Choice:
             raise Invalid("The least agreement is too small or too large.", {"minimum": "must be between 0 and 1"})
         if unknown := set(self.sources) - set(Resolution.Source.values):
             raise Invalid("A source is not known.", {"sources": f"unknown: {', '.join(sorted(unknown))}"})
+        if self.what == "resolutions" and not self.sources:
+            raise Invalid("No resolved judgement is chosen.", {"sources": "Choose at least one kind to include."})
 
     def told(self) -> dict[str, Any]:
         """The choice as JSON; equal for two choices that ask for the same."""

@@ -62,7 +62,7 @@ def project_publish(request: HttpRequest, project_id: int) -> HttpResponseBase:
         choice = publish.Choice(
             what="answers" if given.get("what") == "answers" else "resolutions",
             minimum=_share(given.get("minimum", "")),
-            sources=tuple(given.getlist("sources")) or publish.Choice.sources,
+            sources=tuple(given.getlist("sources")),
             replace=given.get("replace") == "on",
             rest=given.get("rest") == "on",
             base=_number(given.get("base", "")),

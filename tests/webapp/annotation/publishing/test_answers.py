@@ -226,6 +226,16 @@ def test_publishing_on_the_page_leads_to_the_version(pairs, cast):
     assert client.post(url, {"minimum": "much"})["Location"] == f"/projects/{pairs.pk}/answers"
 
 
+def test_a_form_in_which_no_kind_of_judgement_is_ticked_publishes_none(pairs, cast):
+    client = browser(cast.researcher)
+    page = client.post(f"/projects/{pairs.pk}/publish", {"what": "resolutions", "rest": "on"}, follow=True)
+    assert "Choose at least one kind to include." in page.content.decode()
+    assert ApiClient(cast.researcher).post(f"/projects/{pairs.pk}/publish", {"sources": []}).status_code == 422
+    assert pairs.version.dataset.versions.count() == 1
+    client.post(f"/projects/{pairs.pk}/publish", {"what": "answers", "rest": "on"})  # they have no kind to choose
+    assert pairs.version.dataset.versions.count() == 2
+
+
 def test_the_roles(pairs, cast):
     path = f"/projects/{pairs.pk}/answers"
     for who, status in ((cast.annotator, 403), (cast.outsider, 404)):
