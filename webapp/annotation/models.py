@@ -190,7 +190,7 @@ class Answer(models.Model):
     suggested_by = models.CharField(
         max_length=200, blank=True
     )  # whose view that was: a judge's version, or the dataset
-    seconds = models.FloatField(default=0)
+    seconds = models.FloatField(default=0)  # 0: the time was not measured; pages, API and files say that it is missing
     gold_right = models.BooleanField(null=True)  # None: not a gold task, or not matched with the known answer yet
     gold_detail = models.JSONField(null=True)  # how it was matched: see `gold.matched`
     submitted_at = models.DateTimeField()

@@ -260,7 +260,7 @@ class TaskAnswerOut(Schema):
     id: int
     revision: int
     content: dict[str, Any]
-    seconds: float
+    seconds: float | None = Field(description="null: the time was not measured")
     guidelines: int | None
     suggestion: str
     suggested_by: str
@@ -278,7 +278,7 @@ class SeatOut(Schema):
     state: str
     claimed_at: datetime
     submitted_at: datetime | None
-    seconds: float
+    seconds: float | None = Field(description="null: no time was measured so far")
     skip_reason: str
     sent_back: str
     answers: list[TaskAnswerOut] = Field(description="Newest revision first")

@@ -34,7 +34,7 @@ class AnswerOut(TypedDict):
     subject: dict[str, Any]
     content: dict[str, Any]
     guidelines: int | None
-    seconds: float
+    seconds: float | None
     suggestion: str
     suggested_by: str
     revision: int
@@ -389,7 +389,7 @@ class SeatOut(TypedDict):
     state: str
     claimed_at: str
     submitted_at: str | None
-    seconds: float
+    seconds: float | None
     skip_reason: str
     sent_back: str
     answers: list[TaskAnswerOut]
@@ -498,7 +498,7 @@ class TaskAnswerOut(TypedDict):
     id: int
     revision: int
     content: dict[str, Any]
-    seconds: float
+    seconds: float | None
     guidelines: int | None
     suggestion: str
     suggested_by: str

@@ -44,7 +44,7 @@ class AnswerOut(Schema):
     subject: dict[str, Any]
     content: dict[str, Any]
     guidelines: int | None
-    seconds: float
+    seconds: float | None = Field(description="null: the time was not measured")
     suggestion: str = Field(description="never, before or after: when this person saw a model's view")
     suggested_by: str = Field(description="Whose view: a judge's version, or the dataset")
     revision: int

@@ -61,7 +61,7 @@ def _person(answer: Answer, people: Faces, fast: float) -> dict[str, Any]:
         "answer": answer.pk,
         "assignment": seat.pk,
         "label": people.label(seat.user_id),
-        "seconds": answer.seconds,
+        "seconds": answer.seconds or None,
         "fast": 0 < answer.seconds < fast,
         "revision": answer.revision,
         "guidelines": answer.guidelines.number if answer.guidelines else None,

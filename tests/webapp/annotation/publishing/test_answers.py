@@ -10,7 +10,7 @@ from asgiref.sync import async_to_sync
 from tests.cast import ApiClient, browser
 from trainer.contracts import jsonlines
 from webapp.annotation.agreement import refresh
-from webapp.annotation.models import Resolution
+from webapp.annotation.models import Answer, Resolution
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
@@ -58,6 +58,19 @@ def test_an_export_has_everything_a_study_asks_for(pairs, cast):
         "unanimous",
     )
     assert rows[2]["resolution"] is None
+
+
+def test_a_time_that_nobody_measured_is_missing_everywhere_and_never_0(pairs, cast):
+    Answer.objects.filter(project=pairs).update(seconds=0)
+    api, task = ApiClient(cast.reviewer), pairs.tasks.order_by("rank").first()
+    path = f"/projects/{pairs.pk}/answers"
+    given = [*api.get(path).json()["items"], *jsonlines.rows(text(api.get(f"{path}/export")))]
+    [seat, _] = api.get(f"/projects/{pairs.pk}/tasks/{task.pk}").json()["seats"]
+    people = api.get(f"/tasks/{task.pk}/review").json()["people"]
+    rows = csv.DictReader(io.StringIO(text(api.get(f"{path}/export", format="csv"))))
+    assert {each["seconds"] for each in [*given, seat, *seat["answers"], *people]} == {None}
+    assert {row["seconds"] for row in rows} == {""}
+    assert browser(cast.reviewer).get(path).content.decode().count("The time was not measured") == 6
 
 
 def test_a_table_has_the_parts_in_columns_and_runs_nothing(pairs, cast):

@@ -58,7 +58,7 @@ function heading(data) {
 }
 
 function personHead(person, index, view) {
-  const facts = [`${Math.round(person.seconds)} s`, person.revision > 1 ? `revision ${person.revision}` : "", person.guidelines ? `guidelines v${person.guidelines}` : "", person.suggestion !== "never" ? `suggestion ${person.suggestion}` : ""].filter(Boolean);
+  const facts = [person.seconds === null ? "time not measured" : `${Math.round(person.seconds)} s`, person.revision > 1 ? `revision ${person.revision}` : "", person.guidelines ? `guidelines v${person.guidelines}` : "", person.suggestion !== "never" ? `suggestion ${person.suggestion}` : ""].filter(Boolean);
   return el("div", { class: "person" }, el("kbd", {}, String(index + 1)), el("span", {}, person.label),
     el("button", { type: "button", class: "btn ghost small icon-only", "aria-label": `Send back to ${person.label}`, title: "Send back (b)", onclick: () => view.sendBack(index) }, icon("corner-up-left")),
     el("small", { class: "muted" }, person.fast ? el("span", { class: "warn" }, icon("triangle-alert"), `${Math.round(person.seconds * 10) / 10} s`) : null, (person.fast ? facts.slice(1) : facts).join(" · ")));
