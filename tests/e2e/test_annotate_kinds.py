@@ -112,6 +112,16 @@ def test_criteria_are_graded_with_evidence_and_a_note(bench):
     assert TIN[grades[0]["start"] : grades[0]["end"]] == quoted
 
 
+@pytest.mark.parametrize(("kind", "keys"), [("grading", ("y", "c")), ("trace_steps", ("x", "r"))])
+def test_a_note_that_is_too_long_is_kept_whole_and_said_so(bench, kind, keys):
+    at = bench(kind, RESPONSES[:1])
+    at.press(*keys)
+    at.page.keyboard.insert_text("9" * 20_001)
+    at.press("Escape", *(["o", "y", "o", "y"] if kind == "grading" else []))
+    refused(at, "This text has 20,001 characters. Shorten it to 20,000 or fewer.")
+    assert not Answer.objects.exists()
+
+
 def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(server, open_page, cast, as_annotator):
     texts = (
         r"Gives \(x^2\) and `code` in **bold**.",

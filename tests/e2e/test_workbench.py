@@ -70,6 +70,22 @@ def test_a_blank_draft_is_never_submitted_and_what_is_missing_is_said_at_its_pla
     assert not Answer.objects.exists()
 
 
+def test_a_pasted_text_that_is_too_long_is_kept_whole_and_said_so(bench):
+    bench.press("6", "r")
+    bench.page.keyboard.insert_text("word " * 420 + "end")  # as a browser pastes: a field with a limit would cut it
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#work-problems")).to_have_text(
+        "This text has 2,103 characters. Shorten it to 2,000 or fewer."
+    )
+    bench.saved()
+    bench.page.reload()
+    bench.on_task(0)
+    expect(bench.reason(1)).to_have_value("word " * 420 + "end")
+    bench.reason(1).fill("shorter")
+    bench.press("Control+Enter")
+    bench.on_task(1)
+
+
 def test_keys_rest_while_typing_in_dialogs_on_buttons_and_with_alt(bench):
     bench.press("r")
     bench.type("17f?gu0")

@@ -20,6 +20,7 @@ Name = Annotated[str, Field(min_length=1, max_length=80)]
 Side = Annotated[str, Field(min_length=1, max_length=64)]  # a response's id, or its letter in the shown frame
 Strength = Annotated[int, Field(ge=-3, le=3)]
 MAX_REASONS, MAX_CRITERIA, MAX_RESPONSES = 50, 100, 26
+MAX_REASON = 2000  # characters
 
 
 class Scale(Record):
@@ -65,7 +66,7 @@ class Settings(Record):
 class Reason(contracts.Reason):
     """One atomic reason; a span counts characters (code points) of the response's text."""
 
-    text: str = Field(min_length=1, max_length=2000)
+    text: str = Field(min_length=1, max_length=MAX_REASON)
     response: Side | None = None
 
 

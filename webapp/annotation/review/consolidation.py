@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from .. import kinds
+from ..kinds.records import MAX_REASON
 from ..kinds.table import AnswerRow, GivenAnswer, Undecided
 
 Content = Mapping[str, Any]
@@ -88,7 +89,10 @@ def _item(row: AnswerRow, decision: Decision) -> dict[str, Any] | None:
     if action == "drop":
         return None
     if action == "merge":
-        return merged([item for _, _, item in row.items])
+        found = merged([item for _, _, item in row.items])
+        if "points" not in found and len(found["text"]) > MAX_REASON:
+            raise Undecided(row.id, f"has more than {MAX_REASON:,} characters in all wordings together: keep one, or edit")
+        return found
     if action == "edit":
         edited = decision.get("item")
         if not isinstance(edited, Mapping) or not str(edited.get("text", "")).strip():
@@ -113,4 +117,4 @@ def merged(items: Sequence[Content]) -> dict[str, Any]:
         text = str(item["text"]).strip()
         if not any(text.lower() in other.lower() for other in texts):
             texts.append(text)
-    return {**first, "text": "; ".join(text.rstrip(".;") for text in texts)[:2000]}
+    return {**first, "text": "; ".join(text.rstrip(".;") for text in texts)}

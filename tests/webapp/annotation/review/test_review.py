@@ -100,6 +100,24 @@ def test_reasons_and_strength_are_decided_row_by_row_with_a_trace(pairs, cast):
     assert row.trace[3]["of"] == [[second, 1]]
 
 
+def test_reasons_that_are_too_long_together_are_not_cut_when_they_are_merged(cast):
+    made = make_project(cast, n=1)
+    api, task = ApiClient(cast.reviewer), made.tasks.get()
+    people = zip(annotators(cast, made), "ab", strict=True)
+    given = [answer(task, person, preference(2, letter * 1_500)).pk for person, letter in people]
+    refresh.bring_up_to_date(made)
+    groups = {"answers": given, "groups": [[[each, 0] for each in given]]}
+    grouped = json.dumps(groups)
+    shown = api.client.put(f"/api/v1/tasks/{task.pk}/groups", grouped, content_type="application/json").json()
+    row = shown["rows"][1]["id"]
+    told = decide(api, task, shown, {row: {"action": "merge"}})
+    [field] = told.json()["error"]["fields"]
+    assert (told.status_code, field["path"]) == (422, f"decisions.{row}")
+    assert "has more than 2,000 characters" in field["message"] and not Resolution.objects.filter(task=task).exists()
+    decide(api, task, shown, {row: {"action": "keep", "answer": given[0]}})
+    assert Resolution.objects.get(task=task).content["reasons"][0]["text"] == "a" * 1_500
+
+
 def test_a_row_without_decision_is_named(pairs, cast):
     api, task = ApiClient(cast.reviewer), tasks(pairs)[2]
     shown = api.get(f"/tasks/{task.pk}/review").json()

@@ -3,6 +3,7 @@
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
 import { isMac, keyHint } from "./keymap.js";
+import { tooLong } from "./text.js";
 
 const MAX_REASONS = 50;
 const MAX_LENGTH = 2000;
@@ -28,11 +29,9 @@ export class ReasonList {
     return this.rows.map(({ reason }) => ({ ...reason, text: reason.text.trim() })).filter((reason) => reason.text || reason.response);
   }
 
-  /** Problems: passages without words, which would be lost. */
+  /** Problems: passages without words, which would be lost, and texts that are too long. */
   problems() {
-    return this.rows
-      .filter(({ reason }) => !reason.text.trim() && reason.response)
-      .map(({ element, input }) => ({ path: "reasons", message: "Say in words what this passage shows, or remove it.", element: element && input }));
+    return this.rows.map(({ reason, input }) => ({ path: "reasons", message: wrong(reason), element: input })).filter(({ message }) => message);
   }
 
   insert({ text = "", response = null, start = null, end = null, after = null, quiet = false } = {}) {
@@ -50,7 +49,7 @@ export class ReasonList {
   }
 
   row(reason) {
-    const input = el("textarea.work-reason-text", { rows: 1, maxLength: MAX_LENGTH, value: reason.text, dir: "auto", placeholder: "One reason, in one sentence" });
+    const input = el("textarea.work-reason-text", { rows: 1, value: reason.text, dir: "auto", placeholder: "One reason, in one sentence" });
     const span = el("span.work-reason-span");
     const tools = el("span.work-reason-tools");
     const element = el("li.work-reason", {}, el("span.work-reason-number.num", { ariaHidden: "true" }), el("div.work-reason-body", {}, input, span), tools);
@@ -172,6 +171,11 @@ export class ReasonList {
     const mine = this.rows.filter(({ reason }) => reason.response === letter);
     return [mine.map(({ reason }) => reason), mine.indexOf(this.current)];
   }
+}
+
+function wrong({ text, response }) {
+  if (!text.trim() && response) return "Say in words what this passage shows, or remove it.";
+  return tooLong(text.trim(), MAX_LENGTH);
 }
 
 const SHAPES = { "arrow-up": () => icon("arrow-up"), "arrow-down": () => icon("arrow-down"), "trash-2": () => icon("trash-2") };

@@ -1,7 +1,7 @@
 // Draws a task under review: the prompt and responses, and a table of each person's answer with the result.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
-import { cut, line, TextPanel } from "./text.js";
+import { cut, line, TextPanel, tooLong } from "./text.js";
 
 export const words = {
   sources: {
@@ -12,6 +12,7 @@ export const words = {
   },
   actions: { keep: "kept", merge: "merged", edit: "edited", drop: "dropped", set: "set" },
 };
+const MAX_REASON = 2000; // characters, as `records.Reason` on the server
 const IMPORTANCE = ["essential", "important", "optional", "pitfall"];
 
 /** Draws the prompt, reference and responses, once. */
@@ -179,8 +180,11 @@ function editItem(row, decision, view) {
     if (rubric) Object.assign(found, { points: Number(fields.points.value), importance: fields.importance.value, kind: fields.kind.value });
     view.onEdit(row, found);
   };
-  const area = el("textarea", { class: "textarea", name: "text", rows: "3", required: true, "data-edit": "", maxlength: "2000", "aria-label": "Wording" });
+  const area = el("textarea", { class: "textarea", name: "text", rows: "3", required: true, "data-edit": "", "aria-label": "Wording" });
+  const judge = () => area.setCustomValidity(rubric ? "" : tooLong(area.value.trim(), MAX_REASON));
+  area.addEventListener("input", judge);
   area.value = item.text;
+  judge();
   const select = (name, values, value) => el("select", { class: "select auto", name, "aria-label": name }, ...values.map((each) => el("option", { value: each, selected: each === value }, each)));
   const more = rubric ? [el("div", { class: "row gap-2" }, el("input", { class: "input auto", type: "number", step: "any", name: "points", required: true, value: String(item.points), "aria-label": "Points" }), select("importance", IMPORTANCE, item.importance), select("kind", ["hard", "principle"], item.kind))] : [];
   return el("form", { class: "row-edit stack gap-2", onsubmit: submit, onkeydown: escape(row, view) }, area, ...more, el("div", { class: "row gap-2" }, el("button", { class: "btn small primary" }, "Use this"), el("button", { class: "btn small", type: "button", onclick: () => view.onEdit(row, null) }, "Cancel")));

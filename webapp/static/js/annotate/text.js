@@ -12,6 +12,7 @@ const lines = new Map();
 const previews = new Map();
 const shown = new WeakMap(); // element of a line -> its text, and the map that has its HTML
 const MAX_KEPT = 200;
+export const MAX_WRITTEN = 20_000; // characters of a note or a rationale, as `records.Text` on the server
 // the signs that formatting would change; a text without them stays one piece, as it was written
 const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s|^(?: {4}|\t)\s*\S/m;
 const MOST_TEXTS = 64;
@@ -34,6 +35,13 @@ function unitsOf(text, place) {
 
 /** The characters of `text` from `start` to `end`, counted in code points. */
 export const cut = (text, start, end) => text.slice(unitsOf(text, start), unitsOf(text, end));
+
+/** Why a text cannot be submitted; "" if it has at most `most` characters. Fields take any length, because a browser cuts a pasted text
+ *  at the limit of its field without a word. */
+export function tooLong(text, most = MAX_WRITTEN) {
+  const count = points(text);
+  return count > most ? `This text has ${count.toLocaleString("en")} characters. Shorten it to ${most.toLocaleString("en")} or fewer.` : "";
+}
 
 export const isFormatted = () => formatted;
 

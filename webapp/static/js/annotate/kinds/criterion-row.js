@@ -34,7 +34,7 @@ export class CriterionRow {
     Object.assign(this, { criterion, editor });
     const id = `line-${++number}`;
     this.number = el("span.criterion-number.num", { ariaHidden: "true" });
-    this.text = el("textarea.criterion-text", { rows: 1, maxLength: 20_000, dir: "auto", value: criterion.text, placeholder: "One check that is either met or not", "aria-describedby": `${id}-hints` });
+    this.text = el("textarea.criterion-text", { rows: 1, dir: "auto", value: criterion.text, placeholder: "One check that is either met or not", "aria-describedby": `${id}-hints` });
     this.hints = el("ul.criterion-hints", { id: `${id}-hints`, role: "status" });
     this.points = el("input.input.num", { type: "number", step: 1, ariaLabel: "Points" });
     this.kinds = Object.entries(KINDS).map(([kind, title]) =>

@@ -2,7 +2,7 @@
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
-import { cut, line } from "../text.js";
+import { cut, line, tooLong } from "../text.js";
 import { excerpt, keyed, makeCurrent, pointsChip, RowForm, scrollKeys, soleCard, VERDICTS } from "./parts.js";
 
 export default function mount(root, given) {
@@ -38,7 +38,7 @@ class Grading extends RowForm {
     const choices = Object.entries(VERDICTS).map(([verdict, { words, shape, tone }]) =>
       keyed(".choice", verdict, { onclick: () => this.on(index, () => this.grade(verdict)), data: { verdict, tone } }, shape(), words),
     );
-    const note = el("textarea.textarea", { rows: 1, maxLength: 20_000, dir: "auto", ariaLabel: `Note on criterion ${index + 1}`, value: this.grades[index].note, placeholder: "A note on this criterion" });
+    const note = el("textarea.textarea", { rows: 1, dir: "auto", ariaLabel: `Note on criterion ${index + 1}`, value: this.grades[index].note, placeholder: "A note on this criterion" });
     note.addEventListener("input", () => {
       this.grades[index].note = note.value;
       this.onChange();
@@ -156,7 +156,13 @@ class Grading extends RowForm {
 
   problems() {
     const found = this.grades.map((grade, index) => ({ grade, path: `grades.${index}`, message: `Criterion ${index + 1} is not graded yet.`, element: this.rows[index].body }));
-    return found.filter(({ grade }) => !grade.verdict).map(({ path, message, element }) => ({ path, message, element }));
+    const open = found.filter(({ grade }) => !grade.verdict).map(({ path, message, element }) => ({ path, message, element }));
+    return [...open, ...this.longNotes()];
+  }
+
+  longNotes() {
+    const told = this.grades.map(({ note }, index) => ({ path: `grades.${index}.note`, message: tooLong(note), element: this.rows[index].note }));
+    return told.filter(({ message }) => message);
   }
 
   locate(path) {

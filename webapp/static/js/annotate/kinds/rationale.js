@@ -4,9 +4,7 @@ import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
 import { passageOf } from "../picker.js";
 import { ReasonList } from "../reasons.js";
-import { cut } from "../text.js";
-
-const MAX_SOURCE = 20_000;
+import { cut, tooLong } from "../text.js";
 
 export default function mount(root, options) {
   return new Rationale(root, { ...options, draft: options.draft ?? {} });
@@ -40,7 +38,7 @@ class Rationale {
       return this.source.element;
     }
     this.own = el("textarea.textarea.work-own", {
-      value: own, maxLength: MAX_SOURCE, dir: "auto", id: "work-own", oninput: () => this.changed(),
+      value: own, dir: "auto", id: "work-own", oninput: () => this.changed(),
       placeholder: "Which response is better, and why? Write as you would tell a colleague, then cut it into reasons.",
     });
     const help = el("p.help", {}, "Select a part of it, then press Esc and T, or the button.");
@@ -70,7 +68,7 @@ class Rationale {
   }
 
   insert(words) {
-    this.reasons.insert({ text: words.replace(/\s+/g, " ").slice(0, 2000) });
+    this.reasons.insert({ text: words.replace(/\s+/g, " ") });
     this.say(`New reason: ${words}`);
   }
 
@@ -100,6 +98,8 @@ class Rationale {
   problems() {
     const found = [];
     if (this.own && !this.own.value.trim()) found.push({ path: "source", message: "Write the rationale first.", element: this.own });
+    const long = this.own && tooLong(this.own.value);
+    if (long) found.push({ path: "source", message: long, element: this.own });
     if (!this.reasons.value().some((reason) => reason.text)) found.push({ path: "reasons", message: "Cut it into at least one reason.", element: this.reasons.add });
     return [...found, ...this.reasons.problems()];
   }

@@ -2,7 +2,7 @@
 import { icon } from "../../icons.js";
 import { laid } from "../../laid.js";
 import { el } from "../dom.js";
-import { TextPanel } from "../text.js";
+import { TextPanel, tooLong } from "../text.js";
 import { excerpt, keyed, makeCurrent, RowForm, scrollKeys } from "./parts.js";
 
 const VERDICTS = {
@@ -76,7 +76,7 @@ class TraceSteps extends RowForm {
     const choices = Object.entries(VERDICTS).map(([verdict, { words, shape, tone }]) =>
       keyed(".choice", verdict, { onclick: () => this.on(index, () => this.judge(verdict)), data: { verdict, tone } }, icon(shape), words),
     );
-    const reason = el("textarea.textarea", { rows: 1, maxLength: 20_000, dir: "auto", ariaLabel: `Reason for step ${step.number}`, value: this.steps[index].reason, placeholder: "Why? (optional)" });
+    const reason = el("textarea.textarea", { rows: 1, dir: "auto", ariaLabel: `Reason for step ${step.number}`, value: this.steps[index].reason, placeholder: "Why? (optional)" });
     reason.addEventListener("input", () => {
       this.steps[index].reason = reason.value;
       this.onChange();
@@ -181,9 +181,15 @@ class TraceSteps extends RowForm {
   }
 
   problems() {
-    const bare = this.missing().map((index) => ({ path: `steps.${index}`, message: `Step ${this.steps[index].step} has no verdict yet.`, element: this.rows[index].body }));
-    const lonely = this.steps.map((each, index) => ({ each, index })).filter(({ each, index }) => each.reason && !each.verdict && !this.missing().includes(index));
-    return [...bare, ...lonely.map(({ each, index }) => ({ path: `steps.${index}`, message: `Step ${each.step} has a reason but no verdict.`, element: this.rows[index].body }))];
+    const open = new Set(this.missing());
+    const told = this.steps.map((each, index) => ({ path: `steps.${index}`, message: this.wrong(each, open.has(index)), element: this.rows[index].body }));
+    return told.filter(({ message }) => message);
+  }
+
+  wrong({ step, verdict, reason }, needed) {
+    if (!verdict && needed) return `Step ${step} has no verdict yet.`;
+    if (!verdict && reason) return `Step ${step} has a reason but no verdict.`;
+    return tooLong(reason);
   }
 
   locate(path) {
