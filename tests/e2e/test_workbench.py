@@ -219,6 +219,30 @@ def test_a_task_submitted_in_one_tab_can_be_replaced_from_the_other(bench, open_
     assert Answer.objects.count() == 2
 
 
+def test_a_tab_to_which_a_person_comes_back_goes_on_where_the_other_one_is(bench, open_page, as_annotator, project):
+    other = Bench(open_page(as_annotator), project)
+    for number in range(3):  # two of them are also in the hand of the other tab
+        answer(bench, "1", "clear")
+        bench.delivered()
+        bench.on_task(number + 1)
+    other.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    other.on_task(3)
+    expect(other.page.locator(".toast")).to_contain_text("was submitted in another tab")
+    assert other.choice() == ""
+
+
+def test_after_a_task_that_was_submitted_elsewhere_comes_one_that_is_open(bench, open_page, as_annotator, project):
+    other = Bench(open_page(as_annotator), project)
+    for number in range(2):
+        answer(bench, "1", "clear")
+        bench.delivered()
+        bench.on_task(number + 1)
+    other.press("7")
+    other.says("No longer yours")
+    other.page.get_by_role("button", name="Continue").click()
+    other.on_task(2)
+
+
 def test_the_last_submission_is_opened_again_by_key_and_changed(bench):
     answer(bench, "2", "first thought")
     bench.on_task(1)

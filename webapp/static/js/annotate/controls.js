@@ -60,11 +60,11 @@ export function listen({ keymap, sheet, focusTask, busy }) {
 }
 
 /** `drafts` is a Map; `unsent()` says whether a submission is only in this page; `back()` is called when the network is back,
- *  `returned()` when the person is back. */
-export function watch({ drafts, unsent, back, returned }) {
+ *  `returned()` when the person is back, `seen()` when the page was hidden and is shown again. */
+export function watch({ drafts, unsent, back, returned, seen }) {
   const each = (run) => drafts.forEach(run);
   addEventListener("pagehide", () => each((draft) => draft.leave()));
-  document.addEventListener("visibilitychange", () => document.hidden && each((draft) => draft.flush()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? each((draft) => draft.flush()) : seen()));
   addEventListener("focus", () => {
     each((draft) => draft.waits && draft.retry());
     returned();

@@ -195,15 +195,28 @@ function remount(content) {
   focusTask();
 }
 
-async function renew() {
-  if (document.hidden || idle() > RENEW_MS * 2) return; // if the person went away, the seat is given back in time
+async function renew(back = false) {
+  if (document.hidden || (!back && idle() > RENEW_MS * 2)) return; // if the person went away, the seat is given back in time
   const shown = current?.assignment;
-  if (!shown) return;
+  if (!shown || busy) return;
   const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all tasks of this person
-  if (told?.state !== "returned" || current?.assignment !== shown) return;
+  if (!told || current?.assignment !== shown || busy) return;
+  if (told.state === "submitted" || told.state === "skipped") return done(told.state);
+  if (told.state !== "returned") return tasks.refresh(shown.id);
   const { reason } = await tasks.claim().catch(() => ({}));
   if (stopped(reason)) stop(reason);
   else quarrels.gone({ message: "Your time for this task ran out, and other people have taken its seats." });
+}
+
+/** The task on the screen was submitted or skipped in another tab. What was entered here stays until the person has decided about it. */
+async function done(state) {
+  if (current.touched && state === "submitted") return quarrels.gone({ code: "already_submitted" });
+  if (current.touched) return quarrels.gone({ message: "It was skipped in another tab or on another machine." });
+  hold(true);
+  tasks.drop(current.assignment.id);
+  await tasks.refresh();
+  toast(`The task that was open here was ${state} in another tab or on another machine.`);
+  await advance();
 }
 
 // ---- submitting, skipping, coming back ----
@@ -311,7 +324,10 @@ async function refused(entry, error) {
   submitted.splice(submitted.indexOf(entry.id), 1);
   if (stopped(error.code)) return stop(error.code);
   const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
-  if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
+  if (!["claimed", undefined].includes(fresh.state)) {
+    toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
+    return renew(true); // the task on the screen may be done elsewhere, too
+  }
   tasks.put(fresh);
   const draft = begin(fresh);
   draft.content = copyOf(entry.body.content);
@@ -421,11 +437,12 @@ watch({
   drafts,
   unsent: () => outbox.unkept,
   returned: () => outbox.stalled && outbox.retry(),
+  seen: () => renew(true),
   back() {
     if (main.dataset.state === "rest" && !outbox.entries.length) advance();
   },
 });
-setInterval(renew, RENEW_MS);
+setInterval(() => renew(), RENEW_MS);
 
 // a key that is pressed before its choices are loaded would be lost, so the first task is shown after they are
 const loading = import(`./kinds/${setup.kind}.js`).then(async (module) => {

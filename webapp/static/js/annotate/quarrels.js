@@ -70,8 +70,10 @@ export class Quarrels {
     const { notes, tasks, current, advance } = this.bench;
     const elsewhere = code === "already_submitted";
     const first = elsewhere ? ["Open it again with the answer shown here", () => this.replace(), true] : ["Ask for it again", () => this.again(), true];
-    const goOn = () => {
+    const goOn = async () => {
+      this.bench.hold(true);
       tasks.drop(current.assignment.id);
+      await tasks.refresh(); // the next one may be done there, too
       advance();
     };
     notes.show("gone", {

@@ -7,13 +7,23 @@ export const HOLD = 2;
 export class Tasks {
   /** `leaving(id)`: whether a task was submitted or skipped here and is being sent. */
   constructor({ project, leaving, changed }) {
-    Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "" });
+    Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "", dropped: 0 });
   }
 
   async claim() {
     const told = await json(`/api/v1/projects/${this.project}/claim`, { body: { hold: HOLD } });
     this.take(told);
     return told;
+  }
+
+  /** Forgets tasks that were submitted, skipped or lost elsewhere, except `kept`. Without a network, everything stays. */
+  async refresh(kept = null) {
+    const { dropped } = this;
+    const told = await json(`/api/v1/projects/${this.project}/claim`, { body: { hold: HOLD } }).catch(() => null);
+    if (!told || this.dropped !== dropped) return; // the answer is older than what was submitted meanwhile
+    const ours = new Set([kept, ...told.items.map((item) => item.id)]);
+    this.held = this.held.filter((item) => ours.has(item.id));
+    this.take(told);
   }
 
   /** Takes the person's tasks from the server. Known tasks keep their object, because one of them is on the screen. */
@@ -35,6 +45,7 @@ export class Tasks {
   /** Removes a task that was submitted or skipped. */
   drop(id) {
     this.held = this.held.filter((item) => item.id !== id);
+    this.dropped += 1;
     this.changed();
   }
 
