@@ -396,6 +396,13 @@ class TestTheStartPage:
         assert (waiting.done, waiting.free, waiting.held, waiting.waits) == (1, 3, 0, True)
         assert "Continue" in page.content.decode() and seat.task.example.excerpt in page.content.decode()
 
+    def test_counts_one_task_and_several_in_words(self, cast, project, as_annotator):
+        people.add_participant(cast.researcher, project, cast.annotator.user)
+        assert "4 tasks wait " in " ".join(as_annotator.get("/").content.decode().split())
+        for _ in range(3):
+            answer(cast.annotator, project)
+        assert "1 task waits " in " ".join(as_annotator.get("/").content.decode().split())
+
     @pytest.mark.parametrize(("state", "words"), [("paused", "Paused"), ("closed", "Closed")])
     def test_a_project_at_rest_says_so(self, state, words, cast, project, as_annotator):
         people.add_participant(cast.researcher, project, cast.annotator.user)
