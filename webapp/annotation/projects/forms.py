@@ -1,5 +1,6 @@
 """The form of a project between two requests: typed values, problems, and the resulting settings."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ DEFAULTS = Settings()
 NUMBERS = ("lease_minutes", "gold_every", "gold_recall", "fast_seconds", "reopen")
 WORDS = ("reasons", "ranking", "suggestions", "publish")
 TICKS = ("stress_test", "gold_feedback")
+BETWEEN_LABELS = re.compile(r",\s*(?=[-+]?\d+\s*=)")  # the words of a label may hold commas
 # a first scale, so that a rating project works with the defaults
 EXAMPLE_SCALE = Scale(name="Helpfulness", low=1, high=5, labels={1: "useless", 3: "helps in part", 5: "all one needs"})
 
@@ -95,6 +97,7 @@ class ChangeForm(SettingsForm):
     """The form of an existing project. `values` also holds name, overlap and keys, as lines `action = key`."""
 
     kind: str = ""
+    emptied: tuple[str, ...] = ()  # numbers whose field was cleared: the stored number is not meant
 
     @classmethod
     def of(cls, project: Project) -> "ChangeForm":
@@ -107,13 +110,16 @@ class ChangeForm(SettingsForm):
         values = cls.typed(post) | {name: post.get(name, "") for name in ("name", "overlap")}
         actions, keys = post.getlist("key-action"), post.getlist("key")
         values["keys"] = {action: key for action, key in zip(actions, keys, strict=False) if action and key}
-        return cls(values, workspace=project.workspace_id, kind=project.kind)
+        emptied = tuple(name for name in NUMBERS if not post.get(name, "0").strip())
+        return cls(values, workspace=project.workspace_id, kind=project.kind, emptied=emptied)
 
     def save(self, membership: Membership, project: Project) -> bool:
         """Whether it was saved; if not, `problems` says why."""
         overlap = _number(self.values["overlap"])
         if not isinstance(overlap, int):
             self.problems["overlap"] = "a whole number of people"
+        self.problems |= {f"settings.{name}": "a number is missing" for name in self.emptied}
+        if self.problems:
             return False
         settings = self.raw(self.values, project.kind) | {"keys": self.values["keys"]}
         try:
@@ -221,7 +227,7 @@ def _drawn(scale: Scale) -> dict[str, str]:
 def _scale(row: Mapping[str, str]) -> dict[str, Any]:
     """`labels` is typed as `1 = useless, 5 = perfect`. Other text is refused when labels are checked."""
     labels: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in row.get("labels", "").split(","))):
+    for part in filter(None, (part.strip(" ,") for part in BETWEEN_LABELS.split(row.get("labels", "")))):
         value, _, words = part.partition("=")
         labels[value.strip()] = words.strip()
     return {

@@ -327,6 +327,27 @@ def test_guidelines_keep_their_history_with_what_changed(cast, as_researcher, pr
     assert first.lines == []
 
 
+def test_a_number_that_was_cleared_is_asked_for_and_not_kept_silently(as_researcher, make_project, form):
+    project = make_project(settings={"gold_every": 7})
+    address = f"/projects/{project.pk}/settings"
+    response = as_researcher.post(address, {**form, "gold_every": " ", "overlap": "many"})
+    assert set(response.context["form"].problems) == {"overlap", "settings.gold_every"}
+    assert as_researcher.post(address, {**form, "gold_every": "0"}).status_code == 302
+    project.refresh_from_db()
+    assert project.settings["gold_every"] == 0
+
+
+def test_labels_of_a_scale_may_hold_commas(as_researcher, make_project, form):
+    labels = {"-1": "no, not at all", "1": "yes, 1st class"}
+    project = make_project("rating", settings={"scales": [{"name": "Help", "low": -1, "high": 1, "labels": labels}]})
+    address = f"/projects/{project.pk}/settings"
+    shown = as_researcher.get(address).context["form"].values["scales"][0]
+    rows = {f"scale-{part}": [shown[part]] for part in ("name", "low", "high", "labels", "help")}
+    assert as_researcher.post(address, {**form, "kind": "rating", **rows, "name": "Renamed"}).status_code == 302
+    project.refresh_from_db()
+    assert (project.name, project.settings["scales"][0]["labels"]) == ("Renamed", labels)
+
+
 def test_settings_are_saved_with_keys_and_refused_at_their_field(as_researcher, project, form):
     address = f"/projects/{project.pk}/settings"
     keys = {"key-action": ["skip", "flag"], "key": ["x", ""]}
