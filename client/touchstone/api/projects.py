@@ -75,6 +75,7 @@ class GoldIn(TypedDict):
 
 class GuidelinesIn(TypedDict):
     text: str
+    base: NotRequired[int | None]
 
 
 class GuidelinesList(TypedDict):

@@ -147,4 +147,4 @@ def new_guidelines(request: HttpRequest, project_id: s.ProjectId, payload: s.Gui
     """If the same text is sent again, the response has the version with this text."""
     membership = require(request)
     project = access.project_write(membership, project_id)
-    return Status(201, serializers.guidelines(services.new_guidelines(membership, project, payload.text)))
+    return Status(201, serializers.guidelines(services.new_guidelines(membership, project, payload.text, payload.base)))

@@ -130,13 +130,20 @@ def set_state(membership: Membership, project: Project, state: str) -> Project:
 
 
 @transaction.atomic
-def new_guidelines(membership: Membership, project: Project, text: str) -> Guidelines:
-    """The next version of the guidelines, shown from now on. The same text again makes no version."""
+def new_guidelines(membership: Membership, project: Project, text: str, base: int | None = None) -> Guidelines:
+    """The next version of the guidelines, shown from now on. The same text again makes no version.
+
+    `base` is the number of the version from which the text was written, 0 if there was none. Raises Conflict if there is a newer one by
+    now: the text would silently take back what somebody else has changed.
+    """
     text = validation.guidelines(text)
     Project.objects.select_for_update().get(pk=project.pk)  # two requests must not take the same number
     newest = project.guidelines.order_by("-number").first()
     if newest is not None and newest.text == text:
         return newest
+    if base is not None and newest is not None and newest.number != base:
+        author = newest.created_by or "somebody who left"
+        raise Conflict(f"{author} saved version {newest.number} in the meantime.", "overtaken", number=newest.number)
     last = project.guidelines.aggregate(last=Max("number"))["last"] or 0
     row = Guidelines.objects.create(project=project, number=last + 1, text=text, created_by=membership.user)
     audit.record(membership, membership.user, "project.guidelines", project, number=row.number)

@@ -12,7 +12,7 @@ from webapp.accounts.models import Role
 from webapp.core.markdown import markdown
 from webapp.core.numbers import whole
 from webapp.core.paging import page
-from webapp.core.problems import Invalid, Problem
+from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, page_context, queries
 from ..agreement import refresh
@@ -122,27 +122,31 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
     """The present guidelines, an editor for people who may change them, and every earlier version with its changes."""
     membership = require(request)
     row = access.project_read(membership, project_id)
-    form, text = ChangeForm(), None
+    form, text, overtaken = ChangeForm(), None, ""
     if request.method == "POST":
         access.project_write(membership, project_id)
         text = request.POST.get("guidelines", "")
         try:
-            services.new_guidelines(membership, row, text)
+            services.new_guidelines(membership, row, text, whole(request.POST.get("base", "")))
             messages.success(request, "People see this version from now on.")
             return redirect("project_guidelines", project_id)
         except Invalid as problem:
             form.problems = problem.fields
+        except Conflict as problem:
+            overtaken = problem.message
     versions, people = list(queries.guidelines(row)[:50]), page_context.seen_as(request, membership, row)
     context = page_context.context(membership, row, "guidelines") | {
         "form": form,
         "text": versions[0].text if text is None and versions else text or "",
         "newest": versions[0] if versions else None,
         "history": guideline_diffs.history(versions),
-        "editing": bool(form.problems) or "edit" in request.GET,
+        "overtaken": overtaken,
+        "editing": bool(form.problems or overtaken) or "edit" in request.GET,
         "named": people.named,
         "remarks": [(each, people.author(each.author)) for each in queries.guideline_remarks(row)[:20]],
     }
-    return render(request, "annotation/project_guidelines.html", context, status=422 if form.problems else 200)
+    status = 409 if overtaken else 422 if form.problems else 200
+    return render(request, "annotation/project_guidelines.html", context, status=status)
 
 
 @member(access.WRITER)

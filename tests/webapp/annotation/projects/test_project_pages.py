@@ -327,6 +327,20 @@ def test_guidelines_keep_their_history_with_what_changed(cast, as_researcher, pr
     assert first.lines == []
 
 
+def test_guidelines_that_somebody_changed_meanwhile_are_not_replaced_silently(cast, as_researcher, as_owner, project):
+    address = f"/projects/{project.pk}/guidelines"
+    assert 'name="base" value="1"' in as_researcher.get(f"{address}?edit").content.decode()
+    as_owner.post(address, {"guidelines": "Be fair.\nBe quick.", "base": "1"})
+    late = {"guidelines": "Be fair.\nBe slow.", "base": "1"}
+    refused = as_researcher.post(address, late)
+    page = refused.content.decode()
+    assert refused.status_code == 409 and "Ada saved version 2 in the meantime." in page
+    assert "Be slow." in page and "Be quick." in page and 'name="base" value="2"' in page
+    assert project.guidelines.count() == 2
+    as_researcher.post(address, late | {"base": "2"})  # the person has seen the other version
+    assert queries.guidelines(project)[0].text == "Be fair.\nBe slow."
+
+
 def test_a_number_that_was_cleared_is_asked_for_and_not_kept_silently(as_researcher, make_project, form):
     project = make_project(settings={"gold_every": 7})
     address = f"/projects/{project.pk}/settings"

@@ -126,6 +126,8 @@ def test_guidelines_and_progress(api, cast, version):
     project = made(api, version, open=True, guidelines="Be fair.")
     address = f"/projects/{project['id']}"
     assert api.post(f"{address}/guidelines", {"text": "Be quick."}).json()["number"] == 2
+    late = api.post(f"{address}/guidelines", {"text": "Be slow.", "base": 1})
+    assert (late.status_code, late.json()["error"]["code"], late.json()["number"]) == (409, "overtaken", 2)
     assert [each["number"] for each in api.get(f"{address}/guidelines").json()["items"]] == [2, 1]
     found = api.get(f"{address}/progress").json()
     assert (found["per_day"], found["finish"], found["open_now"]) == (None, None, 0)

@@ -82,6 +82,15 @@ def test_two_tabs_get_the_same_tasks_not_twice_as_many():
     assert Assignment.objects.count() == 2
 
 
+def test_of_two_new_versions_of_the_guidelines_at_once_one_is_told_of_the_other():
+    lab = make_cast().researcher
+    project = make_project(lab, 1)
+    texts = ("Be quick.", "Be slow.")
+    got = at_once([lambda t=text: projects.new_guidelines(lab, project, t, 1) for text in texts])
+    assert sorted(type(one).__name__ for one in got) == ["Conflict", "Guidelines"]
+    assert project.guidelines.count() == 2
+
+
 def test_a_double_click_submits_once():
     lab = make_cast().annotator
     project = make_project(lab, 2, people=[lab])
