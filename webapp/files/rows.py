@@ -18,6 +18,7 @@ from .source import BOM, UNPACKING_ERRORS, bounded_lines, unpacking
 Rows = Iterator[tuple[int, "Row | RowProblem"]]
 PARQUET_MAGIC = b"PAR1"
 CHUNK = 1 << 18
+CSV_ERRORS = {"unexpected end of data": "a quotation mark that opens a cell of this row is never closed"}
 PARQUET_ROWS = 500  # unpacked at a time, of short ones
 
 
@@ -185,7 +186,7 @@ class _Text:
                 value, end = self._json.raw_decode(self._window)
             except json.JSONDecodeError as error:
                 if len(self._window) > budgets.LINE or not self._grow():
-                    raise ValueError(f"{error.msg} at column {error.colno}") from error
+                    raise ValueError(f"{error.msg.removesuffix(' at')} at column {error.colno}") from error
                 continue
             if end == len(self._window) and self._grow():
                 continue  # a number may continue in the next chunk
@@ -210,19 +211,24 @@ class _Text:
 
 
 def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
-    """Rows by header. Cells are text; bytes that are not UTF-8 make a problem of their row."""
+    """Rows by header; `line` is where a row starts. Cells are text; bytes that are not UTF-8 make a problem of their row."""
     csv.field_size_limit(budgets.LINE)
     text = _Record(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
-    reader = csv.DictReader(text.lines(), delimiter=delimiter, strict=True)
+    reader = csv.reader(text.lines(), delimiter=delimiter, strict=True)
+    line = 1
     try:
-        if problem := _header_problem(reader.fieldnames or ()):
+        names = next(reader, [])
+        if problem := _header_problem(names):
             yield 1, problem
             return
-        for row in reader:
-            yield reader.line_num, _cells(reader.line_num, row)
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells:  # an empty line is no row
+                yield line, _cells(line, names, cells)
             text.size = 0
+            line = reader.line_num + 1
     except csv.Error as error:
-        yield reader.line_num, RowProblem(reader.line_num, "", f"not CSV from here on: {error}")
+        yield line, RowProblem(line, "", f"not CSV from here on: {CSV_ERRORS.get(str(error), error)}")
 
 
 class _Record:
@@ -255,12 +261,12 @@ def _header_problem(names: Sequence[str]) -> RowProblem | None:
     return None
 
 
-def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
-    if None in row:
-        return RowProblem(line, "", f"more cells than the header has columns: {len(row[None])} too many")
-    lacking = [name for name, cell in row.items() if cell is None]
-    if lacking:
-        return RowProblem(line, lacking[0], "the row ends before this column")
+def _cells(line: int, names: Sequence[str], cells: Sequence[str]) -> Row | RowProblem:
+    if (more := len(cells) - len(names)) > 0:
+        return RowProblem(line, "", f"more cells than the header has columns: {more} too many")
+    if more < 0:
+        return RowProblem(line, names[len(cells)], "the row ends before this column")
+    row = dict(zip(names, cells, strict=True))
     for name, cell in row.items():
         if _escaped(cell):
             return RowProblem(line, name, "not UTF-8 text")

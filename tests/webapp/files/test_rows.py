@@ -62,3 +62,13 @@ def test_a_header_that_is_not_utf8_is_refused_because_no_page_could_show_its_nam
     assert list(rows(io.BytesIO(latin), "table.csv")) == [
         (1, RowProblem(1, "", "the name of column 2 is not UTF-8 text"))
     ]
+
+
+def test_a_row_of_a_table_is_named_by_the_line_where_it_starts() -> None:
+    table = b'question,answer\n"Q1","two\nlines"\n\n"Q2 over\ntwo lines"\nQ3,a,b\nQ4,"never closed\nQ5,a\n'
+    assert list(rows(io.BytesIO(table), "table.csv")) == [
+        (2, {"question": "Q1", "answer": "two\nlines"}),
+        (5, RowProblem(5, "answer", "the row ends before this column")),
+        (7, RowProblem(7, "", "more cells than the header has columns: 1 too many")),
+        (8, RowProblem(8, "", "not CSV from here on: a quotation mark that opens a cell of this row is never closed")),
+    ]
