@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import Example, Rubric
 from trainer.verifiers import VerifierError, check_spec
+from webapp.core.complaints import worded
 from webapp.files.records import BadRow, Row, RowProblem
 
 from ..bounds import MAX_LABEL
@@ -35,14 +36,10 @@ def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping)
 
 
 def _first(line: int, error: ValidationError) -> RowProblem:
-    errors = error.errors(include_url=False, include_context=False)
+    errors = error.errors(include_url=False)
     first = errors[0]
     field = ".".join(str(part) for part in first["loc"])
-    reason = str(first["msg"]).removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        reason = "unknown field"
-    elif first["type"] == "missing":
-        reason = "is missing"
+    reason = "unknown field" if first["type"] == "extra_forbidden" else worded(first)
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return RowProblem(line, field, reason + more)
 

@@ -119,7 +119,7 @@ def test_changed_settings_are_laid_over_the_present_ones(cast, make_project):
     projects.update(cast.researcher, project, settings={"gold_every": 9})
     assert (project.settings["reasons"], project.settings["gold_every"]) == ("required", 9)
     assert refused(projects.update, cast.researcher, project, settings={"gold_every": -1}, name="") == {
-        "settings.gold_every": "Input should be greater than or equal to 0",
+        "settings.gold_every": "must be at least 0",
         "name": "give it a name",
     }
 

@@ -1,0 +1,44 @@
+"""What is wrong with a value, in words for people, from an error of pydantic."""
+
+from collections.abc import Mapping
+from typing import Any
+
+WORDS = {
+    "missing": "is missing",
+    "string_too_long": "has more than {max_length:,} characters",
+    "string_too_short": "must not be empty",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "greater_than": "must be more than {gt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "less_than": "must be less than {lt:g}",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+}
+
+
+def worded(error: Mapping[str, Any]) -> str:
+    """`error` is one of `ValidationError.errors()`, with its context."""
+    if error["type"] in ("too_short", "too_long"):
+        return _of_length(**error["ctx"])
+    if words := WORDS.get(error["type"]):
+        return words.format(**error.get("ctx", {}))
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+def _of_length(min_length: int | None = None, max_length: int | None = None, **rest: Any) -> str:
+    if max_length is not None:
+        return f"has more than {max_length:,} entries"
+    return "must not be empty" if min_length == 1 else f"needs at least {min_length:,} entries"
