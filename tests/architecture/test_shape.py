@@ -90,6 +90,7 @@ MAKES = (
     "evaluation_study",
     "evaluation_rerun",
     "train_on_answers",
+    "project_publish",
     "dataset_pass_rates_write",
     "claim_again",
     "model_as_judge",

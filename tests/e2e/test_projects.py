@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.workbench import delivered
 from tests.webapp.annotation.conftest import make_version
-from webapp.annotation.models import Answer, Project
+from webapp.annotation.models import Answer, Project, ProjectInvite
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,9 @@ def set_up(page) -> None:
     expect(page.locator(".size dd").nth(1)).to_have_text("9")
     page.get_by_label("Guidelines in Markdown").fill("Prefer what is **right**.")
     expect(page.locator("[data-editor-preview] strong")).to_have_text("right")
-    page.get_by_role("button", name="Create and open").click()
+    page.get_by_role(
+        "button", name="Create and open"
+    ).dblclick()  # the second press must not be told that the name is taken
     page.wait_for_url("**/projects/*")
 
 
@@ -45,8 +47,9 @@ def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     expect(page.get_by_text("Nobody works here yet")).to_be_visible()
 
     page.get_by_role("link", name="People", exact=True).click()
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Make a link").dblclick()
     link = page.locator(".copyable .code").inner_text()
+    assert ProjectInvite.objects.count() == 1
     secret = link.rsplit("/", 1)[1]
 
     other = chromium.new_context(base_url=server.url, viewport={"width": 1280, "height": 800})

@@ -117,7 +117,10 @@ class KindList(Schema):
 class GuidelinesIn(Schema):
     text: Guidelines
     base: int | None = Field(
-        None, ge=0, lt=2**31, description="The version from which it was written: 409 if there is a newer one; absent: not checked"
+        None,
+        ge=0,
+        lt=2**31,
+        description="The version from which it was written: 409 if there is a newer one; absent: not checked",
     )
 
 

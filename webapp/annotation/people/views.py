@@ -127,7 +127,7 @@ def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> Ht
     paused = request.POST.get("paused") == "1"
     try:
         row = services.pause_participant(membership, project, access.participant(project, user_id), paused)
-        done = "is paused; what they had open went back to the queue" if paused else "works on"
+        done = "is paused; what they had open went back to the queue" if paused else "can work again"
         messages.success(request, f"{row.user} {done}.")
     except Problem as problem:
         messages.error(request, problem.message)

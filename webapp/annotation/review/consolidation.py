@@ -91,7 +91,9 @@ def _item(row: AnswerRow, decision: Decision) -> dict[str, Any] | None:
     if action == "merge":
         found = merged([item for _, _, item in row.items])
         if "points" not in found and len(found["text"]) > MAX_REASON:
-            raise Undecided(row.id, f"has more than {MAX_REASON:,} characters in all wordings together: keep one, or edit")
+            raise Undecided(
+                row.id, f"has more than {MAX_REASON:,} characters in all wordings together: keep one, or edit"
+            )
         return found
     if action == "edit":
         edited = decision.get("item")
