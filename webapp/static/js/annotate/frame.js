@@ -208,7 +208,7 @@ async function renew(back = false) {
   else quarrels.gone({ message: "Your time for this task ran out, and other people have taken its seats." });
 }
 
-/** The task on the screen was submitted or skipped in another tab. What was entered here stays until the person has decided about it. */
+/** The task on the screen was submitted or skipped in another tab. An answer that was entered here stays until the person has decided about it. */
 async function done(state) {
   if (current.touched && state === "submitted") return quarrels.gone({ code: "already_submitted" });
   if (current.touched) return quarrels.gone({ message: "It was skipped in another tab or on another machine." });
