@@ -53,12 +53,14 @@ class Opened:
 
 @dataclass(frozen=True)
 class Far:
-    """The progress of the review: complete tasks by the source of their resolution."""
+    """The progress of the review: complete tasks by the source of their resolution. `alone` tasks have one answer, which nobody has
+    accepted yet; they are not in `to_decide`, because there is nothing to compare."""
 
     complete: int
     sources: dict[str, int]
     to_decide: int
     waiting: int  # tasks that still lack answers
+    alone: int = 0
 
     @property
     def decided(self) -> int:
@@ -141,7 +143,9 @@ def far(project: Project) -> Far:
     counted = tasks.aggregate(complete=Count("id", filter=Q(completed_at__isnull=False)), all=Count("id"))
     rows = Resolution.objects.filter(project=project).values_list("source").annotate(n=Count("id")).order_by()
     sources = dict(rows)
-    return Far(counted["complete"], sources, undecided(project).count(), counted["all"] - counted["complete"])
+    to_decide, waiting = undecided(project).count(), counted["all"] - counted["complete"]
+    alone = undecided(project, singles=True).count() - to_decide
+    return Far(counted["complete"], sources, to_decide, waiting, alone)
 
 
 def opened(task: Task) -> Opened:

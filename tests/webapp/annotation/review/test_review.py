@@ -170,6 +170,21 @@ def test_majorities_are_accepted_in_bulk_and_taken_back(cast):
     assert [row.source for row in Resolution.objects.all()] == ["unanimous"]
 
 
+def test_single_answers_can_be_accepted_on_the_page_of_a_project_that_asks_one_person(cast):
+    made = make_project(cast, n=2, overlap=1)
+    [person] = annotators(cast, made, 1)
+    for task, strength in zip(tasks(made), (1, -2), strict=True):
+        answer(task, person, preference(strength))
+    client = browser(cast.reviewer)
+    page = client.get(f"/projects/{made.pk}/review").content.decode()
+    assert "2 tasks with a single answer wait to be accepted" in " ".join(page.split())
+    assert "Every complete task is decided" not in page and page.count("Accept single answers") == 2
+    client.post(f"/projects/{made.pk}/review/majority")
+    assert [row.content["strength"] for row in Resolution.objects.order_by("task__rank")] == [1, -2]
+    page = client.get(f"/projects/{made.pk}/review").content.decode()
+    assert "Every complete task is decided" in page and "Accept single answers" not in page
+
+
 def test_grades_of_three_have_a_majority_per_criterion(cast):
     criteria = [{"id": "c1", "text": "Is true", "points": 5}, {"id": "c2", "text": "Is short", "points": 3}]
     made = make_project(cast, "grading", n=1, overlap=3, rubric={"criteria": criteria})
