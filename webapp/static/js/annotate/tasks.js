@@ -3,6 +3,7 @@ import { json } from "../http.js";
 import { warm } from "./text.js";
 
 export const HOLD = 2;
+const halts = (reason) => Boolean(reason) && reason !== "none_left";
 
 export class Tasks {
   /** `leaving(id)`: whether a task was submitted or skipped here and is being sent. */
@@ -22,7 +23,8 @@ export class Tasks {
     const told = await json(`/api/v1/projects/${this.project}/claim`, { body: { hold: HOLD } }).catch(() => null);
     if (!told || this.dropped !== dropped) return; // the answer is older than what was submitted meanwhile
     const ours = new Set([kept, ...told.items.map((item) => item.id)]);
-    this.held = this.held.filter((item) => ours.has(item.id));
+    // a paused project lists none, although begun ones can be finished
+    if (!halts(told.reason)) this.held = this.held.filter((item) => ours.has(item.id));
     this.take(told);
   }
 
@@ -39,7 +41,7 @@ export class Tasks {
 
   /** Whether the person or the project is paused; the number of remaining tasks then means nothing. */
   get halted() {
-    return Boolean(this.reason) && this.reason !== "none_left";
+    return halts(this.reason);
   }
 
   /** Removes a task that was submitted or skipped. */
