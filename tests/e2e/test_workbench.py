@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.workbench import TEXTS, Bench, make_project, until
 from tests.patience import SECONDS
-from webapp.annotation.models import Answer, Assignment, Comment, Participant
+from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project
 
 pytestmark = pytest.mark.browser
 
@@ -422,6 +422,14 @@ def test_who_may_not_submit_any_more_is_given_no_further_task(bench, project, wh
     expect(bench.page.get_by_role("heading", name=told)).to_be_visible()
     expect(bench.page.locator("#work-main")).to_contain_text("kept as a draft")
     assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "what I had begun"
+
+
+def test_begun_tasks_stay_in_hand_when_a_person_comes_back_to_a_paused_project(bench, project):
+    Project.objects.filter(pk=project.pk).update(state="paused")
+    with bench.page.expect_response("**/claim"):
+        bench.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    bench.press("ArrowRight")
+    bench.on_task(1)
 
 
 def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):
