@@ -1,5 +1,7 @@
 """The manager's work: set a project up, open it, send a link. A newcomer follows the link and answers the first task."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -29,7 +31,7 @@ def set_up(page) -> None:
     page.get_by_role(
         "button", name="Create and open"
     ).dblclick()  # the second press must not be told that the name is taken
-    page.wait_for_url("**/projects/*")
+    page.wait_for_url(re.compile(r"/projects/\d+$"))
 
 
 def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
