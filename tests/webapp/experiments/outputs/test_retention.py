@@ -19,7 +19,7 @@ from webapp.experiments import bulk
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.models import Artifact, ChainStep, ChainWait, CheckpointRule, MetricPoint, Run
 from webapp.experiments.outputs import artifacts, exporting, starting_points
-from webapp.experiments.outputs.retention import services
+from webapp.experiments.outputs.retention import services, standing
 from webapp.experiments.outputs.retention.preview import preview
 from webapp.inference.models import RegisteredModel
 from webapp.reports import services as reports
@@ -182,6 +182,22 @@ def test_a_rule_that_is_switched_off_deletes_nothing_more(cast, old):
 
 
 @pytest.mark.django_db
+def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(cast, launch, monkeypatch):
+    broken, other = ended(launch()), ended(launch())
+    look = standing.look
+
+    def looked(runs):
+        if runs[0].pk == broken.pk:
+            raise ValueError("its config cannot be read")
+        return look(runs)
+
+    monkeypatch.setattr(standing, "look", looked)
+    rule(cast)
+    services.work()
+    assert (kept(broken), kept(other)) == ([1, 2, 3, 4], [2, 4])
+    assert CheckpointRule.objects.get().next_at > timezone.now(), "the round has come to its end"
+
+
 def test_a_round_goes_on_piece_by_piece_and_other_workspaces_are_not_touched(cast, launch, monkeypatch):
     monkeypatch.setattr(services, "PIECE", 2)
     runs = [ended(launch()) for _ in range(5)]

@@ -71,7 +71,10 @@ def _piece(row: CheckpointRule) -> None:
         standing.old_runs(row.workspace_id, ended_before(row.days), row.after).values_list("pk", flat=True)[:PIECE]
     )
     for run_id in ids:
-        delete(row, run_id)
+        try:
+            delete(row, run_id)
+        except Exception:  # one run must not keep the others of this rule, and other rules, waiting
+            logger.exception("the checkpoints of run %s could not be looked at; the next round tries again", run_id)
     follows = {"after": ids[-1]} if len(ids) == PIECE else {"after": 0, "next_at": timezone.now() + AGAIN}
     CheckpointRule.objects.filter(pk=row.pk, days=row.days, after=row.after).update(**follows)
 
