@@ -20,7 +20,7 @@ from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 from ...chat_beside import chat_server
 from ...running import run
 from ..conftest import events_of, metrics_of
-from ..recipes.test_alternating import config, data, rollouts, scripted  # noqa: F401 - fixtures
+from ..recipes.test_alternating import config, data, rollouts, scripted, tiny_dir  # noqa: F401 - fixtures
 
 
 class Told:
@@ -111,7 +111,7 @@ def test_a_restart_in_a_turn_loses_nothing() -> None:
 
 def test_a_run_tries_each_role_on_held_out_pairs_after_its_turns(
     data: Path,  # noqa: F811 - the fixture
-    tiny_dir: Path,
+    tiny_dir: Path,  # noqa: F811 - the fixture
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -131,7 +131,7 @@ def test_a_run_tries_each_role_on_held_out_pairs_after_its_turns(
 
 def test_a_run_without_a_panel_learns_the_same(
     data: Path,  # noqa: F811 - the fixture
-    tiny_dir: Path,
+    tiny_dir: Path,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
     told = []
@@ -156,7 +156,7 @@ def server() -> Iterator[ChatServer]:
 def test_another_judge_is_asked_about_the_writers_rubrics_and_rewards_nothing(
     server: ChatServer,
     data: Path,  # noqa: F811 - the fixture
-    tiny_dir: Path,
+    tiny_dir: Path,  # noqa: F811 - the fixture
     tmp_path: Path,
 ) -> None:
     spec = resolve_judge({"kind": "pairwise_rubric", "retries": 0})
