@@ -3,8 +3,9 @@ seconds; and programs that use the product, from one that has loaded Django and 
 a process and do not test its start.
 
 `command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
-It passes its streams, its environment and its folder on to the nursery, and ends as the forked process does. If it is killed, the forked
-process is killed a moment later. The settings of Django are those of the environment in which the first such process was started.
+It passes its streams, its environment and its folder on to the nursery, and ends as the forked process does. It passes SIGTERM on. If it
+is killed, the forked process is killed a moment later: who reads its output to the end knows that it is gone. The settings of Django are
+those of the environment in which the first such process was started.
 """
 
 import atexit
@@ -30,6 +31,7 @@ to.connect(sys.argv[1])
 said = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
 socket.send_fds(to, [struct.pack(">q", len(said))], [0, 1, 2])
 to.sendall(said)
+signal.signal(signal.SIGTERM, lambda number, _: to.send(bytes([number])))
 answer = to.recv(8)
 code = struct.unpack(">q", answer)[0] if len(answer) == 8 else 1
 if code < 0:
@@ -110,8 +112,10 @@ def _keep(client: socket.socket) -> NoReturn:
     for each in fds:
         os.close(each)
     ended = os.pidfd_open(child)
-    if ended not in select.select([client.fileno(), ended], [], [])[0]:
-        os.kill(child, signal.SIGKILL)
+    passed_on = b"any"
+    while passed_on and ended not in select.select([client.fileno(), ended], [], [])[0]:
+        passed_on = client.recv(1)
+        os.kill(child, passed_on[0] if passed_on else signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
         client.sendall(code.to_bytes(8, "big", signed=True))

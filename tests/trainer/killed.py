@@ -1,14 +1,18 @@
 """Runs that SIGKILL ends, each in its own process, so that nothing is unwound, closed or flushed."""
 
-import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from itertools import count
 from typing import Any
 
+import torch
+
+from tests import nursery
 from tests.patience import SECONDS
 
 from .running import run
@@ -25,30 +29,20 @@ def killed(
     """Calls `run(*given, **options)` in a process that is killed when it calls `where`, a `module:Class.method`, for the `call`-th time, or
     for the first time with `step`. `prepare` is called first, in that process.
     """
-    # this process loads the modules of runs once, and each run is a fork of it
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.trainer.preloaded"])
-    around = dict(os.environ), list(sys.path)
-    process = context.Process(target=_until, args=(where, call, step, prepare, around, given, options))
-    process.start()
-    process.join(4 * SECONDS)
-    alive = process.is_alive()
-    process.kill()
-    process.join()
-    assert not alive and process.exitcode == -signal.SIGKILL, f"it ended by itself: {process.exitcode}"
+    told = pickle.dumps((torch.get_num_threads(), where, call, step, prepare, given, options))
+    process = subprocess.Popen(nursery.command(__name__), stdin=subprocess.PIPE)
+    try:
+        process.communicate(pickle.dumps(sys.path) + told, timeout=4 * SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGKILL, f"it ended by itself: {process.returncode}"
 
 
-def _until(
-    where: str,
-    call: int,
-    step: int,
-    prepare: Callable[[], None] | None,
-    around: tuple[dict[str, str], list[str]],
-    given: tuple[Any, ...],
-    options: dict[str, Any],
-) -> None:
-    os.environ.update(around[0])
-    sys.path[:] = around[1]
+def main() -> None:
+    sys.path[:] = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the test; first, because the rest names modules of tests
+    threads, where, call, step, prepare, given, options = pickle.load(sys.stdin.buffer)  # noqa: S301 - as above
+    torch.set_num_threads(threads)  # as in the other process: with more threads, sums are added in another order
     if prepare is not None:
         prepare()
     module, _, path = where.partition(":")
@@ -67,3 +61,7 @@ def _deadly(original: Callable[..., Any], call: int, step: int) -> Callable[...,
         return original(self, *given, **options)
 
     return ends_here
+
+
+if __name__ == "__main__":
+    main()

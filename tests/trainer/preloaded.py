@@ -1,8 +1,9 @@
-"""Imports the modules that a run on the tiny model needs. The process that forks runs to be killed imports this once."""
+"""Imports the modules that a run on the tiny model needs, and does what loading a first model adds. The process that forks runs imports this once."""
 
 import peft
 import torch
 import transformers.models.llama.modeling_llama
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
 import trainer.inference.local
 import trainer.loops.recipes.policy
@@ -11,3 +12,5 @@ import trainer.loops.run
 import trainer.runners.conductor
 
 __all__ = ["peft", "torch", "trainer", "transformers"]
+
+get_checkpoint_conversion_mapping("llama")  # compiles hundreds of patterns

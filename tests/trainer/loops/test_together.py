@@ -215,10 +215,10 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     until(lambda: all(saved()))
     running.send_signal(signal.SIGKILL)
     running.wait(SECONDS)
-    running = started("sft", configs, data["sft"], tiny_dir, tmp_path)
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, trainer=nursery.command())
     assert "already holds a run" in running.communicate(timeout=SECONDS)[0] and running.returncode == 2
     before = saved()
-    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume")
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume", trainer=nursery.command())
     until(lambda: all(now - then for now, then in zip(saved(), before, strict=True)))
     (folder / "a" / "stop").touch()
     until(lambda: last_state(folder / "a")[0] == "stopped")
@@ -271,7 +271,7 @@ def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(
     data: dict[str, Path], tiny_dir: Path, tmp_path: Path
 ) -> None:
     whole = {"data": {"source": "references"}, "model": {"lora": None}}
-    running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path)
+    running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path, trainer=nursery.command())
     out, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 2
     assert (

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import nursery
 from trainer.config.objectives.catalogue import CATALOGUE
 from trainer.objectives import REGISTRY, ObjectiveError
 from trainer.objectives.calculator import calculate, main
@@ -31,7 +32,7 @@ def write(tmp_path: Path, record: Any) -> str:
 
 def test_from_a_shell(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trainer", "objective", "grpo", write(tmp_path, GOOD)], capture_output=True, text=True
+        [*nursery.command(), "objective", "grpo", write(tmp_path, GOOD)], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import nursery
 from tests.trainer.loops.conftest import SMALL, metrics_of
 from trainer.config import resolve
 from trainer.contracts import CARRIES, Example, ModelSource
@@ -94,9 +94,9 @@ def test_small_models_are_trained_by_several_processes_of_the_job(
     runs: dict[int, Ingest], tmp_path: Path, tiny_dir: Path
 ) -> None:
     """Two cores for three runs. Each core uses one thread, so that numbers do not depend on the machine."""
-    program = "import os, sys; from trainer.__main__ import main; os.sched_getaffinity = lambda pid: {0, 1}; sys.exit(main(['job']))"
+    program = nursery.command("tests.trainer.ray_jobs.on_two_cores")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", CHOICE: "cpu"}
-    made = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    made = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert [[name for name, _ in server.states()] for server in runs.values()] == 3 * [["running", "finished"]]
     assert all(f"run {number}" in made.stdout for number in runs)

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import patience
+from tests import nursery, patience
 from trainer import checkpoints
 from trainer.inference.checksum import digest_of
 from trainer.loops.run import explain
@@ -126,16 +125,16 @@ def test_a_killed_run_resumes_to_the_same_metrics(
     assert run(config, examples_file, tiny_dir, whole)
     files = ["--config", str(file), "--data", str(examples_file), "--model", str(tiny_dir), "--out", str(broken)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainer", "run", *files],
+        [*nursery.command(), "run", *files],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 5 * patience.SECONDS
     while not checkpoints.steps(broken / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()  # its output ends with it
     assert 0 < checkpoints.steps(broken / "checkpoints")[-1] < 12
     assert run(config, examples_file, tiny_dir, broken, resume=True)
     assert metrics_of(broken) == metrics_of(whole)
