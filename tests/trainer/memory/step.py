@@ -1,11 +1,12 @@
-"""A step of training in a separate process: `python -m tests.trainer.memory.step CONFIG TOKENS`.
+"""Steps of training, each in a separate process: `python -m tests.trainer.memory.step TOKENS CONFIG...`.
 
-CONFIG is the config of an sft run as JSON. Prints the difference between the most memory that the process had during a step and the memory
-that it had before, in bytes.
+CONFIG is the config of an sft run as JSON. Prints for each the difference between the most memory that its process had during a step and
+the memory that it had before, in bytes. The processes are forks, so that libraries are imported once. The parent computes nothing.
 """
 
 import gc
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,5 +41,23 @@ def a_step(config: Any, tokens: int) -> int:
     return resident("VmHWM") - before
 
 
+def main(tokens: str, *configs: str) -> None:
+    for each in configs:
+        child = os.fork()
+        if child == 0:
+            _one(json.loads(each), int(tokens))
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(1)
+
+
+def _one(raw: dict[str, Any], tokens: int) -> None:
+    ended = 1
+    try:
+        print(a_step(resolve("sft", raw), tokens), flush=True)
+        ended = 0
+    finally:
+        os._exit(ended)  # a fork must not run the exit handlers of its parent
+
+
 if __name__ == "__main__":
-    print(a_step(resolve("sft", json.loads(sys.argv[1])), int(sys.argv[2])))
+    main(*sys.argv[1:])
