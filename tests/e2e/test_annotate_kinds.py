@@ -433,6 +433,21 @@ def test_a_criterion_can_be_read_beside_an_open_panel(bench):
     assert chosen.bounding_box()["width"] > 80
 
 
+def test_on_a_phone_a_criterion_can_be_moved_and_deleted_by_touch(bench):
+    at = bench("rubric")
+    at.page.set_viewport_size({"width": 390, "height": 844})
+    texts = at.page.locator(".criterion-text")
+    texts.first.fill("Names a tin")
+    at.page.get_by_role("button", name="New criterion").click()
+    texts.nth(1).fill("Says how long")
+    at.page.locator(".criterion").nth(1).get_by_role("button", name="Move up").click()
+    expect(texts.first).to_have_value("Says how long")
+    at.page.locator(".criterion").first.get_by_role("button", name="Delete").click()
+    expect(texts).to_have_count(1)
+    expect(texts.first).to_have_value("Names a tin")
+    assert at.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at = bench("rubric")
     refused(at, "Nothing is answered yet.")

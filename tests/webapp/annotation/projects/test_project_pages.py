@@ -433,7 +433,8 @@ class TestTheStartPage:
 
     def test_counts_one_task_and_several_in_words(self, cast, project, as_annotator):
         people.add_participant(cast.researcher, project, cast.annotator.user)
-        assert "4 tasks wait " in " ".join(as_annotator.get("/").content.decode().split())
+        page = " ".join(as_annotator.get("/").content.decode().split())
+        assert "4 tasks wait " in page and ">Pairwise preference<" in page
         for _ in range(3):
             answer(cast.annotator, project)
         assert "1 task waits " in " ".join(as_annotator.get("/").content.decode().split())
