@@ -22,13 +22,14 @@ import krippendorff
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined
+from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined, wilson
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
 MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
 MAX_NUMBERS = 4_000_000  # in such tables at a time
 MAX_PAIRS_APART = 1000  # named in a report; a crowd of 100 who each meet a few others has more
+UNIFORM = "the same in every resample, so its certainty is not known"
 _ROUNDING = 1e-12
 
 
@@ -130,7 +131,19 @@ def percent(ratings: Ratings) -> Estimate:
     n = len(counts_UV)
     counts_PV, n_P = kinds(counts_UV)
     agreement_P = _agreement_P(counts_PV)
-    return bootstrapped(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
+    found = _varied(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
+    if found.interval != UNIFORM or found.value is None:
+        return found
+    return Estimate(found.value, n, *wilson(found.value, n))
+
+
+def _varied(value: float, n: int, draws_D: Floats) -> Estimate:
+    """The bootstrap estimate, without an interval if the draws are all the same: they say nothing about certainty, least of all for a
+    handful of units."""
+    found = bootstrapped(value, n, draws_D)
+    if found.low is None or found.high is None or found.high - found.low > _ROUNDING:
+        return found
+    return Estimate(found.value, n, interval=UNIFORM)
 
 
 def fleiss(ratings: Ratings) -> Estimate:
@@ -167,7 +180,7 @@ def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined("only one value was ever given, so chance agreement is already 1", n)
-    return bootstrapped(kappa_D[0], n, kappa_D[1:])
+    return _varied(kappa_D[0], n, kappa_D[1:])
 
 
 def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
@@ -220,7 +233,7 @@ def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined("both raters gave one and the same value throughout, so kappa is 0/0", n)
-    return bootstrapped(kappa_D[0], n, kappa_D[1:])
+    return _varied(kappa_D[0], n, kappa_D[1:])
 
 
 def alpha(ratings: Ratings, level: Level) -> Estimate:
@@ -243,7 +256,7 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
         reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
         return Estimate(float(value), len(counts_UV), interval=reason)
     counts_PV, n_P = kinds(counts_UV)
-    return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
+    return _varied(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
 
 
 def _scaled(values_V: Floats) -> Floats:

@@ -54,6 +54,16 @@ def test_alpha_is_krippendorffs_published_value(level, published) -> None:
     assert found.low < published <= found.high
 
 
+def test_a_few_units_that_all_agree_are_no_certainty() -> None:
+    table = tabulate(ratings(["1 1 2", "1 1 2"]))
+    share = percent(table)
+    assert share.value == 1 and share.high == 1
+    assert share.low == pytest.approx(0.4385, abs=1e-4)  # Wilson's interval of 3 of 3
+    for found in (fleiss(table), ac1(table), alpha(table, "nominal"), cohen([(1, 1), (1, 1), (2, 2)])):
+        assert (found.value, found.low, found.high) == (1, None, None)
+        assert found.interval == "the same in every resample, so its certainty is not known"
+
+
 def test_fleiss_and_ac1_are_gwets_published_values_for_the_same_table() -> None:
     table = tabulate(ratings(FOUR_BY_TWELVE))
     assert fleiss(table).value == pytest.approx(0.76117, abs=1e-5)  # Gwet (2014)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from tests.cast import ApiClient, browser
 from tests.pages import shown
+from webapp.accounts.models import Membership
 from webapp.annotation.agreement import coefficients, rating_columns, refresh
 from webapp.annotation.agreement.coefficients import measure
 from webapp.annotation.kinds.fields import Field
@@ -45,6 +46,15 @@ def test_strength_is_ordinal_and_direction_nominal(project):
     assert strength["percent"]["value"] == 0.5 and direction["percent"]["value"] == 0.75
     assert strength["units"] == 4 and body["answers"] == 8 and body["tasks"] == 4
     assert strength["alphas"]["interval"]["value"] != strength["alphas"]["nominal"]["value"]
+
+
+def test_reasons_in_common_are_shown_only_if_somebody_gave_one(cast, project):
+    client, path = browser(cast.reviewer), f"/projects/{project.pk}/agreement"
+    assert "Reasons in common" not in client.get(path).content.decode()
+    task = project.tasks.order_by("rank").first()
+    for seat in task.assignments.select_related("user"):
+        answer(task, Membership.objects.get(user=seat.user), preference(2, "It is right."))
+    assert "Reasons in common" in client.get(path).content.decode()
 
 
 def test_each_domain_and_each_pair_has_its_numbers(project):
