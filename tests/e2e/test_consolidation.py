@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.cast import browser
+from tests.e2e.look import looked_at
 from tests.patience import SECONDS
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
 from webapp.annotation.agreement import refresh
@@ -56,6 +57,9 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     page.keyboard.press("z")
     expect(page.locator("[data-source]")).to_be_empty()
     assert not Resolution.objects.filter(task=opposite).exists()
+    page.get_by_role("link", name="All tasks").click()
+    expect(page.locator(".remark")).to_contain_text("Say what a source is.")
+    looked_at(page)
 
 
 def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, cast):
