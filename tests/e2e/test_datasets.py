@@ -20,6 +20,7 @@ def test_a_file_is_shown_before_it_has_a_name_then_imported_and_read_page_by_pag
     page.set_input_files("#id_file", file)
     expect(page.locator("#preview h2")).to_have_text("TRL preference")
     expect(page.locator("#preview")).to_contain_text("Question 4")
+    expect(page.locator("#id_name")).to_have_value("questions")
 
     page.fill("#id_name", "Questions")
     page.get_by_role("button", name="Import", exact=True).click()
@@ -44,8 +45,9 @@ def test_a_waiting_import_is_cancelled_also_by_a_press_during_which_its_card_is_
     file.write_text('{"prompt": "Why?", "chosen": "So.", "rejected": "No."}\n')
     page = open_page(as_researcher)
     page.goto("/datasets/import")
-    page.set_input_files("#id_file", file)
     page.fill("#id_name", "Questions")
+    page.set_input_files("#id_file", file)
+    expect(page.locator("#id_name")).to_have_value("Questions")  # what a person wrote stays
     page.get_by_role("button", name="Import", exact=True).click()
     page.wait_for_url("**/imports/*")
     other = page.context.new_page()
