@@ -1,5 +1,6 @@
-"""Rooms have an order, and pyproject.toml has it: who looks for what may import what finds every room there, also a new one."""
+"""Rooms have an order, which is in pyproject.toml, and a line in CONTRIBUTING.md: who looks for a room finds each there, also a new one."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,8 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("webapp", "workers", "trainer")
 FOUND_BY_DJANGO = {"apps", "management", "migrations", "templatetags"}
 """Django looks for them by these names, so a contract need not place them."""
+ALIKE = ("webapp.datasets.formats", "webapp.evaluation.recipes", "trainer.objectives")
+"""The line of the package says what each of its rooms is."""
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -86,3 +89,26 @@ def test_a_new_room_needs_a_place(tmp_path):
     assert without_order(tmp_path, order) == ["webapp.fresh", "webapp.old.added"]
     order[1]["layers"] = ["high | added", "low"]
     assert without_order(tmp_path, [*order, {"containers": ["webapp.fresh"], "exhaustive": True, "layers": []}]) == []
+
+
+def drawn(text: str) -> set[str]:
+    """The folders in the pictures of the house, as packages."""
+    found, above = set[str](), list[tuple[int, str]]()
+    for line in re.findall(r"^ *[a-z_/]+/.*$", "\n".join(re.findall(r"^```\n(.*?)^```", text, re.M | re.S)), re.M):
+        depth = len(line) - len(line.lstrip())
+        above = [each for each in above if each[0] < depth]
+        inside = f"{above[-1][1]}." if above else ""
+        names = re.match(r"(?: *[a-z_/]+/)+", line)
+        rooms = [f"{inside}{name.strip('/').replace('/', '.')}" for name in (names[0] if names else "").split()]
+        found.update(rooms)
+        above += [(depth, rooms[0])] if rooms else []
+    return found
+
+
+def test_every_room_has_a_line_in_the_picture_of_the_house():
+    known = drawn((ROOT / "CONTRIBUTING.md").read_text())
+    rooms = {
+        f"{package}.{room}" for package, rooms in neighbours(ROOT).items() for room in rooms if package not in ALIKE
+    }
+    assert sorted(rooms - known) == []
+    assert "webapp.accounts.sign_in" in known and "webapp.experiments.launch" in known
