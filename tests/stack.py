@@ -8,10 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from tests.patience import SECONDS
 from webapp.localstack.processes import die_with_parent
@@ -102,6 +104,14 @@ class Stack:
             self.tokens[email] = self.manage("token", email)
         headers = {"Authorization": f"Bearer {self.tokens[email]}"}
         return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=SECONDS, trust_env=False)
+
+    def programs(self) -> list[str]:
+        """The command lines of all its processes."""
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.Error):  # it has ended meanwhile
+                found.append(" ".join(process.cmdline()))
+        return found
 
     def logs(self, size: int = 2000) -> str:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-size:]}" for log in sorted(self.var.glob("log/*.log")))

@@ -105,6 +105,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(stack: Stack, api: httpx.Clie
     assert api.post(f"runs/{run_id}/resume").status_code == 200
     finished = wait(api, stack, run_id, is_over)
     assert (finished["state"], finished["progress"]["step"], finished["attempt"]) == ("finished", STEPS, 2)
+    assert not [each for each in stack.programs() if "ray::IDLE" in each], "no process for each core that no run uses"
 
 
 def test_a_run_stops_with_a_checkpoint_when_it_has_generated_its_tokens_and_goes_on_with_a_new_limit(

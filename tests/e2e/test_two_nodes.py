@@ -133,6 +133,7 @@ def second(command: Sequence[str], node: Node) -> list[str]:
         "runtime-env-agent-port": env_agent,
         "num-cpus": 2,
         "object-store-memory": 100_000_000,
+        "include-log-monitor": "false",
         "temp-dir": node.folder / "ray",
     }
     start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]

@@ -80,6 +80,12 @@ def test_nothing_listens_beyond_this_machine(stack: Stack):
     assert {address for _, address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
+def test_ray_starts_no_autoscaler_and_nothing_that_sends_logs_to_drivers(stack: Stack):
+    started = stack.programs()
+    assert any("raylet" in each for each in started)
+    assert not [each for each in started if "_private/monitor.py" in each or "log_monitor.py" in each]
+
+
 def connections(process: psutil.Process) -> list:
     """The TCP sockets of a process, or none if it has just ended."""
     try:

@@ -17,6 +17,7 @@ from .processes import Command
 
 OBJECT_STORE_BYTES = 200_000_000  # runs keep their tensors to themselves; Ray refuses less than 75 MB
 USUAL_DASHBOARD_PORT = 8265
+SWITCHES = ("--disable-usage-stats", "--no-monitor")  # the monitor starts and ends machines of a cloud
 
 
 class RayHead:
@@ -56,10 +57,11 @@ class RayHead:
             "object-store-memory": OBJECT_STORE_BYTES,
             "temp-dir": self.temp,
             "include-dashboard": "true",
+            "include-log-monitor": "false",  # it sends what workers print to a driver's output; ours ask for none of it
         }
         args = [f"--{name}={value}" for name, value in options.items()]
         return Command(
-            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats", *args],
+            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *SWITCHES, *args],
             without=settings.SERVER_VARIABLES,  # its jobs, which run people's own functions, inherit what it has
             env={
                 "RAY_AUTH_MODE": "token",
@@ -74,6 +76,8 @@ class RayHead:
                 "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
                 # a job that waits for a GPU waits as long as it takes; by default Ray fails it after 15 minutes, and at 0 at once
                 "RAY_JOB_START_TIMEOUT_SECONDS": "inf",
+                # by default the first job also starts an idle process for each core, which no job of ours uses: 84 MB each
+                "RAY_prestart_worker_first_driver": "0",
                 "RAY_ROTATION_MAX_BYTES": "10000000",
                 "RAY_ROTATION_BACKUP_COUNT": "1",
             },
