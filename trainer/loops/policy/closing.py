@@ -91,7 +91,10 @@ def _embedding_diversity(texts: Sequence[Sequence[str]]) -> float | None:
         embed = Embedder()
     except ModelInvalid:
         return None
-    return statistics.fmean(measures.embedding_diversity(embed(group).numpy()) for group in texts)
+    vectors = embed([text for group in texts for text in group]).split(
+        [len(group) for group in texts]
+    )  # in fewer passes
+    return statistics.fmean(measures.embedding_diversity(each.numpy()) for each in vectors)
 
 
 def _known(scores: Sequence[float | None]) -> list[float]:
