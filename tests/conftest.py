@@ -44,6 +44,8 @@ IN_MEMORY: dict[str, Any] = {
     # looks for a file when it is requested; otherwise each new client looks through all files
     "WHITENOISE_AUTOREFRESH": True,
 }
+# no test cuts the power, and waiting for the disk took longer than many runs of the trainer; `fstat` refuses the same descriptors
+os.fsync = os.fstat  # type: ignore[assignment]
 # imports and thousands of tests make many objects that stay, and checking these took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
 

@@ -72,6 +72,7 @@ def main(place: str, *loaded: str) -> None:
     """Forks a keeper for each client, until the input ends."""
     for name in loaded:
         import_module(name)
+    os.fsync = os.fstat  # type: ignore[assignment]  # as in conftest.py
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     clients = socket.socket(socket.AF_UNIX)
