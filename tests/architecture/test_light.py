@@ -57,3 +57,10 @@ def test_what_its_tests_import_as_they_are_collected_loads_no_torch():
 def test_a_file_that_loads_torch_is_found_by_what_it_imports():
     ways = list(ways_to_heavy(ROOT / "tests/trainer/loops/conftest.py", (), set()))
     assert any(way[-1] == "torch" and len(way) > 2 for way in ways)
+
+
+def test_a_reward_worker_loads_no_torch():
+    """Each of them is a process. Only workers that sample compute with a model."""
+    path = ROOT / "trainer/runners/ray_fleet.py"
+    ways = [way for way in ways_to_heavy(path, (path.stem,), set()) if not way[-1].startswith("ray")]
+    assert not ways, "\n".join(" -> ".join(way) for way in ways)

@@ -1,6 +1,6 @@
 """Checksums of weights: a push has arrived if both sides compute the same one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,7 +8,8 @@ import torch
 import xxhash
 from torch import Tensor
 
-Weights = Mapping[str, Tensor]
+from .weights import Weights
+
 Named = tuple[str, Tensor]
 FORMAT = 2
 """Raise this number whenever the checksum of the same weights changes: two programs compare their checksums."""

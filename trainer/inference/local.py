@@ -12,7 +12,7 @@ from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTra
 
 from .cache import SlotCache
 from .chat import response_text
-from .checksum import Checksum, Weights, digest_of
+from .checksum import Checksum, digest_of
 from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
@@ -20,6 +20,7 @@ from .products import laid_out
 from .quantised import held, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
 from .steady import unit_of_rows
+from .weights import Weights
 
 _PREFIX_NODES = 2048
 """Tokens of one pass over prompts. Prompts of one pass share their beginning, also with different scaffolds."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trainer.config import OnPolicyConfig
-from trainer.inference.checksum import Weights, digest_of
+from trainer.inference.checksum import digest_of
 from trainer.inference.sampling import tokens_of
+from trainer.inference.weights import Weights
 from trainer.loops.session.errors import RunFailed
 from trainer.rewards.journal import Journal
 from trainer.rollouts import Episode, RolloutTask, Trajectory, item_of

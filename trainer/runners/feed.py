@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost, JoinableSampler, Running, SampleRequest, SampleResult
+from trainer.inference.weights import Weights
 from trainer.scheduling import SampleId
 
 from .spent import WorkerDiary, WorkerStretch, WorkerTimes

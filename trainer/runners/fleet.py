@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from trainer.inference.checksum import Weights
+from trainer.inference.weights import Weights
 from trainer.rewards.journal import JournalEntry
 from trainer.rollouts import Reward
 

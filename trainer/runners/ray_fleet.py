@@ -16,8 +16,8 @@ from trainer import node
 from trainer.arithmetic import settle_arithmetic
 from trainer.config import OnPolicyConfig
 from trainer.config.memory import is_shortage
-from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost
+from trainer.inference.weights import Weights
 from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 

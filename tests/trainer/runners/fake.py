@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
-from trainer.inference.checksum import Weights
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
+from trainer.inference.weights import Weights
 from trainer.rollouts import RewardSetup
 from trainer.runners.feed import AttemptKey, Feed, SampleJob
 from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
