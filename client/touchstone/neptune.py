@@ -6,10 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import distributions
 from .tensorboard import Scalar
 
 COLUMNS = ("project_id", "run_id", "attribute_path", "attribute_type", "step", "timestamp")
-VALUES = ("int_value", "float_value", "string_value", "bool_value", "datetime_value", "string_set_value")
+VALUES = (
+    "int_value",
+    "float_value",
+    "string_value",
+    "bool_value",
+    "datetime_value",
+    "string_set_value",
+    "histogram_value",
+)
 PLAIN = {
     "int": "int_value",
     "float": "float_value",
@@ -19,6 +28,10 @@ PLAIN = {
     "string_set": "string_set_value",
 }
 NAME = "sys/name"
+DENSITIES = (
+    "DENSITY",
+    "DENSITIES",
+)  # types of histograms whose values are shares for each unit of width; others are counts
 
 
 @dataclass
@@ -61,15 +74,28 @@ def _sorted(rows: list[dict[str, Any]]) -> Iterator[Part]:
         if kind in PLAIN:
             value = row.get(PLAIN[kind])
             part.config[path] = ", ".join(value) if isinstance(value, list) else value
-        elif kind == "float_series" and row.get("float_value") is not None:
-            step = row["step"]
-            if step is None or step != int(step):
-                part.unsaid[f"values of {path} at steps that are not whole numbers"] += 1
-                continue
-            time = row["timestamp"]
-            part.scalars.append(
-                Scalar(path, int(step), round(time.timestamp() * 1000) if time else 0, row["float_value"])
-            )
-        else:
+        elif (values := _values(row)) is None:
             part.unsaid[f"{kind} of {path}"] += 1
+        elif not values:
+            part.unsaid[f"histograms of {path} without values"] += 1
+        elif row["step"] is None or row["step"] != int(row["step"]):
+            part.unsaid[f"values of {path} at steps that are not whole numbers"] += 1
+        else:
+            time = round(row["timestamp"].timestamp() * 1000) if row["timestamp"] else 0
+            part.scalars += [Scalar(name, int(row["step"]), time, value) for name, value in values.items()]
     yield from found.values()
+
+
+def _values(row: dict[str, Any]) -> dict[str, float] | None:
+    """The metrics of a row of a series, by name: one number, or the quantiles of a histogram, none if it has no values. None if a run
+    cannot hold it."""
+    kind, path, told = row["attribute_type"], str(row["attribute_path"]), row.get("histogram_value")
+    if kind == "float_series" and row.get("float_value") is not None:
+        return {path: row["float_value"]}
+    if kind != "histogram_series" or not isinstance(told, dict):
+        return None
+    edges, counts = told.get("edges") or [], told.get("values") or []
+    if str(told.get("type")).upper() in DENSITIES:
+        counts = [value * (end - start) for value, start, end in zip(counts, edges, edges[1:], strict=False)]
+    quantiles = distributions.of_counts(edges, counts)
+    return {f"{path}/{name}": value for name, value in quantiles.items()}

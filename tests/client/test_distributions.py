@@ -4,8 +4,12 @@ import json
 import sqlite3
 import struct
 from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import touchstone.wandb as wandb
 from touchstone import distributions, imports, tensorboard
@@ -107,3 +111,36 @@ def test_a_histogram_of_trackio_is_three_metrics(remote, tmp_path):
     (run,) = imports.send(remote, tmp_path / "caps.db")
     assert (run.points, dict(run.unsaid)) == (4, {"histograms of e without values": 1})
     assert points("first", "h/p50") == {0: 10.0}
+
+
+@pytest.mark.django_db
+def test_a_histogram_of_neptune_is_three_metrics(remote, tmp_path):
+    """In the layout of its exporter: a struct of type, edges and values. A density is a share for each unit of width."""
+    moment = datetime(2025, 11, 1, tzinfo=UTC)
+    told = [
+        ("counted", Decimal(3), {"type": "COUNTING", "edges": [0.0, 10.0, 20.0], "values": [10.0, 10.0]}),
+        ("dense", Decimal(3), {"type": "DENSITY", "edges": [0.0, 10.0, 110.0], "values": [0.05, 0.005]}),
+        ("half", Decimal("1.5"), {"type": "COUNTING", "edges": [0.0, 1.0], "values": [1.0]}),
+        ("empty", Decimal(3), {"type": "COUNTING", "edges": [], "values": []}),
+        ("lost", Decimal(3), None),
+    ]
+    rows = [
+        {"project_id": "lab/caps", "run_id": "CAP-1", "attribute_path": path, "attribute_type": "histogram_series", "step": step, "timestamp": moment, "histogram_value": value}
+        for path, step, value in told
+    ]  # fmt: skip
+    texts = [(name, pa.string()) for name in ("project_id", "run_id", "attribute_path", "attribute_type")]
+    numbers = pa.list_(pa.float64())
+    kind = pa.struct([("type", pa.string()), ("edges", numbers), ("values", numbers)])
+    times = [("step", pa.decimal128(18, 6)), ("timestamp", pa.timestamp("ms", tz="UTC"))]
+    pq.write_table(
+        pa.Table.from_pylist(rows, pa.schema([*texts, *times, ("histogram_value", kind)])), tmp_path / "CAP-1.parquet"
+    )
+    (run,) = imports.send(remote, tmp_path)
+    assert dict(run.unsaid) == {
+        "values of half at steps that are not whole numbers": 1,
+        "histograms of empty without values": 1,
+        "histogram_series of lost": 1,
+    }
+    found = {(row.key, row.step): row.value for row in Point.objects.all()}
+    wanted = {("counted/p5", 3): 1, ("counted/p50", 3): 10, ("counted/p95", 3): 19}
+    assert found == pytest.approx(wanted | {("dense/p5", 3): 1, ("dense/p50", 3): 10, ("dense/p95", 3): 100})
