@@ -1,13 +1,17 @@
 """The server for programs: a method for each operation of its API, and those that take several requests."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .api import Groups
-from .api.runs import LogLineOut, MetricPointOut, RunOut
 from .calling import new_key
 from .http import AGAIN, ApiError, Away, pause_s
+
+if TYPE_CHECKING:  # a group is loaded when it is first used
+    from .api.runs import LogLineOut, MetricPointOut, RunOut
 
 LONGEST_SILENCE_S = 60.0  # a feed sends something every quarter of a minute
 OVER = ("finished", "failed", "stopped")  # states of a run
@@ -35,7 +39,7 @@ class Server(Groups):
 
     def launch(self, body: dict[str, Any], key: str | None = None) -> RunOut:
         """Launches a run once, even if the request has to be tried several times. Raises ApiError with every field that is wrong."""
-        return cast(RunOut, self.post("/runs", body, key=key or new_key()))
+        return cast("RunOut", self.post("/runs", body, key=key or new_key()))
 
     def points(self, run: int, key: str, after_step: int | None = None) -> Iterator[MetricPointOut]:
         """Every point of a metric, in the order of steps."""
