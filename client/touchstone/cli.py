@@ -2,9 +2,10 @@
 
 import json
 import sys
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
 import typer
@@ -13,15 +14,39 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from . import account, imports, terminal
+from . import account, terminal
 from .api.costs import CostAmountOut
 from .commands import changes as _  # noqa: F401  adds its commands to those of runs
-from .commands import claims, evaluations, models, recipes, rollouts, runs, sweeps, webhooks
-from .spool import send_kept
+from .commands import (
+    claims,
+    datasets,
+    evaluations,
+    imports,
+    models,
+    projects,
+    recipes,
+    rollouts,
+    runs,
+    sweeps,
+    webhooks,
+)
+from .http import NAME
 from .terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, err, listed, out, say, told, whole
 
-app = typer.Typer(help="A Touchstone server from the terminal.", no_args_is_help=True, add_completion=False)
+if TYPE_CHECKING:
+    from .imports import Sent
+
+app = typer.Typer(
+    help="A Touchstone server from the terminal. Begin with `touchstone login`; `touchstone COMMAND --help` explains each command. "
+    "The exit code is 0 if all went well, 1 if the server refuses, and 2 if it is away or the input cannot be used.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
 GROUPS = {
+    "datasets": datasets.app,
+    "imports": imports.app,
+    "projects": projects.app,
     "runs": runs.app,
     "rollouts": rollouts.app,
     "sweeps": sweeps.app,
@@ -30,8 +55,16 @@ GROUPS = {
     "models": models.app,
     "webhooks": webhooks.app,
 }
+PANELS = {
+    "Begin": ("login", "needs", "notices", "watch"),
+    "Data and people": ("import", "imports", "datasets", "export", "projects"),
+    "Training": ("recipes", "launch", "runs", "compare", "download", "rollouts", "sweeps", "costs"),
+    "Models and what they are worth": ("models", "generate", "evaluations", "claims"),
+    "Other programs": ("import-runs", "sync", "webhooks", "api"),
+}
+HEADINGS = {name: heading for heading, names in PANELS.items() for name in names}
 for name, group in GROUPS.items():
-    app.add_typer(group, name=name)
+    app.add_typer(group, name=name, rich_help_panel=HEADINGS[name])
 app.command()(recipes.recipes)
 COSTS: tuple[Literal["hours", "gpu_hours", "tokens", "money", "minutes"], ...] = (
     "hours",
@@ -41,6 +74,24 @@ COSTS: tuple[Literal["hours", "gpu_hours", "tokens", "money", "minutes"], ...] =
     "minutes",
 )
 TONES = {"bad": ("x", "red"), "warn": ("!", "yellow"), "info": ("-", "cyan"), "good": ("+", "green")}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            print(metadata.version(NAME))
+        except metadata.PackageNotFoundError:
+            print("not installed: run from its folder")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version of this command")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -93,16 +144,20 @@ def _amount(amount: CostAmountOut) -> str:
 
 @app.command()
 def api(
-    method: Annotated[str, typer.Argument(help="GET, POST, PATCH or DELETE")],
+    method: Annotated[str, typer.Argument(help="GET, POST, PUT, PATCH or DELETE")],
     path: Annotated[str, typer.Argument(help="Path after /api/v1, with its query, such as /runs?state=running")],
-    body: Annotated[str, typer.Argument(help="JSON")] = "",
+    body: Annotated[str, typer.Argument(help="JSON, or @FILE with JSON, or - for the standard input")] = "",
     key: Key = "",
 ) -> None:
-    """Sends any request of the API, and prints the answer as JSON."""
+    """Sends any request of the API, and prints the answer: as JSON, or as the server wrote it if it is something else, such as CSV."""
     with told():
         given = {"json": terminal.json_of(body)} if body else {}
-        answer = terminal.server().ask(method.upper(), f"/api/v1/{path.lstrip('/')}", key=key or None, **given)
-        print(json.dumps(answer.json(), indent=2, ensure_ascii=False) if answer.content else "")
+        place = path.lstrip("/").removeprefix("api/v1/")
+        answer = terminal.server().ask(method.upper(), f"/api/v1/{place}", key=key or None, **given)
+        if "json" in answer.headers.get("Content-Type", ""):
+            whole(answer.json())
+        elif answer.content:
+            sys.stdout.write(answer.text)
 
 
 @app.command()
@@ -146,21 +201,19 @@ def import_file(
     name: Annotated[str, typer.Option(help="The dataset's name")] = "",
     format: Annotated[str, typer.Option(help="The file's format; by default it is detected")] = "",
     keep_good: Annotated[bool, typer.Option(help="If a file has bad lines, import the good ones")] = False,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until it is there; otherwise print the number of the import, for `imports wait`")
+    ] = True,
     every: Every = FOLLOW_S,
 ) -> None:
     """Imports a file as a version of a dataset, and waits until it is there."""
     with told():
         known = terminal.server()
-        job = known.imported(known.import_file(file, name, format=format, keep_good=keep_good), every)
-        for line in job["rejected"][:10]:
-            err.print(Text(json.dumps(line, ensure_ascii=False), style="yellow"), soft_wrap=True)
-        if job["state"] != "finished":
-            raise ValueError(job["error"] or f"The import is {job['state']}.")
-        version = job["version"] or {}
-        for reason, rows in job.get("unsaid", {}).items():
-            err.print(Text(f"left out in {rows:,} rows: {reason}", style="yellow"), soft_wrap=True)
-        made = {"dataset": job["dataset"], "version": version.get("number"), "counts": job["counts"]}
-        print(json.dumps(made, ensure_ascii=False))
+        job = known.import_file(file, name, format=format, keep_good=keep_good)
+        if not wait:
+            print(job["id"])
+            return
+        imports.report(known.imported(job, every))
 
 
 @app.command("import-runs")
@@ -176,18 +229,20 @@ def import_runs(
 ) -> None:
     """Sends runs that another tool has kept. Prints a line of JSON for each, with what a run here cannot hold; sent again, they are
     the same runs."""
+    from .imports import send
+
     with told():
-        for sent in imports.send(
+        for sent in send(
             terminal.server(), path, experiment, every if follow else 0.0, _watched if follow else _nothing
         ):
             print(json.dumps(sent.json(), ensure_ascii=False))
 
 
-def _watched(sent: imports.Sent) -> None:
+def _watched(sent: "Sent") -> None:
     err.print(Text(f"{sent.experiment} / {sent.name}: {sent.points:,} points"), soft_wrap=True)
 
 
-def _nothing(sent: imports.Sent) -> None:
+def _nothing(sent: "Sent") -> None:
     pass
 
 
@@ -209,10 +264,13 @@ def export_version(
 
 
 @app.command()
-def compare(runs: list[int]) -> None:
+def compare(runs: list[int], as_json: AsJson = False) -> None:
     """Compares runs: the config fields in which they differ, and their newest numbers."""
     with told():
         found = terminal.server().runs.compare(ids=",".join(map(str, runs)))
+        if as_json:
+            whole(found)
+            return
         table = Table("", *[escape(f"{each['id']} {each['name']}") for each in found["runs"]], box=None)
         for row in found["config"]:
             table.add_row(Text(row["path"]), *[Text("" if value is None else str(value)) for value in row["values"]])
@@ -227,6 +285,7 @@ def download(
     run: int,
     path: Annotated[str, typer.Argument(help="Path of the artifact; without it, the artifacts are listed")] = "",
     to: Annotated[Path, typer.Option("--to", "-o", help="Folder or file to write")] = Path("."),
+    as_json: Lines = False,
 ) -> None:
     """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar. If the download breaks, or if you stop it, the
     same command continues where it stopped. At the end, the digest of a model or a file is checked."""
@@ -234,6 +293,9 @@ def download(
         known = terminal.server()
         rows = [row for row in known.runs.list_artifacts(run, page_size=PAGE) if row["present"]]
         if not path:
+            if as_json:
+                listed(rows, {}, as_json=True)
+                return
             for row in rows:
                 say(f"{row['path']}  {row['bytes']:,} bytes")
             return
@@ -306,6 +368,8 @@ def generate(model: int, prompt: str, max_new_tokens: int = 256, temperature: fl
 @app.command()
 def sync() -> None:
     """Sends what programs with `touchstone.wandb` have left on disk while the server was away."""
+    from .spool import send_kept
+
     with told():
         waits = 0
         for name, left, refused in send_kept(terminal.server()):
@@ -315,3 +379,8 @@ def sync() -> None:
                 err.print(Text(f"  refused: {why}", style="yellow"), soft_wrap=True)
         if waits:
             raise typer.Exit(2)
+
+
+terminal.teach(app, HEADINGS)
+for group in GROUPS.values():
+    terminal.teach(group, {})

@@ -42,15 +42,24 @@ class Away(Exception):
 
 
 class ApiError(Exception):
-    """The server refused a request: `status`, `code` for programs, and the wrong fields."""
+    """The server refused a request: `status`, `code` for programs, and the wrong fields. `id` names the request in the server's log, and
+    `asked` is its method and address."""
 
     def __init__(self, status: int, code: str, message: str, fields: dict[str, str] | None = None) -> None:
-        self.status, self.code, self.fields = status, code, fields or {}
+        self.status, self.code, self.message, self.fields = status, code, message, fields or {}
+        self.id = self.asked = ""
         told = "; ".join(f"{path}: {why}" for path, why in self.fields.items())
         super().__init__(f"{message} {told}".strip() if told else message)
 
 
 def _error(answer: httpx.Response) -> ApiError:
+    error = _refusal(answer)
+    error.id = answer.headers.get("X-Request-Id", "")
+    error.asked = f"{answer.request.method} {answer.request.url.path}"
+    return error
+
+
+def _refusal(answer: httpx.Response) -> ApiError:
     try:
         body = answer.json()
     except ValueError:
@@ -75,11 +84,11 @@ class Connection:
     sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        self.address, self.token = self.address.strip(), self.token.strip()
+        self.address, self.token = self.address.strip().rstrip("/").removesuffix("/api/v1"), self.token.strip()
         if not (self.token.isascii() and self.token.isprintable()):
             raise ValueError("The token has a character that no token has: copy it once more.")
         self._client = httpx.Client(
-            base_url=self.address.rstrip("/"),
+            base_url=self.address,
             headers={"Authorization": f"Bearer {self.token}", "User-Agent": USER_AGENT},
             timeout=TIMEOUT_S,
             transport=self.transport,

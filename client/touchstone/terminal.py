@@ -1,24 +1,35 @@
 """What the commands share: the server, refusals, options that several have, and how they print."""
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.models import CommandInfo
 
 from . import account
 from .http import TOKEN_REFUSED, ApiError, Away
 from .server import Server
 
+WIDE = 1_000  # columns of a table that no terminal shows
+
+
+def _width(stream: TextIO) -> int | None:
+    """The width of what is printed; None: as wide as the terminal. A program that reads tables gets each row on one line."""
+    return None if stream.isatty() or "COLUMNS" in os.environ else WIDE
+
+
 # all but tables is printed with soft_wrap, so that lines which a script reads are not broken at some width of a terminal
-out, err = Console(), Console(stderr=True)
+out, err = Console(width=_width(sys.stdout)), Console(stderr=True)
 FOLLOW_S = 2.0
 PAGE = 200  # rows of a page
 Key = Annotated[
@@ -38,17 +49,50 @@ def server() -> Server:
     return account.server()
 
 
+def group(help: str) -> typer.Typer:
+    """A group of commands. An error never shows the values of variables, of which one is the token."""
+    return typer.Typer(help=help, no_args_is_help=True, pretty_exceptions_show_locals=False)
+
+
+def teach(app: typer.Typer, panels: Mapping[str, str]) -> None:
+    """Takes the helps of commands from their docstrings: whole for `--help`, and their first sentence for the list of commands. `panels`:
+    name of a command -> the heading below which the list has it."""
+    order = list(panels)
+    app.registered_commands.sort(key=lambda each: order.index(_named(each)) if order else 0)
+    for each in app.registered_commands:
+        each.rich_help_panel = panels.get(_named(each))
+        each.help = " ".join((each.callback.__doc__ or "").split())
+        each.short_help = f"{each.help.partition('. ')[0].removesuffix('.')}."
+
+
+def _named(command: CommandInfo) -> str:
+    return command.name or (command.callback.__name__ if command.callback else "")
+
+
 @contextmanager
 def told() -> Iterator[None]:
-    """Prints a refusal in the server's words, with exit code 1. If the server is away, the exit code is 2."""
+    """Prints a refusal in the server's words, with exit code 1. If the server is away, or the input cannot be used, the exit code is 2."""
     try:
         yield
     except ApiError as error:
-        err.print(Text(TOKEN_REFUSED if error.status == 401 else str(error), style="red"), soft_wrap=True)
+        for line in refusal(error):
+            err.print(Text(line, style="red"), soft_wrap=True)
+        raise typer.Exit(1) from None
+    except BrokenPipeError:  # whoever read has seen enough; the interpreter must not write the rest at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except (Away, OSError, ValueError) as error:
         err.print(Text(str(error), style="red"), soft_wrap=True)
         raise typer.Exit(2) from None
+
+
+def refusal(error: ApiError) -> list[str]:
+    """The lines that say why the server refused: each wrong field has its own. A missing thing is named by the request that asked for it."""
+    if error.status == 401:
+        return [TOKEN_REFUSED]
+    message = f"{error.message} ({error.asked})" if error.status == 404 and error.asked else error.message
+    lines = [message, *(f"  {path or 'the request'}: {why}" for path, why in error.fields.items())]
+    return [*lines, f"  id: {error.id}"] if error.status >= 500 and error.id else lines
 
 
 def say(text: str, style: str = "") -> None:
@@ -84,6 +128,11 @@ def _cell(row: Mapping[str, object], place: str) -> str:
 
 
 def json_of(text: str) -> Any:
+    """The JSON of an argument: itself, `@FILE`, or `-` for the standard input. Raises OSError, ValueError."""
+    if text == "-":
+        text = sys.stdin.read()
+    elif text.startswith("@"):
+        text = Path(text[1:]).read_text(encoding="utf-8")
     try:
         return json.loads(text)
     except ValueError as error:
@@ -91,9 +140,9 @@ def json_of(text: str) -> Any:
 
 
 def yaml_of(file: Path) -> Any:
-    """What the file holds. Raises OSError, and ValueError with the place of the error."""
+    """What the file holds; `-` is the standard input. Raises OSError, and ValueError with the place of the error."""
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml.safe_load(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         place = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ValueError(f"{file} is not YAML{place}: {error.problem or error.context}") from None

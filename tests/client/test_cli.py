@@ -88,7 +88,7 @@ def test_files_come_down(run, logged, tmp_path):
 
 def test_what_is_refused_is_told(run, tmp_path):
     missing = run("runs", "show", 999_999)
-    assert missing.exit_code == 1
+    assert missing.exit_code == 1 and "(GET /api/v1/runs/999999)" in missing.output
     plan = tmp_path / "run.yaml"
     plan.write_text("recipe: policy\ndataset: nothing\nconfig: {steps: 4}\n")
     refused = run("launch", plan)
@@ -98,6 +98,13 @@ def test_what_is_refused_is_told(run, tmp_path):
     plan.write_text("recipe: policy\nconfig: [4")
     broken = run("launch", plan)
     assert broken.exit_code == 2 and "run.yaml is not YAML in line 2: expected" in broken.output
+    plan.write_text("recipe: policy\ndataset: nothing\nconfig: {stepz: 4, optim: {lr: fast}}\n")
+    several = [line.strip() for line in run("launch", plan).output.splitlines()]
+    assert several[0] == "The config cannot be used." and {line.partition(":")[0] for line in several[1:]} == {
+        "stepz",
+        "optim.lr",
+        "dataset",
+    }
     body = run("api", "POST", "/runs", "{")
     assert body.exit_code == 2 and "The body is not JSON" in body.output
 
@@ -165,6 +172,30 @@ def test_a_file_is_imported_and_comes_out_again(run, worker, prompts, tmp_path):
     assert printed.exit_code == 0 and printed.stdout_bytes == out.read_bytes()
     refused = run("export", version.dataset_id, 7, "-o", tmp_path / "none.jsonl")
     assert refused.exit_code == 1 and not list(tmp_path.glob("none*"))
+
+
+def test_an_import_is_followed_later_by_its_number(run, worker, prompts, tmp_path):
+    number = int(run("import", prompts, "--name", "Colours", "--no-wait").output)
+    assert json.loads(run("imports", "show", number, "--json").output)["state"] == "queued"
+    waited = run("imports", "wait", number)
+    assert waited.exit_code == 0 and json.loads(waited.output)["counts"]["examples"] == 2, waited.output
+    assert "finished · version 1" in run("imports", "show", number).output
+    assert [row["id"] for row in jsonlines.rows(run("imports", "list", "--json").output)] == [number]
+    assert run("imports", "cancel", number).exit_code == 1, "it is over"
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"key": "a", "prompt": "Hi"}\n' + '{"key": "b"}\n' * 15)
+    number = int(run("import", bad, "--no-wait").output)
+    failed = run("imports", "wait", number)
+    assert failed.exit_code == 2 and "nothing was imported" in failed.stderr and failed.stdout == ""
+    shown = run("imports", "show", number)
+    assert (
+        shown.exit_code == 0
+        and "failed" in shown.output
+        and f"and 5 more; touchstone imports show {number}" in shown.stderr
+    )
+    waiting = int(run("import", prompts, "--name", "Never", "--no-wait").output)
+    assert "cancelled" in run("imports", "cancel", waiting).output
+    assert run("imports", "show", 999_999).exit_code == 1
 
 
 def test_an_import_says_which_lines_are_wrong_and_what_is_left_out(run, worker, tmp_path):

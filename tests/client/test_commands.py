@@ -1,12 +1,14 @@
 """Commands of groups: what they send, what they print, and that a bad line changes neither."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 
 import pytest
 from django.utils import timezone
-from touchstone import terminal
+from touchstone import cli, terminal
 
 from tests.webapp.experiments.conftest import make_model, make_version
 from trainer.contracts import jsonlines
@@ -65,6 +67,69 @@ def test_a_run_is_forked_limited_and_moved(run, launched):
     assert run("runs", "schedule", row.pk, (timezone.now() + timedelta(days=1)).isoformat()).exit_code == 0
     assert "waiting: 2" in run("runs", "line").output
     assert run("runs", "fork", row.pk, "--set", "optim").exit_code == 2
+
+
+def test_a_run_stops_early_by_a_rule_that_is_shown_and_taken_away(run, launched):
+    set_up = run("runs", "early", launched.pk, "--metric", "eval/rubric_score", "--patience", 5, "--min-delta", 0.01)
+    launched.refresh_from_db()
+    assert set_up.exit_code == 0 and launched.stop_early["patience"] == 5, set_up.output
+    assert json.loads(run("runs", "early", launched.pk).output)["metric"] == "eval/rubric_score"
+    assert json.loads(run("runs", "early", launched.pk, "--off", "--json").output)["stop_early"] is None
+    launched.refresh_from_db()
+    assert launched.stop_early is None
+    half = run("runs", "early", launched.pk, "--metric", "eval/rubric_score")
+    assert half.exit_code == 2 and "needs both --metric and --patience" in half.output
+    assert run("runs", "early", launched.pk, "--off", "--patience", 5).exit_code == 2
+    unknown = run("runs", "early", launched.pk, "--metric", "nothing", "--patience", 5)
+    assert unknown.exit_code == 1 and "metric" in unknown.output
+
+
+def test_a_run_is_renamed_and_deleted(run, launched):
+    assert json.loads(run("runs", "rename", launched.pk, "colder", "--json").output)["name"] == "colder"
+    early = run("runs", "delete", launched.pk, "--yes")
+    assert early.exit_code == 1 and Run.objects.exists(), "a run that is not over stays"
+    Run.objects.update(state="finished")
+    assert run("runs", "delete", launched.pk).exit_code != 0 and Run.objects.exists(), "nobody has said yes"
+    assert run("runs", "delete", launched.pk, "--yes").exit_code == 0 and not Run.objects.exists()
+
+
+def test_datasets_projects_and_aliases_are_found_by_their_commands(run, plans, cast):
+    [dataset] = jsonlines.rows(run("datasets", "list", "--json").output)
+    assert [row["number"] for row in jsonlines.rows(run("datasets", "show", dataset["id"], "--json").output)] == [1]
+    assert "Demo prompts" in run("datasets", "show", dataset["id"]).output
+    assert "frozen" in run("datasets", "freeze", dataset["id"], 1).output
+    plan = plans / "project.yaml"
+    plan.write_text("{name: Which is better, kind: rubric, dataset: Demo prompts}")
+    project = int(run("projects", "start", plan).output)
+    assert "rubric · " in run("projects", "show", project).output
+    assert json.loads(run("projects", "show", project, "--json").output)["status"]["progress"]["complete"] == 0
+    assert "paused" in run("projects", "set", project, "paused").output
+    assert "Which is better" in run("projects", "list").output
+    answers = run("projects", "answers", project, "-o", plans / "answers.jsonl")
+    assert answers.exit_code == 0 and (plans / "answers.jsonl").read_text() == ""
+    assert run("projects", "set", project, "elsewhere").exit_code == 2
+    [model] = jsonlines.rows(run("models", "list", "--json").output)
+    assert "@champion points at" in run("models", "alias", "champion", model["id"]).output
+    assert "@champion" in run("models", "show", model["id"]).output and "champion" in run("models", "aliases").output
+
+
+def test_a_table_that_a_program_reads_has_a_row_on_a_line():
+    told = "import sys, touchstone.terminal as t; t.listed([{'a': 'word ' * 60, 'b': 2}], {'a': 'a', 'b': 'b'}, False)"
+    done = subprocess.run([sys.executable, "-c", told], cwd="client", capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_every_command_teaches(run):
+    for words in ((), *((name,) for name in cli.GROUPS)):
+        app = cli.GROUPS[words[0]] if words else cli.app
+        told = run(*words, "--help")
+        assert told.exit_code == 0
+        for each in app.registered_commands:
+            assert each.short_help and "\n" not in each.help, each
+    assert {each.name or each.callback.__name__ for each in cli.app.registered_commands} | {*cli.GROUPS} == {
+        *cli.HEADINGS
+    }
+    assert run("--version").exit_code == 0
 
 
 def test_a_log_is_printed_to_its_end(run, launched):

@@ -1,15 +1,14 @@
 """What changes a run or makes one from it: limits, place in the line, more steps, a fork, what runs afterwards."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import typer
 
 from .. import terminal
-from ..following import headline
-from ..terminal import AsJson, Key, listed, nested, out, say, told, whole
-from .runs import app
+from ..terminal import AsJson, Key, listed, nested, say, told, whole
+from .runs import app, moved
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="KEY=VALUE in the config, such as optim.lr=1e-4; may be repeated")
@@ -32,24 +31,27 @@ def runs_fork(
 
 
 @app.command("extend")
-def runs_extend(run: int, steps: Annotated[int, typer.Option(help="Steps in all")]) -> None:
+def runs_extend(run: int, steps: Annotated[int, typer.Option(help="Steps in all")], as_json: AsJson = False) -> None:
     """Lets a finished or stopped run continue to more steps, from its last checkpoint."""
-    _changed(run, {"extend": {"steps": steps}})
+    _changed(run, {"extend": {"steps": steps}}, as_json)
 
 
 @app.command("priority")
-def runs_priority(run: int, priority: Annotated[str, typer.Argument(help="low, normal or high")]) -> None:
+def runs_priority(
+    run: int, priority: Annotated[str, typer.Argument(help="low, normal or high")], as_json: AsJson = False
+) -> None:
     """Lets a run start before or after the others that wait."""
-    _changed(run, {"priority": {"priority": priority}})
+    _changed(run, {"priority": {"priority": priority}}, as_json)
 
 
 @app.command("schedule")
 def runs_schedule(
     run: int,
     at: Annotated[str, typer.Argument(help="now, or a time with its zone, such as 2026-12-01T22:00:00Z")],
+    as_json: AsJson = False,
 ) -> None:
     """Sets the time before which a run takes no place in the line."""
-    _changed(run, {"schedule": {"not_before": None if at == "now" else at}})
+    _changed(run, {"schedule": {"not_before": None if at == "now" else at}}, as_json)
 
 
 @app.command("limit")
@@ -59,6 +61,7 @@ def runs_limit(
     tokens: Annotated[int | None, typer.Option(help=f"Tokens that it generates; {NONE}")] = None,
     judge_tokens: Annotated[int | None, typer.Option(help=f"Tokens of its judges; {NONE}")] = None,
     judge_money: Annotated[float | None, typer.Option(help=f"Money for its judges; {NONE}")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Sets limits at which a run saves and stops. Without an option, shows how many tokens it has generated, and may generate."""
     asked: dict[str, dict[str, Any]] = {
@@ -70,17 +73,49 @@ def runs_limit(
         what: {name: value or None for name, value in body.items() if value is not None} for what, body in asked.items()
     }
     if any(given.values()):
-        _changed(run, {what: body for what, body in given.items() if body})
+        _changed(run, {what: body for what, body in given.items() if body}, as_json)
         return
     with told():
         whole(terminal.server().runs.tokens(run))
 
 
-def _changed(run: int, changes: dict[str, dict[str, Any]]) -> None:
+@app.command("early")
+def runs_early(
+    run: int,
+    metric: Annotated[
+        str, typer.Option(help="Such as eval/rubric_score; without options, the present rule is shown")
+    ] = "",
+    patience: Annotated[
+        int | None, typer.Option(help="Values without an improvement after which the run stops")
+    ] = None,
+    min_delta: Annotated[float, typer.Option(help="An improvement by no more than this counts as none")] = 0.0,
+    better: Annotated[
+        Literal["higher", "lower"] | None, typer.Option(help="If the recipe does not say which side is better")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Take the rule away")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stops a run with a checkpoint once a metric no longer improves."""
+    if not (metric or patience or off):
+        with told():
+            whole(terminal.server().runs.get(run)["stop_early"])
+        return
+    with told():
+        if off and (metric or patience):
+            raise ValueError("--off takes the rule away, so it takes neither --metric nor --patience.")
+        if not off and not (metric and patience):
+            raise ValueError(
+                "A rule needs both --metric and --patience, such as --metric eval/rubric_score --patience 5."
+            )
+    rule = {"metric": metric, "patience": patience, "min_delta": min_delta, "better": better}
+    _changed(run, {"early": {"stop_early": None if off else rule}}, as_json)
+
+
+def _changed(run: int, changes: dict[str, dict[str, Any]], as_json: bool) -> None:
     with told():
         for what, body in changes.items():
             found = terminal.server().post(f"/runs/{run}/{what}", body, again=what != "extend")
-        out.print(headline(found), soft_wrap=True)
+        moved(found, as_json)
 
 
 @app.command("draft")
@@ -99,10 +134,10 @@ def runs_draft(
 
 
 @app.command("launch")
-def runs_launch(run: int) -> None:
+def runs_launch(run: int, as_json: AsJson = False) -> None:
     """Launches a draft. Twice is harmless."""
     with told():
-        out.print(headline(terminal.server().runs.launch_draft(run)), soft_wrap=True)
+        moved(terminal.server().runs.launch_draft(run), as_json)
 
 
 @app.command("then")

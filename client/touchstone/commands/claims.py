@@ -7,16 +7,20 @@ from uuid import uuid4
 import typer
 
 from .. import terminal
-from ..terminal import AsJson, Key, say, told, whole
+from ..terminal import AsJson, Key, Lines, group, listed, say, told, whole
 
-app = typer.Typer(help="Claims of papers: test one, and see its results.", no_args_is_help=True)
+app = group("Claims of papers: test one, and see its results.")
 
 
 @app.command("list")
-def claims_list() -> None:
+def claims_list(as_json: Lines = False) -> None:
     """Lists the methods whose claims can be tested, by the plans that test them."""
     with told():
-        for method in terminal.server().claims.methods()["items"]:
+        methods = terminal.server().claims.methods()["items"]
+        if as_json:
+            listed(methods, {}, as_json=True)
+            return
+        for method in methods:
             for plan in method["plans"]:
                 say(f"{plan:20} {method['claim']}")
 

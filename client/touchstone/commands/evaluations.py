@@ -14,9 +14,9 @@ from rich.text import Text
 from .. import terminal
 from ..api.evaluations import EvaluationFull
 from ..server import Server
-from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, listed, out, told, whole
+from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, group, listed, out, told, whole
 
-app = typer.Typer(help="Evaluations: start, list, follow, results, pause, again.", no_args_is_help=True)
+app = group("Evaluations: start, list, follow, results, pause, again.")
 OVER = ("finished", "failed", "cancelled")
 COLUMNS = {
     "id": "id",

@@ -1,4 +1,4 @@
-"""Models of the registry: list, register."""
+"""Models of the registry: list, show, register, download, aliases."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, listed, told
+from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, say, told, whole
 
-app = typer.Typer(help="Models: list, register.", no_args_is_help=True)
+app = group("Models: list, show, register, download, aliases.")
 
 
 @app.command("list")
@@ -47,3 +47,38 @@ def models_register(
             {"name": name, "source": source, "path": path, "description": description}
         )
         print(model["id"])
+
+
+@app.command("show")
+def models_show(model: int, as_json: AsJson = False) -> None:
+    """Shows a model: where it comes from, and what is known about it."""
+    with told():
+        found = terminal.server().models.get(model)
+        if as_json:
+            whole(found)
+            return
+        aliases = " ".join(f"@{name}" for name in found["aliases"])
+        facts = (found["name"], found["source"], found["role"], found["stage"], aliases, found["path"])
+        say(" · ".join(fact for fact in facts if fact), "bold")
+        for name, value in found["facts"].items():
+            say(f"  {name}: {value}")
+
+
+@app.command("aliases")
+def models_aliases(as_json: Lines = False) -> None:
+    """Lists the aliases, and the models at which they point."""
+    with told():
+        columns = {"alias": "name", "model": "model.name", "id": "model.id", "moved": "moved_at"}
+        listed(terminal.server().models.list_aliases(page_size=PAGE), columns, as_json)
+
+
+@app.command("alias")
+def models_alias(
+    name: Annotated[str, typer.Argument(help="Such as champion")],
+    model: int,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the move")] = "",
+) -> None:
+    """Lets an alias point at a model. Makes the alias if there is none."""
+    with told():
+        moved = terminal.server().models.move_alias(name, {"model": model, "reason": reason})
+        say(f"@{moved['name']} points at {moved['model']['name']}.")

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, listed, nested, told, whole
+from ..terminal import PAGE, Limit, Lines, group, listed, nested, told, whole
 
-app = typer.Typer(help="Responses of a run: list, one prompt, notes, a dataset of them.", no_args_is_help=True)
+app = group("Responses of a run: list, one prompt, notes, a dataset of them.")
 Phase = Annotated[Literal["train", "eval", ""], typer.Option(help="train or eval")]
 Step = Annotated[int | None, typer.Option(help="Only of this step")]
 Filters = Annotated[

@@ -10,9 +10,9 @@ from .. import terminal
 from ..api.runs import CurveOut, RunOut
 from ..following import charts, follow, headline
 from ..server import Server
-from ..terminal import PAGE, AsJson, Limit, Lines, listed, out, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, out, say, told, whole
 
-app = typer.Typer(help="Runs: list, show, follow, stop, change.", no_args_is_help=True)
+app = group("Runs: list, show, follow, stop, change.")
 COLUMNS = {
     "id": "id",
     "run": "name",
@@ -62,27 +62,55 @@ def runs_follow(
 
 @app.command("stop")
 def runs_stop(
-    run: int, now: Annotated[bool, typer.Option("--now", help="Do not save: a checkpoint is not written")] = False
+    run: int,
+    now: Annotated[bool, typer.Option("--now", help="Do not save: a checkpoint is not written")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Saves and ends a run. Its present step is given up."""
-    _moved(lambda server: server.runs.stop(run, now=now or None))
+    _moved(lambda server: server.runs.stop(run, now=now or None), as_json)
 
 
 @app.command("pause")
-def runs_pause(run: int) -> None:
+def runs_pause(run: int, as_json: AsJson = False) -> None:
     """Has a run save and give its place to others, until it is resumed. Its present step is given up."""
-    _moved(lambda server: server.runs.pause(run))
+    _moved(lambda server: server.runs.pause(run), as_json)
 
 
 @app.command("resume")
-def runs_resume(run: int) -> None:
+def runs_resume(run: int, as_json: AsJson = False) -> None:
     """Resumes a paused, stopped or failed run from its last checkpoint."""
-    _moved(lambda server: server.runs.resume(run))
+    _moved(lambda server: server.runs.resume(run), as_json)
 
 
-def _moved(move: Callable[[Server], RunOut]) -> None:
+def _moved(move: Callable[[Server], RunOut], as_json: bool) -> None:
     with told():
-        out.print(headline(move(terminal.server())), soft_wrap=True)
+        moved(move(terminal.server()), as_json)
+
+
+def moved(found: RunOut, as_json: bool) -> None:
+    """Prints a run after a change."""
+    if as_json:
+        whole(found)
+    else:
+        out.print(headline(found), soft_wrap=True)
+
+
+@app.command("rename")
+def runs_rename(run: int, name: str, as_json: AsJson = False) -> None:
+    """Gives a run another name."""
+    _moved(lambda server: server.runs.rename(run, {"name": name}), as_json)
+
+
+@app.command("delete")
+def runs_delete(run: int, yes: Annotated[bool, typer.Option("--yes", help="Do not ask")] = False) -> None:
+    """Deletes a run that is over, or a draft, with its files."""
+    with told():
+        known = terminal.server()
+        found = known.runs.get(run)
+        if not yes and not typer.confirm(f"Delete {found['experiment']['name']} / {found['name']} with its files?"):
+            raise ValueError("Nothing was deleted.")
+        known.runs.delete(run)
+        say(f"Run {run} is deleted.")
 
 
 @app.command("log")

@@ -14,9 +14,9 @@ from rich.text import Text
 from .. import terminal
 from ..api.sweeps import SweepStandingOut, SweepTrialOut
 from ..server import Server
-from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, listed, nested, out, say, told, whole
+from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, group, listed, nested, out, say, told, whole
 
-app = typer.Typer(help="Sweeps: start, list, follow, stop, sweep again.", no_args_is_help=True)
+app = group("Sweeps: start, list, follow, stop, sweep again.")
 OVER = ("finished", "failed", "stopped")
 COLUMNS = {
     "id": "id",

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, listed, told, whole
+from ..terminal import PAGE, Limit, Lines, group, listed, told, whole
 
-app = typer.Typer(help="Webhooks: list, add, test, what was delivered.", no_args_is_help=True)
+app = group("Webhooks: list, add, test, what was delivered.")
 
 
 @app.command("list")
