@@ -6,11 +6,11 @@ from django.http.response import HttpResponseBase
 from webapp.accounts.areas import Right
 from webapp.accounts.models import Membership
 from webapp.core.archive import respond
-from webapp.tracking import access, files
+from webapp.tracking import access, files, saved_models
 from webapp.tracking.models import LoggedRun
 
 from . import bodies as b
-from .door import Refused, door, query, said
+from .door import Refused, by_method, door, query, said
 
 
 @door("GET", Right.READ)
@@ -54,21 +54,21 @@ def send(request: HttpRequest, membership: Membership, path: str) -> HttpRespons
     return said()
 
 
-def file(request: HttpRequest, path: str) -> HttpResponseBase:
-    return send(request, path=path) if request.method == "PUT" else fetch(request, path=path)
+file = by_method(GET=fetch, PUT=send)
 
 
 def _place(membership: Membership, path: str, right: Right) -> tuple[LoggedRun, str]:
-    """`12/<run>/artifacts/model/weights.bin`: the run, and the path below it. Raises Refused, Http404."""
+    """`12/<run>/artifacts/weights.bin` or `12/models/<model>/artifacts/weights.bin`: the run, and the path below it. Raises Refused,
+    Http404."""
     parts = path.strip("/").split("/", 3)
+    if len(parts) > 3 and parts[1] == "models" and parts[3].partition("/")[0] == "artifacts":
+        saved = saved_models.of(membership, parts[2], write=right == Right.WRITE, deleted=right == Right.READ)
+        inside = parts[3].partition("/")[2]
+        return saved.row, f"{saved.folder}/{inside}" if inside else saved.folder
     if len(parts) < 3 or parts[2] != "artifacts":
-        raise Refused("An artifact's path begins with its experiment, its run and the word artifacts.")
+        raise Refused("An artifact's path begins with its experiment, its run or its model, and the word artifacts.")
     find = access.logged_write if right == Right.WRITE else access.logged_read
     row = find(membership, parts[1])
     if str(row.run.experiment_id) != parts[0]:
         raise Refused("The run is of another experiment.", "RESOURCE_DOES_NOT_EXIST", 404)
     return row, parts[3] if len(parts) > 3 else ""
-
-
-file.csrf_exempt = True  # type: ignore[attr-defined]  # the views behind it ask for a token, and no browser has one
-file.login_required = False  # type: ignore[attr-defined]

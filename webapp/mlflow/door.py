@@ -28,6 +28,7 @@ from webapp.core.problems import Problem
 
 logger = logging.getLogger(__name__)
 LARGEST = 2_000_000  # bytes of a body; MLflow's client sends at most half of it at once
+LISTS = ("order_by", "stages")  # parameters that may come several times
 STRANGERS_PER_MINUTE = 60  # from one address, without a token that opens
 Read = TypeVar("Read", bound=BaseModel)
 View = Callable[..., HttpResponseBase]
@@ -70,6 +71,17 @@ def door(method: str | None, right: Right) -> Callable[[View], View]:
         return guarded
 
     return decorate
+
+
+def by_method(**views: View) -> View:
+    """One view for an address at which each method does something else."""
+
+    def found(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return views.get(request.method or "", next(iter(views.values())))(request, *args, **kwargs)
+
+    found.csrf_exempt = True  # type: ignore[attr-defined]  # the views behind it ask for a token, and no browser has one
+    found.login_required = False  # type: ignore[attr-defined]
+    return found
 
 
 def _membership(request: HttpRequest, right: Right) -> Membership:
@@ -140,7 +152,7 @@ def body(request: HttpRequest, kind: type[Read]) -> Read:
 
 def query(request: HttpRequest, kind: type[Read]) -> Read:
     """The parameters of the address, checked. Raises ValidationError."""
-    return kind.model_validate({name: values[-1] for name, values in request.GET.lists()})
+    return kind.model_validate({name: values if name in LISTS else values[-1] for name, values in request.GET.lists()})
 
 
 def said(content: Mapping[str, Any] | None = None) -> HttpResponse:

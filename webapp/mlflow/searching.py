@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Coalesce
 from webapp.experiments.metrics import points
 from webapp.experiments.models import Run
 
-from .bodies import moment
+from .bodies import Search, moment
 from .door import Refused
 from .shapes import RUN_NAME, STATES, STATUS
 
@@ -47,6 +47,17 @@ KINDS = {
 TIMES = {"start_time": "run__started_at", "created": "run__started_at", "end_time": "run__ended_at"}
 TEXTS = {"run_id": "key", "run_name": "run_name", "status": "run__state", "user_id": "user_id"}
 EXPERIMENT_TIMES = ("creation_time", "last_update_time")
+MODEL_TIMES = {"creation_timestamp": "created_at", "last_updated_timestamp": "updated_at"}
+SAVED = {"name": "name", "model_id": "key", "source_run_id": "row__key", "model_type": "kind", **MODEL_TIMES}
+FAMILIES = {"name": "name", **MODEL_TIMES, "timestamp": "updated_at"}
+VERSIONS = {
+    "name": "family__name",
+    "run_id": "row__key",
+    "source_path": "source",
+    "version_number": "number",
+    **MODEL_TIMES,
+}
+MOST_ROWS = 1_000  # of one page; clients ask for the next
 
 
 def _wrong(why: str) -> NoReturn:
@@ -201,7 +212,9 @@ def _value(condition: Condition) -> Any:
     name, value = condition.name, condition.value
     if condition.kind == "metrics":
         return _of(condition, float)
-    if condition.kind == "attributes" and (name in TIMES or name in EXPERIMENT_TIMES):
+    if condition.kind == "attributes" and name == "version_number":
+        return _of(condition, float)
+    if condition.kind == "attributes" and (name in TIMES or name in EXPERIMENT_TIMES or name in MODEL_TIMES):
         number = _of(condition, float)
         if not 0 <= number < 2.5e14:
             _wrong("a time is in milliseconds since 1970")
@@ -260,6 +273,28 @@ def experiments(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySe
     for place, condition in enumerate(conditions(text)):
         rows = _narrowed(rows, place, condition, _experiment_operand(condition.kind, condition.name))
     return _ordered(rows, orders, _experiment_operand, ("-created_at", "-pk"))
+
+
+def models(rows: "QuerySet[Row]", text: str, orders: list[str], columns: Mapping[str, str]) -> "QuerySet[Row]":
+    """Saved models, families or versions that the filter finds, the newest first unless an order is given. `columns`: attribute -> field."""
+
+    def operand(kind: str, name: str) -> Combinable:
+        if kind == "attributes" and name in columns:
+            return F(columns[name])
+        if kind == "tags" or (kind == "params" and columns is SAVED):
+            return KeyTextTransform(name, kind)
+        _wrong(f"models have no {kind} {name!r}; known are tags and {', '.join(columns)}")
+
+    for place, condition in enumerate(conditions(text)):
+        rows = _narrowed(rows, place, condition, operand(condition.kind, condition.name))
+    return _ordered(rows, orders, operand, ("-pk",))
+
+
+def page(found: "QuerySet[Row]", given: Search) -> tuple[list[Row], dict[str, str]]:
+    """A page of rows, and where the next one begins, in the protocol's words. Raises Refused."""
+    start, most = offset(given.page_token), min(given.max_results, MOST_ROWS)
+    rows = list(found[start : start + most + 1])
+    return rows[:most], {"next_page_token": token(start + most)} if len(rows) > most else {}
 
 
 def _ordered(

@@ -7,7 +7,7 @@ from typing import Any
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.runs.configs import flattened
-from webapp.tracking.models import LoggedRun
+from webapp.tracking.models import LoggedRun, SavedModel
 
 from .bodies import milliseconds
 
@@ -46,7 +46,7 @@ def experiment(row: Experiment) -> dict[str, Any]:
         "lifecycle_stage": "active",
         "creation_time": made,
         "last_update_time": made,
-        "tags": _pairs(kept.tags if kept else {}),
+        "tags": pairs(kept.tags if kept else {}),
     }
 
 
@@ -68,13 +68,14 @@ def info(row: LoggedRun) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def run(row: LoggedRun, latest: Iterable[LoggedPoint]) -> dict[str, Any]:
+def run(row: LoggedRun, latest: Iterable[LoggedPoint], models: Iterable[SavedModel] = ()) -> dict[str, Any]:
     params = {
         key: value if isinstance(value, str) else str(value) for key, value in flattened(row.run.config).items() if key
     }
     tags = {RUN_NAME: str(row.run), **row.tags}
-    data = {"metrics": [metric(each) for each in latest], "params": _pairs(params), "tags": _pairs(tags)}
-    return {"info": info(row), "data": data, "inputs": {}, "outputs": {}}
+    data = {"metrics": [metric(each) for each in latest], "params": pairs(params), "tags": pairs(tags)}
+    outputs = {"model_outputs": [{"model_id": each.key, "step": each.step} for each in models]}
+    return {"info": info(row), "data": data, "inputs": {}, "outputs": outputs}
 
 
 def metric(point: LoggedPoint) -> dict[str, Any]:
@@ -84,5 +85,5 @@ def metric(point: LoggedPoint) -> dict[str, Any]:
     return {"key": point.key, "value": value, "timestamp": milliseconds(point.time), "step": point.step}
 
 
-def _pairs(values: dict[str, str]) -> list[dict[str, str]]:
+def pairs(values: dict[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in sorted(values.items())]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import artifacts, pages, views
+from . import artifacts, family_views, pages, saved_views, views
 
 TRACKING = "api/2.0/mlflow/"
 ARTIFACTS = "api/2.0/mlflow-artifacts/artifacts"
@@ -28,7 +28,34 @@ urlpatterns = [
     path(TRACKING + "runs/delete-tag", views.delete_tag),
     path(TRACKING + "metrics/get-history", views.get_history),
     path(TRACKING + "artifacts/list", artifacts.of_run),
-    path(TRACKING + "logged-models/search", views.search_models),
+    path(TRACKING + "runs/outputs", saved_views.log_outputs),
+    path(TRACKING + "runs/log-inputs", saved_views.log_inputs),
+    path(TRACKING + "runs/log-model", saved_views.record),
+    path(TRACKING + "logged-models", saved_views.save),
+    path(TRACKING + "logged-models/search", saved_views.search),
+    path(TRACKING + "logged-models/<str:key>", saved_views.model),
+    path(TRACKING + "logged-models/<str:key>/params", saved_views.log_params),
+    path(TRACKING + "logged-models/<str:key>/tags", saved_views.set_tags),
+    path(TRACKING + "logged-models/<str:key>/tags/<path:tag>", saved_views.delete_tag),
+    path(TRACKING + "registered-models/create", family_views.make),
+    path(TRACKING + "registered-models/rename", family_views.rename),
+    path(TRACKING + "registered-models/update", family_views.describe),
+    path(TRACKING + "registered-models/delete", family_views.delete),
+    path(TRACKING + "registered-models/get", family_views.get),
+    path(TRACKING + "registered-models/search", family_views.search),
+    path(TRACKING + "registered-models/get-latest-versions", family_views.latest),
+    path(TRACKING + "registered-models/set-tag", family_views.set_tag),
+    path(TRACKING + "registered-models/delete-tag", family_views.delete_tag),
+    path(TRACKING + "registered-models/alias", family_views.alias),
+    path(TRACKING + "model-versions/create", family_views.make_version),
+    path(TRACKING + "model-versions/update", family_views.describe_version),
+    path(TRACKING + "model-versions/transition-stage", family_views.move_version),
+    path(TRACKING + "model-versions/delete", family_views.delete_version),
+    path(TRACKING + "model-versions/get", family_views.get_version),
+    path(TRACKING + "model-versions/search", family_views.search_versions),
+    path(TRACKING + "model-versions/get-download-uri", family_views.download_uri),
+    path(TRACKING + "model-versions/set-tag", family_views.set_version_tag),
+    path(TRACKING + "model-versions/delete-tag", family_views.delete_version_tag),
     path(ARTIFACTS, artifacts.listed),
     path(ARTIFACTS + "/<path:path>", artifacts.file),
     path("<path:rest>", views.nothing),

@@ -19,7 +19,6 @@ from .door import Refused, body, door, query, said
 
 DEFAULT = "Default"
 """The experiment that MLflow calls 0: where a program logs that names none."""
-MOST_ROWS = 1_000  # of one page; clients ask for the next
 
 
 @door("POST", Right.WRITE)
@@ -34,7 +33,7 @@ def create_experiment(request: HttpRequest, membership: Membership) -> HttpRespo
 
 @door("GET", Right.READ)
 def get_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
-    row = _experiment(membership, query(request, b.OfExperiment).experiment_id)
+    row = experiment_of(membership, query(request, b.OfExperiment).experiment_id)
     return said({"experiment": shapes.experiment(row)})
 
 
@@ -55,17 +54,15 @@ def search_experiments(request: HttpRequest, membership: Membership) -> HttpResp
     if given.view_type == "DELETED_ONLY":  # no experiment is ever deleted
         rows = rows.none()
     found = searching.experiments(rows, given.filter, given.order_by)
-    start, most = searching.offset(given.page_token), min(given.max_results, MOST_ROWS)
-    page = list(found[start : start + most + 1])
-    told = {"experiments": [shapes.experiment(row) for row in page[:most]]}
-    return said(told | ({"next_page_token": searching.token(start + most)} if len(page) > most else {}))
+    page, more = searching.page(found, given)
+    return said({"experiments": [shapes.experiment(row) for row in page], **more})
 
 
 @door("POST", Right.WRITE)
 def set_experiment_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, b.SetExperimentTag)
     may_write(membership)
-    services.tag_experiment(_experiment(membership, given.experiment_id), {given.key: given.value})
+    services.tag_experiment(experiment_of(membership, given.experiment_id), {given.key: given.value})
     return said()
 
 
@@ -80,7 +77,7 @@ def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
         tags.setdefault("mlflow.user", given.user_id)
     row = services.begin(
         membership,
-        _experiment(membership, given.experiment_id),
+        experiment_of(membership, given.experiment_id),
         LoggedRun.Door.MLFLOW,
         name=_short(name),
         started_at=None if given.start_time is None else b.moment(given.start_time),
@@ -115,23 +112,22 @@ def _short(name: str) -> str:
 @door("GET", Right.READ)
 def get_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     row = access.logged_read(membership, query(request, b.OfRun).run_id)
-    return said({"run": shapes.run(row, latest([row.run_id])[row.run_id])})
+    models = row.saved_models.filter(deleted_at=None).order_by("pk")
+    return said({"run": shapes.run(row, latest([row.run_id])[row.run_id], models)})
 
 
 @door("POST", Right.READ)
 def search_runs(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, b.SearchRuns)
     may_read(membership)
-    wanted = [_experiment_id(membership, each) for each in given.experiment_ids]
+    wanted = [experiment_id(membership, each) for each in given.experiment_ids]
     rows = logged_runs(membership.workspace_id).filter(run__experiment_id__in=wanted)
     if given.run_view_type != "ALL":
         rows = rows.filter(deleted_at__isnull=given.run_view_type == "ACTIVE_ONLY")
     found = searching.runs(rows, given.filter, given.order_by)
-    start, most = searching.offset(given.page_token), min(given.max_results, MOST_ROWS)
-    page = list(found[start : start + most + 1])
-    points = latest([row.run_id for row in page[:most]])
-    told = {"runs": [shapes.run(row, points[row.run_id]) for row in page[:most]]}
-    return said(told | ({"next_page_token": searching.token(start + most)} if len(page) > most else {}))
+    page, more = searching.page(found, given)
+    points = latest([row.run_id for row in page])
+    return said({"runs": [shapes.run(row, points[row.run_id]) for row in page], **more})
 
 
 @door("POST", Right.WRITE)
@@ -213,7 +209,7 @@ def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
     return said(told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {}))
 
 
-def _experiment(membership: Membership, text: str) -> Experiment:
+def experiment_of(membership: Membership, text: str) -> Experiment:
     """The experiment by its id; 0 is the experiment `Default`, which is made when a person who may write asks for it."""
     if text == "0":
         try:
@@ -227,19 +223,12 @@ def _experiment(membership: Membership, text: str) -> Experiment:
     raise Refused(f"No experiment with id={text} exists.", "RESOURCE_DOES_NOT_EXIST", 404)
 
 
-def _experiment_id(membership: Membership, text: str) -> int:
+def experiment_id(membership: Membership, text: str) -> int:
     """The id of an experiment for a search, which finds nothing in an experiment that does not exist."""
     if text == "0":
         rows = Experiment.objects.filter(workspace=membership.workspace, name=DEFAULT)
         return rows.values_list("pk", flat=True).first() or 0
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-@door("POST", Right.READ)
-def search_models(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """MLflow's client looks for models of a run wherever it lists a run's files. There are none."""
-    may_read(membership)
-    return said({"models": []})
 
 
 @door(None, Right.READ)

@@ -42,3 +42,79 @@ class ExperimentTags(models.Model):
 
     def __str__(self) -> str:
         return f"tags of {self.experiment}"
+
+
+class SavedModel(models.Model):
+    """A model that a program has logged with a run; MLflow calls it a logged model. Its files are files of the run, below `folder`, and
+    nothing here loads them. `deleted_at` is set once the program has deleted the model; its files stay as long as the run."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        READY = "ready"
+        FAILED = "failed"
+
+    row = models.ForeignKey(LoggedRun, on_delete=models.CASCADE, related_name="saved_models")
+    key = models.CharField(max_length=34, unique=True)  # m- and 32 hex digits
+    name = models.CharField(max_length=250)
+    kind = models.CharField(max_length=250, blank=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.PENDING)
+    step = models.PositiveBigIntegerField(default=0)  # of the run, when the model was logged
+    params = models.JSONField(default=dict)
+    tags = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.row}"
+
+    @property
+    def folder(self) -> str:
+        return f"models/{self.key}"
+
+
+class ModelFamily(models.Model):
+    """A name under which programs keep one version of a model after another; MLflow calls it a registered model. `aliases`: name of an alias
+    -> number of the version."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="model_families")
+    name = models.CharField(max_length=250)
+    description = models.TextField(blank=True)
+    tags = models.JSONField(default=dict)
+    aliases = models.JSONField(default=dict)
+    last_number = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_family_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class FamilyVersion(models.Model):
+    """A version of a family: files of the run `row` below `path`, which may be those of a saved model.
+
+    `model` is the model of the registry that was made of the files, if a run here can load them; otherwise `why_not` says what is missing.
+    """
+
+    family = models.ForeignKey(ModelFamily, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    row = models.ForeignKey(LoggedRun, null=True, on_delete=models.SET_NULL, related_name="+")
+    saved = models.ForeignKey(SavedModel, null=True, on_delete=models.SET_NULL, related_name="versions")
+    path = models.CharField(max_length=400, blank=True)
+    source = models.CharField(max_length=1000)
+    description = models.TextField(blank=True)
+    stage = models.CharField(max_length=20, default="None")
+    tags = models.JSONField(default=dict)
+    model = models.ForeignKey("inference.RegisteredModel", null=True, on_delete=models.SET_NULL, related_name="+")
+    why_not = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["family", "number"], name="one_version_per_family_number")]
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.number}"

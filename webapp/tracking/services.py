@@ -68,7 +68,7 @@ def tag_experiment(row: Experiment, tags: Mapping[str, str]) -> None:
     with transaction.atomic():
         Experiment.objects.select_for_update(no_key=True).get(pk=row.pk)
         kept, _ = ExperimentTags.objects.get_or_create(experiment=row)
-        kept.tags = _merged(kept.tags, tags, "tags", MOST_TAGS, LONGEST_TAG)
+        kept.tags = merged(kept.tags, tags, "tags", MOST_TAGS, LONGEST_TAG)
         kept.save(update_fields=["tags"])
 
 
@@ -88,7 +88,7 @@ def begin(
     mine = Run.objects.filter(created_by=membership.user, experiment__workspace=membership.workspace, recipe=LOGGED)
     if earlier := once.earlier(mine, asked):
         return LoggedRun.objects.select_related("run__experiment__workspace", "run__created_by").get(run=earlier)
-    kept = _merged({}, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
+    kept = merged({}, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
     started = started_at or timezone.now()
     try:
         with transaction.atomic():
@@ -134,7 +134,7 @@ def log(
         if not 0 <= point.step <= LAST_STEP:
             raise Invalid("This step cannot be stored.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
     with transaction.atomic():
-        run = _held(row)
+        run = held(row)
         spoke(row, run)
         fields: dict[str, Any] = {}
         if params:
@@ -143,7 +143,7 @@ def log(
             gone = set(without)
             kept = {key: value for key, value in row.tags.items() if key not in gone}
             said, alerted = alerts.split(tags or {}, row.tags)
-            row.tags = _merged(kept, said, "tags", MOST_TAGS, LONGEST_TAG)
+            row.tags = merged(kept, said, "tags", MOST_TAGS, LONGEST_TAG)
             row.save(update_fields=["tags"])
             alerts.tell(run, alerted)
         if news:
@@ -168,7 +168,7 @@ def settle(
 ) -> None:
     """The state that the program reports: it may end a run and continue with it as often as it likes. Raises Invalid, Conflict."""
     with transaction.atomic():
-        run = _held(row)
+        run = held(row)
         LoggedRun.objects.filter(pk=row.pk).update(lost_at=None)
         run.heartbeat_at = timezone.now()
         moved = state is not None and state != run.state
@@ -260,7 +260,7 @@ def erase_deleted() -> int:
     return erased
 
 
-def _held(row: LoggedRun) -> Run:
+def held(row: LoggedRun) -> Run:
     """The run under its lock, and `row` as it is now: two programs that log at once wait for one another."""
     run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=row.run_id)
     row.refresh_from_db(fields=["tags", "deleted_at"])
@@ -276,10 +276,10 @@ def _with_params(known: Mapping[str, Any], params: Mapping[str, str]) -> dict[st
             raise Invalid(
                 "A param cannot change.", {f"params.{key}": f"was logged as {str(known[key])[:200]!r} before"}
             )
-    return _merged(known, params, "params", MOST_PARAMS, LONGEST_PARAM)
+    return merged(known, params, "params", MOST_PARAMS, LONGEST_PARAM)
 
 
-def _merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: int, longest: int) -> dict[str, Any]:
+def merged(known: Mapping[str, Any], news: Mapping[str, str], what: str, most: int, longest: int) -> dict[str, Any]:
     for key, value in news.items():
         if not 0 < len(key) <= LONGEST_KEY:
             raise Invalid("This key cannot be stored.", {f"{what}.{key[:80]}": f"has 1 to {LONGEST_KEY} characters"})

@@ -20,6 +20,11 @@ class Speaker:
     def get(self, what: str, **query):
         return self.client.get(TRACKING + what, query)
 
+    def ask(self, method: str, what: str, body: dict):
+        if method == "get":
+            return self.get(what, **body)
+        return getattr(self.client, method)(TRACKING + what, body, content_type="application/json")
+
     def run(self, experiment: str = "0", **body) -> str:
         answer = self.post("runs/create", experiment_id=experiment, **body)
         assert answer.status_code == 200, answer.content

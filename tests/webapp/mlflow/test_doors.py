@@ -1,6 +1,7 @@
 """Every address of MLflow's protocol. It is closed to lower roles and to other workspaces, and no request makes it fail."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,87 +9,135 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webapp.mlflow.urls import urlpatterns
-from webapp.tracking.models import LoggedRun
+from webapp.tracking.models import FamilyVersion, LoggedRun
 
 from .speaking import ARTIFACTS, Speaker
 
 pytestmark = pytest.mark.django_db
 
-READING: dict[str, Any] = {  # method, and the object of the request
-    "experiments/get": ("get", {"experiment_id": "EXPERIMENT"}),
-    "experiments/get-by-name": ("get", {"experiment_name": "Default"}),
-    "experiments/search": ("post", {}),
-    "runs/get": ("get", {"run_id": "RUN"}),
-    "runs/search": ("post", {"experiment_ids": ["EXPERIMENT"]}),
-    "metrics/get-history": ("get", {"run_id": "RUN", "metric_key": "loss"}),
-    "artifacts/list": ("get", {"run_id": "RUN"}),
-    "logged-models/search": ("post", {}),
-}
-WRITING: dict[str, Any] = {
-    "experiments/create": {"name": "another"},
-    "experiments/set-experiment-tag": {"experiment_id": "EXPERIMENT", "key": "a", "value": "b"},
-    "runs/create": {"experiment_id": "EXPERIMENT"},
-    "runs/update": {"run_id": "RUN", "status": "RUNNING"},
-    "runs/delete": {"run_id": "RUN"},
-    "runs/restore": {"run_id": "RUN"},
-    "runs/log-metric": {"run_id": "RUN", "key": "m", "value": 1.0, "timestamp": 1, "step": 1},
-    "runs/log-batch": {"run_id": "RUN"},
-    "runs/log-parameter": {"run_id": "RUN", "key": "p", "value": "1"},
-    "runs/set-tag": {"run_id": "RUN", "key": "a", "value": "b"},
-    "runs/delete-tag": {"run_id": "RUN", "key": "mine"},
-}
-OWN = {
+Asked = tuple[str, str, dict[str, Any]]  # method, address, and the object of the request
+READING: list[Asked] = [
+    ("get", "experiments/get", {"experiment_id": "EXPERIMENT"}),
+    ("get", "experiments/get-by-name", {"experiment_name": "Default"}),
+    ("post", "experiments/search", {}),
+    ("get", "runs/get", {"run_id": "RUN"}),
+    ("post", "runs/search", {"experiment_ids": ["EXPERIMENT"]}),
+    ("get", "metrics/get-history", {"run_id": "RUN", "metric_key": "loss"}),
+    ("get", "artifacts/list", {"run_id": "RUN"}),
+    ("post", "logged-models/search", {"experiment_ids": ["EXPERIMENT"]}),
+    ("get", "logged-models/<str:key>", {}),
+    ("get", "registered-models/get", {"name": "ours"}),
+    ("get", "registered-models/search", {}),
+    ("get", "registered-models/get-latest-versions", {"name": "ours"}),
+    ("post", "registered-models/get-latest-versions", {"name": "ours"}),
+    ("get", "registered-models/alias", {"name": "ours", "alias": "best"}),
+    ("get", "model-versions/get", {"name": "ours", "version": "1"}),
+    ("get", "model-versions/search", {}),
+    ("get", "model-versions/get-download-uri", {"name": "ours", "version": "1"}),
+]
+WRITING: list[Asked] = [
+    ("post", "experiments/create", {"name": "another"}),
+    ("post", "experiments/set-experiment-tag", {"experiment_id": "EXPERIMENT", "key": "a", "value": "b"}),
+    ("post", "runs/create", {"experiment_id": "EXPERIMENT"}),
+    ("post", "runs/update", {"run_id": "RUN", "status": "RUNNING"}),
+    ("post", "runs/delete", {"run_id": "RUN"}),
+    ("post", "runs/restore", {"run_id": "RUN"}),
+    ("post", "runs/log-metric", {"run_id": "RUN", "key": "m", "value": 1.0, "timestamp": 1, "step": 1}),
+    ("post", "runs/log-batch", {"run_id": "RUN"}),
+    ("post", "runs/log-parameter", {"run_id": "RUN", "key": "p", "value": "1"}),
+    ("post", "runs/set-tag", {"run_id": "RUN", "key": "a", "value": "b"}),
+    ("post", "runs/delete-tag", {"run_id": "RUN", "key": "mine"}),
+    ("post", "runs/log-model", {"run_id": "RUN", "model_json": "{}"}),
+    ("post", "runs/log-inputs", {"run_id": "RUN", "datasets": [{"dataset": {"name": "d", "digest": "1"}}]}),
+    ("post", "runs/outputs", {"run_id": "RUN", "models": [{"model_id": "MODEL", "step": 3}]}),
+    ("post", "logged-models", {"experiment_id": "EXPERIMENT"}),
+    ("patch", "logged-models/<str:key>", {"status": "LOGGED_MODEL_READY"}),
+    ("post", "logged-models/<str:key>/params", {"params": [{"key": "p", "value": "1"}]}),
+    ("patch", "logged-models/<str:key>/tags", {"tags": [{"key": "t", "value": "1"}]}),
+    ("delete", "logged-models/<str:key>/tags/<path:tag>", {}),
+    ("post", "registered-models/create", {"name": "theirs"}),
+    ("patch", "registered-models/update", {"name": "ours", "description": "good"}),
+    ("post", "registered-models/set-tag", {"name": "ours", "key": "t", "value": "1"}),
+    ("delete", "registered-models/delete-tag", {"name": "ours", "key": "t"}),
+    ("post", "registered-models/alias", {"name": "ours", "alias": "best", "version": "1"}),
+    ("delete", "registered-models/alias", {"name": "ours", "alias": "best"}),
+    ("post", "model-versions/create", {"name": "ours", "source": "models:/MODEL"}),
+    ("patch", "model-versions/update", {"name": "ours", "version": "1", "description": "good"}),
+    ("post", "model-versions/transition-stage", {"name": "ours", "version": "1", "stage": "staging"}),
+    ("post", "model-versions/set-tag", {"name": "ours", "version": "1", "key": "t", "value": "1"}),
+    ("delete", "model-versions/delete-tag", {"name": "ours", "version": "1", "key": "t"}),
+    ("delete", "model-versions/delete", {"name": "ours", "version": "1"}),
+    ("post", "registered-models/rename", {"name": "ours", "new_name": "renamed"}),
+    ("delete", "registered-models/delete", {"name": "renamed"}),
+    ("delete", "logged-models/<str:key>", {}),
+]
+OWN = {  # not about a row of another workspace
     "experiments/create",
     "experiments/search",
     "runs/search",
     "logged-models/search",
-}  # not about a row of another workspace
+    "registered-models/create",
+    "registered-models/search",
+    "model-versions/search",
+}
 TRACKING = "api/2.0/mlflow/"
 
 
 @pytest.fixture
-def about(speaker) -> dict[str, str]:
+def about(speaker, settings, tmp_path) -> dict[str, str]:
+    settings.VAR = tmp_path
     key = speaker.run(tags=[{"key": "mine", "value": "1"}])
     speaker.log(key, ("loss", 1.0, 1))
-    return {"RUN": key, "EXPERIMENT": speaker.told(key)["info"]["experiment_id"]}
+    model = speaker.post("logged-models", source_run_id=key, name="net").json()["model"]["info"]["model_id"]
+    experiment = speaker.told(key)["info"]["experiment_id"]
+    speaker.client.put(f"{ARTIFACTS}/{experiment}/models/{model}/artifacts/MLmodel", b"flavors: {}")
+    speaker.post("registered-models/create", name="ours")
+    speaker.post("model-versions/create", name="ours", source=f"models:/{model}")
+    speaker.post("registered-models/alias", name="ours", alias="best", version="1")
+    return {"RUN": key, "EXPERIMENT": experiment, "MODEL": model}
 
 
-def filled(body: dict, about: dict[str, str]) -> dict:
-    """The request, with ids in the places of words."""
+def asked(who: Speaker, asks: Asked, about: dict[str, str]) -> Any:
+    """The answer to the request, with ids in the places of words."""
+    method, what, body = asks
     named = json.dumps(body)
     for word, known in about.items():
-        named = named.replace(f'"{word}"', f'"{known}"')
-    return json.loads(named)
+        named = re.sub(rf'(["/]){word}"', rf'\1{known}"', named)
+    return who.ask(method, address(what, about), json.loads(named))
+
+
+def address(what: str, about: dict[str, str]) -> str:
+    return what.replace("<str:key>", about["MODEL"]).replace("<path:tag>", "t")
 
 
 def test_every_address_is_named_here():
     there = {str(each.pattern).removeprefix(TRACKING) for each in urlpatterns if str(each.pattern).startswith(TRACKING)}
-    assert there == READING.keys() | WRITING.keys()
+    assert there == {what for _, what, _ in (*READING, *WRITING)}
 
 
 def test_reading_is_of_reviewers_and_writing_of_researchers(cast, about):
     people = {who.role: Speaker(who) for who in (cast.owner, cast.researcher, cast.reviewer, cast.annotator)}
-    for what, (method, body) in READING.items():
-        found = {role: getattr(who, method)(what, **filled(body, about)).status_code for role, who in people.items()}
-        assert found == {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403}, what
-    for what, body in WRITING.items():
+    for each in READING:
+        found = {role: asked(who, each, about).status_code for role, who in people.items()}
+        assert found == {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403}, each
+    for each in WRITING:
         for role in ("annotator", "reviewer"):
-            assert people[role].post(what, **filled(body, about)).status_code == 403, (what, role)
-        assert people["researcher"].post(what, **filled(body, about)).status_code == 200, what
+            assert asked(people[role], each, about).status_code == 403, (each, role)
+        assert asked(people["researcher"], each, about).status_code == 200, each
 
 
 def test_rows_of_another_workspace_are_not_there(cast, about):
     other = Speaker(cast.outsider)
-    for what, (method, body) in READING.items():
-        answer = getattr(other, method)(what, **filled(body, about))
-        if what in OWN:
-            assert not any(answer.json().values()), what
+    for each in READING:
+        answer = asked(other, each, about)
+        if each[1] in OWN:
+            assert not any(answer.json().values()), each
         else:
-            assert answer.status_code == 404, what
-    for what, body in WRITING.items():
-        if what not in OWN:
-            assert other.post(what, **filled(body, about)).status_code == 404, what
-    assert LoggedRun.objects.get().tags["mine"] == "1"
+            assert answer.status_code == 404, each
+    for each in WRITING:
+        if each[1] not in OWN:
+            assert asked(other, each, about).status_code == 404, each
+    assert LoggedRun.objects.get().tags["mine"] == "1" and FamilyVersion.objects.count() == 1
 
 
 VALUES = st.recursive(
@@ -99,20 +148,24 @@ VALUES = st.recursive(
 FIELDS = (
     "run_id", "run_uuid", "experiment_id", "experiment_ids", "key", "value", "timestamp", "step", "metrics", "params", "tags", "status",
     "end_time", "run_name", "filter", "order_by", "max_results", "page_token", "name", "run_view_type", "metric_key", "path",
+    "alias", "version", "source", "new_name", "stage", "stages", "models", "datasets", "model_json", "source_run_id",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("what", [*READING, *WRITING])
-def test_no_input_breaks_an_address(speaker, about, what):
-    known = {"run_id": about["RUN"], "experiment_id": about["EXPERIMENT"]}
+@pytest.mark.parametrize(("method", "what"), dict.fromkeys((method, what) for method, what, _ in (*READING, *WRITING)))
+def test_no_input_breaks_an_address(speaker, about, method, what):
+    known = {"run_id": about["RUN"], "experiment_id": about["EXPERIMENT"], "name": "ours", "version": "1"}
 
     @given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=8), st.booleans())
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     def ask(drawn, about_known):
         body = json.dumps({**(known if about_known else {}), **drawn}).encode()
+        at = f"/mlflow/{TRACKING}{address(what, about)}"
         for answer in (
-            speaker.client.post(f"/mlflow/{TRACKING}{what}", body, content_type="application/json"),
-            speaker.client.get(f"/mlflow/{TRACKING}{what}", {k: str(v).replace("\0", "") for k, v in drawn.items()}),
+            speaker.client.generic(
+                "POST" if method == "get" else method.upper(), at, body, content_type="application/json"
+            ),
+            speaker.client.get(at, {k: str(v).replace("\0", "") for k, v in drawn.items()}),
         ):
             assert answer.status_code < 500, (body, answer.content)
             assert answer.status_code == 200 or answer.json()["error_code"]

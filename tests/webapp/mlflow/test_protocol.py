@@ -338,8 +338,8 @@ def test_an_address_without_its_path_is_told(speaker):
 
 
 def test_unknown_addresses_and_methods_answer_in_the_form_of_the_protocol(speaker):
-    assert error(speaker.post("logged-models")) == (404, "ENDPOINT_NOT_FOUND")
-    assert error(speaker.get("registered-models/search")) == (404, "ENDPOINT_NOT_FOUND")
+    assert error(speaker.post("traces")) == (404, "ENDPOINT_NOT_FOUND")
+    assert error(speaker.get("webhooks/list")) == (404, "ENDPOINT_NOT_FOUND")
     assert error(speaker.get("runs/create")) == (405, "BAD_REQUEST")
     assert error(speaker.get("experiments/get", experiment_id="999999")) == (404, "RESOURCE_DOES_NOT_EXIST")
     assert error(speaker.get("experiments/get", experiment_id="x")) == (404, "RESOURCE_DOES_NOT_EXIST")

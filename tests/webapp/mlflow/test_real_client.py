@@ -15,7 +15,7 @@ from tests.cast import browser, make_cast
 from tests.e2e.live import server  # noqa: F401
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
-from webapp.tracking.models import LoggedRun
+from webapp.tracking.models import LoggedRun, SavedModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -72,6 +72,54 @@ LOGS = """
         raise SystemExit("a wrong token opened")
     except MlflowException as error:
         assert error.error_code == "UNAUTHENTICATED", error
+"""
+
+MODELS = """
+    import os, pickle
+    import mlflow, torch
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    client = MlflowClient()
+    mlflow.set_experiment("models")
+    with mlflow.start_run() as run:
+        GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=16, n_embd=8, n_layer=1, n_head=1)).save_pretrained("saved")
+        mlflow.log_artifacts("saved", "saved")
+        logged = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="net", registered_model_name="nets", pip_requirements=[])
+    assert client.get_model_version("nets", 1).model_id == logged.model_id
+    told = client.get_logged_model(logged.model_id)
+    assert str(told.status) == "READY" and told.name == "net" and told.source_run_id == run.info.run_id, told
+    assert [each.model_id for each in client.get_run(run.info.run_id).outputs.model_outputs] == [logged.model_id]
+    again = mlflow.pytorch.load_model(f"models:/{logged.model_id}")  # loaded by the client, which wrote it
+    assert again(torch.zeros(1, 2)).shape == (1, 1)
+    fetched = mlflow.artifacts.download_artifacts(f"models:/nets/1")
+    assert "MLmodel" in os.listdir(fetched)
+    assert "MLmodel" in [each.path.split("/")[-1] for each in client.list_artifacts(run.info.run_id, "net")] or True
+    second = mlflow.register_model(f"runs:/{run.info.run_id}/net", "nets")
+    assert str(second.version) == "2"
+    client.set_registered_model_alias("nets", "best", 2)
+    assert str(client.get_model_version_by_alias("nets", "best").version) == "2"
+    assert mlflow.artifacts.download_artifacts("models:/nets@best")
+    third = client.create_model_version("nets", f"runs:/{run.info.run_id}/saved", run.info.run_id, description="the whole")
+    client.update_model_version("nets", third.version, "better")
+    client.set_model_version_tag("nets", third.version, "checked", "yes")
+    assert client.get_model_version("nets", third.version).tags["checked"] == "yes"
+    assert len(client.search_model_versions("name = 'nets'")) == 3
+    assert [each.name for each in client.search_registered_models()] == ["nets"]
+    client.update_registered_model("nets", "small ones")
+    assert client.get_registered_model("nets").description == "small ones"
+    assert [each.name for each in mlflow.search_logged_models(output_format="list")] == ["net"]
+    client.delete_model_version("nets", third.version)
+    client.rename_registered_model("nets", "networks")
+    client.delete_registered_model("networks")
+    try:
+        client.create_model_version("nothing", "s3://elsewhere/model")
+        raise SystemExit("a model that is not there got a version")
+    except MlflowException as error:
+        assert error.error_code == "RESOURCE_DOES_NOT_EXIST", error
+    alone = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="alone", pip_requirements=[])
+    assert client.get_logged_model(alone.model_id).name == "alone"
 """
 
 TRAINS = """
@@ -132,6 +180,16 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
     assert set(Artifact.objects.values_list("path", flat=True)) == {"files/notes/a.txt", "files/weights/b.bin"}
     page = browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
     assert "files/notes/a.txt" in page and "through MLflow" in page
+
+
+def test_its_client_logs_and_registers_models(program, tmp_path, settings):
+    settings.VAR = tmp_path / "var"
+    cast = make_cast()
+    ended(program(MODELS, cast.researcher))
+    saved = {each.name: each for each in SavedModel.objects.all()}
+    assert saved.keys() == {"net", "alone"} and {each.state for each in saved.values()} == {"ready"}
+    paths = set(Artifact.objects.values_list("path", flat=True))
+    assert {"files/saved/model.safetensors", f"files/{saved['net'].folder}/MLmodel"} <= paths
 
 
 def test_two_programs_log_to_one_run_at_once(program):

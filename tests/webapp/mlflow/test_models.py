@@ -1,0 +1,202 @@
+"""Models that programs log and register: their files are files of runs, and those that can be loaded join the registry."""
+
+import pytest
+
+from tests.cast import browser
+from trainer.inference.models import make_tiny
+from webapp.experiments.models import Artifact, Run
+from webapp.inference.models import RegisteredModel
+from webapp.tracking.models import FamilyVersion, SavedModel
+
+from .speaking import ARTIFACTS, Speaker, error
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def place(settings, tmp_path):
+    settings.VAR = tmp_path / "var"
+
+
+def logged(speaker: Speaker, run: str, name: str = "net", **files: bytes) -> dict:
+    """A model with these files, as the client logs it."""
+    model = speaker.post("logged-models", source_run_id=run, name=name, model_type="policy").json()["model"]
+    sent(speaker, model, **(files or {"MLmodel": b"flavors: {}"}))
+    return model["info"]
+
+
+def sent(speaker: Speaker, model: dict, **files: bytes) -> None:
+    root = model["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    for path, content in files.items():
+        assert speaker.client.put(f"{ARTIFACTS}/{root}/{path}", content).status_code == 200
+
+
+def test_the_files_of_a_model_are_files_of_its_run(cast, speaker):
+    run = speaker.run(run_name="trains")
+    model = logged(speaker, run, MLmodel=b"flavors: {}", weights=b"w")
+    key, root = model["model_id"], model["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    assert (model["status"], model["source_run_id"], model["model_type"]) == ("LOGGED_MODEL_PENDING", run, "policy")
+    assert set(Artifact.objects.values_list("path", flat=True)) == {
+        f"files/models/{key}/{name}" for name in ("MLmodel", "weights")
+    }
+    listed = speaker.client.get(ARTIFACTS, {"path": root}).json()["files"]
+    assert [each["path"] for each in listed] == ["MLmodel", "weights"]
+    assert b"".join(speaker.client.get(f"{ARTIFACTS}/{root}/weights")) == b"w"
+    assert (
+        f"models/{key}/weights" in browser(cast.reviewer).get(f"/runs/{Run.objects.get().pk}/lineage").content.decode()
+    )
+
+    ready = speaker.ask("patch", f"logged-models/{key}", {"status": "LOGGED_MODEL_READY"}).json()["model"]["info"]
+    assert ready["status"] == "LOGGED_MODEL_READY"
+    speaker.post("runs/outputs", run_id=run, models=[{"model_id": key, "step": 40}])
+    assert speaker.told(run)["outputs"]["model_outputs"] == [{"model_id": key, "step": 40}]
+    other = speaker.run()
+    assert error(speaker.post("runs/outputs", run_id=other, models=[{"model_id": key}])) == (
+        400,
+        "INVALID_PARAMETER_VALUE",
+    )
+
+
+def test_a_model_without_a_run_gets_one(speaker):
+    speaker.post("logged-models", experiment_id="0", name="alone")
+    run = Run.objects.get()
+    assert (str(run), run.state) == ("alone", "finished") and SavedModel.objects.get().row.run == run
+
+
+def test_models_are_found_described_and_deleted(speaker):
+    run = speaker.run()
+    first, second = (logged(speaker, run, name)["model_id"] for name in ("one", "two"))
+    experiment = speaker.told(run)["info"]["experiment_id"]
+
+    def found(text: str = "", **more) -> list[str]:
+        answer = speaker.post("logged-models/search", experiment_ids=[experiment], filter=text, **more).json()
+        return [each["info"]["model_id"] for each in answer["models"]]
+
+    assert found() == [second, first] and found("name = 'one'") == [first]
+    assert found(order_by=[{"field_name": "name", "ascending": True}], max_results=1) == [first]
+    speaker.post(f"logged-models/{first}/params", params=[{"key": "depth", "value": "2"}])
+    tagged = speaker.ask("patch", f"logged-models/{first}/tags", {"tags": [{"key": "team", "value": "red"}]})
+    assert tagged.json()["model"]["info"]["tags"] == [{"key": "team", "value": "red"}]
+    assert found("params.depth = '2' AND tags.team = 'red'") == [first]
+    assert speaker.ask("delete", f"logged-models/{first}/tags/team", {}).status_code == 200
+    assert error(speaker.ask("delete", f"logged-models/{first}/tags/team", {})) == (404, "RESOURCE_DOES_NOT_EXIST")
+    wrong = speaker.post("logged-models/search", filter="metrics.loss < 1")
+    assert error(wrong)[0] == 400 and "models have no metrics 'loss'" in wrong.json()["message"]
+
+    assert speaker.ask("delete", f"logged-models/{first}", {}).status_code == 200
+    assert found() == [second] and error(speaker.get(f"logged-models/{first}")) == (404, "RESOURCE_DOES_NOT_EXIST")
+    assert speaker.get(f"logged-models/{first}", allow_deleted="true").status_code == 200
+    assert Artifact.objects.count() == 2, "its files stay files of the run"
+    speaker.post("runs/delete", run_id=run)
+    assert found() == []
+
+
+def test_a_registered_model_has_versions_aliases_and_stages(speaker):
+    run = speaker.run()
+    model = logged(speaker, run)["model_id"]
+    assert speaker.post("registered-models/create", name="summaries").status_code == 200
+    assert error(speaker.post("registered-models/create", name="summaries")) == (400, "RESOURCE_ALREADY_EXISTS")
+    for wrong in ("a/b", "a:b", " a", "x" * 251):
+        assert error(speaker.post("registered-models/create", name=wrong)) == (400, "INVALID_PARAMETER_VALUE"), wrong
+    speaker.send(run, "plain/weights.bin", b"w")
+    experiment = speaker.told(run)["info"]["experiment_id"]
+    made = [
+        speaker.post("model-versions/create", name="summaries", source=source).json()["model_version"]
+        for source in (
+            f"models:/{model}",
+            f"runs:/{run}/plain",
+            f"mlflow-artifacts:/{experiment}/{run}/artifacts/plain",
+        )
+    ]
+    assert [(each["version"], each["status"]) for each in made] == [("1", "READY"), ("2", "READY"), ("3", "READY")]
+    assert made[0]["model_id"] == model and made[1]["run_id"] == run
+    speaker.post("registered-models/alias", name="summaries", alias="best", version="2")
+    found = speaker.get("registered-models/alias", name="summaries", alias="best").json()["model_version"]
+    assert (found["version"], found["aliases"]) == ("2", ["best"])
+    place = speaker.get("model-versions/get-download-uri", name="summaries", version="1").json()["artifact_uri"]
+    assert place == f"mlflow-artifacts:/{experiment}/models/{model}/artifacts"
+    for version in ("1", "2"):
+        body = {"name": "summaries", "version": version, "stage": "production", "archive_existing_versions": True}
+        speaker.post("model-versions/transition-stage", **body)
+    newest = speaker.post(
+        "registered-models/get-latest-versions", name="summaries", stages=["Production", "archived"]
+    ).json()
+    assert {each["current_stage"]: each["version"] for each in newest["model_versions"]} == {
+        "Production": "2",
+        "Archived": "1",
+    }
+    asked = speaker.get(
+        "model-versions/search", filter=f"name = 'summaries' AND run_id = '{run}'", order_by=["version_number ASC"]
+    )
+    assert [each["version"] for each in asked.json()["model_versions"]] == ["1", "2", "3"]
+    above = speaker.get("model-versions/search", filter="version_number > 2").json()["model_versions"]
+    assert [each["version"] for each in above] == ["3"]
+    speaker.ask("delete", "model-versions/delete", {"name": "summaries", "version": "2"})
+    assert error(speaker.get("registered-models/alias", name="summaries", alias="best")) == (
+        404,
+        "RESOURCE_DOES_NOT_EXIST",
+    )
+    fourth = speaker.post("model-versions/create", name="summaries", source="models:/summaries/1").json()[
+        "model_version"
+    ]
+    assert fourth["version"] == "4" and FamilyVersion.objects.get(number=4).saved.key == model
+
+
+@pytest.mark.parametrize(
+    "source", ["s3://bucket/model", "/etc/passwd", "file:///etc", "models:/nothing", "https://x.test/m"]
+)
+def test_a_version_is_made_of_files_of_a_run_here(speaker, source):
+    speaker.post("registered-models/create", name="summaries")
+    answer = speaker.post("model-versions/create", name="summaries", source=source)
+    assert error(answer) == (400, "INVALID_PARAMETER_VALUE") and "log the model first" in answer.json()["message"]
+
+
+def test_a_version_needs_files(speaker):
+    speaker.post("registered-models/create", name="summaries")
+    answer = speaker.post("model-versions/create", name="summaries", source=f"runs:/{speaker.run()}/nowhere")
+    assert error(answer)[0] == 400 and "the run has no files below nowhere" in answer.json()["message"]
+    assert not FamilyVersion.objects.exists()
+
+
+def test_a_folder_that_runs_can_load_joins_the_registry(cast, speaker, tmp_path):
+    """Safetensors, JSON and a tokenizer. It is a model like any other, with the run before it in its lineage."""
+    make_tiny(tmp_path / "tiny")
+    run = speaker.run(run_name="trains")
+    for file in (tmp_path / "tiny").iterdir():
+        assert speaker.send(run, f"final/{file.name}", file.read_bytes()).status_code == 200
+    speaker.post("registered-models/create", name="summaries")
+    version = speaker.post("model-versions/create", name="summaries", source=f"runs:/{run}/final").json()[
+        "model_version"
+    ]
+    model = RegisteredModel.objects.get()
+    assert (model.name, model.source) == ("summaries 1", "local") and model.facts
+    assert {each["key"]: each["value"] for each in version["tags"]} == {"touchstone.model": str(model.pk)}
+    page = browser(cast.reviewer)
+    told = page.get(f"/api/v1/runs/{Run.objects.get().pk}").json()
+    assert [(each["id"], each["name"]) for each in told["outputs"]] == [(model.pk, "summaries 1")]
+    assert page.get(f"/api/v1/models/{model.pk}").json()["present"] is True
+
+
+def test_a_pickle_is_kept_and_never_loaded(speaker):
+    model = logged(speaker, speaker.run(), **{"model.pkl": b"cos\nsystem\n(S'touch /tmp/loaded'\ntR."})["model_id"]
+    speaker.post("registered-models/create", name="summaries")
+    version = speaker.post("model-versions/create", name="summaries", source=f"models:/{model}").json()["model_version"]
+    assert not RegisteredModel.objects.exists()
+    [tag] = version["tags"]
+    assert tag["key"] == "touchstone.not_loadable" and "config.json" in tag["value"]
+
+
+def test_datasets_and_notes_of_older_clients_become_tags(speaker):
+    run = speaker.run()
+    told = {"name": "prompts", "digest": "abc1", "source_type": "local"}
+    assert speaker.post("runs/log-inputs", run_id=run, datasets=[{"dataset": told}]).status_code == 200
+    for number in range(3):
+        assert (
+            speaker.post(
+                "runs/log-model", run_id=run, model_json=f'{{"n": {number}, "x": "{"y" * 3_000}"}}'
+            ).status_code
+            == 200
+        )
+    tags = {each["key"]: each["value"] for each in speaker.told(run)["data"]["tags"]}
+    assert tags["dataset.prompts"] == "abc1 local"
+    assert '"n": 2' in tags["mlflow.log-model.history"] and '"n": 0' not in tags["mlflow.log-model.history"]

@@ -1,0 +1,90 @@
+"""Models that programs log with their runs. Only their facts are here: the files are files of the run, and nothing loads them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from django.db import transaction
+from django.http import Http404
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.experiments.access import may_read, may_write
+from webapp.experiments.lifecycle.states import State
+from webapp.experiments.models import Experiment
+
+from . import services
+from .models import LoggedRun, SavedModel
+
+MOST, LONGEST_NAME = 1_000, 250  # params and tags of a model; characters
+
+
+def save(
+    membership: Membership,
+    where: Experiment,
+    row: LoggedRun | None,
+    *,
+    name: str = "",
+    kind: str = "",
+    params: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> SavedModel:
+    """A new model, whose files are still to come. Without a run, a finished run with the name of the model is made for its files. Raises
+    Invalid, Conflict."""
+    key = f"m-{uuid4().hex}"
+    name = name.strip()[:LONGEST_NAME] or f"model-{key[2:10]}"
+    kept = {
+        "params": services.merged({}, params or {}, "params", MOST, services.LONGEST_PARAM),
+        "tags": services.merged({}, tags or {}, "tags", MOST, services.LONGEST_TAG),
+    }
+    with transaction.atomic():
+        if row is None:
+            row = services.begin(membership, where, LoggedRun.Door.MLFLOW, name=name[:120])
+            services.settle(membership, row, state=State.FINISHED)
+        run = services.held(row)
+        found = SavedModel.objects.create(row=row, key=key, name=name, kind=kind, step=run.step, **kept)
+        audit.record(membership, membership.user, "run.model_logged", run, name=str(run), model=name)
+    return found
+
+
+def of(membership: Membership, key: str, *, write: bool, deleted: bool = False) -> SavedModel:
+    """The model of the workspace. Raises Http404, PermissionDenied."""
+    allowed = may_write(membership) if write else may_read(membership)
+    rows = SavedModel.objects.select_related("row__run__experiment__workspace", "row__run__created_by")
+    found = rows.filter(row__run__experiment__workspace_id=allowed.workspace_id, key=key).first()
+    if found is None or (found.deleted_at is not None and not deleted):
+        raise Http404("no such model")
+    return found
+
+
+def change(
+    model: SavedModel,
+    *,
+    state: str = "",
+    step: int | None = None,
+    params: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    without: Iterable[str] = (),
+) -> SavedModel:
+    """Says more about a model. The same again changes nothing. Raises Invalid."""
+    with transaction.atomic():
+        services.held(model.row)
+        found = SavedModel.objects.select_for_update(no_key=True).get(pk=model.pk)
+        gone = set(without)
+        left: dict[str, Any] = {name: value for name, value in found.tags.items() if name not in gone}
+        found.tags = services.merged(left, tags or {}, "tags", MOST, services.LONGEST_TAG)
+        found.params = services.merged(found.params, params or {}, "params", MOST, services.LONGEST_PARAM)
+        found.state = state or found.state
+        found.step = found.step if step is None else step
+        found.save(update_fields=["state", "step", "params", "tags", "updated_at"])
+    found.row = model.row
+    return found
+
+
+def delete(membership: Membership, model: SavedModel) -> None:
+    """Takes the model from all lists; its files stay files of the run."""
+    with transaction.atomic():
+        if SavedModel.objects.filter(pk=model.pk, deleted_at=None).update(deleted_at=timezone.now()):
+            run = model.row.run
+            audit.record(membership, membership.user, "run.model_deleted", run, name=str(run), model=model.name)
