@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from trainer.config import RECIPES, resolve
+from trainer.config.fields import Section
 from trainer.config.metrics.common import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric, Recipe, with_ends
 from trainer.contracts import COUNTS
@@ -114,3 +115,25 @@ def test_ends_of_a_pattern_are_patterns():
     many = with_ends(Metric("eval/domain/*", "By domain", "", "data", chart="By domain"), "95%.")
     assert [each.key for each in many] == ["eval/domain/*", "eval/domain_low/*", "eval/domain_high/*"]
     assert many[0].ends == ("eval/domain_low/*", "eval/domain_high/*")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_section_that_is_given_in_part_has_the_rest_from_the_recipe(name):
+    """The defaults of a recipe may differ from those of a section's class, such as the 256 tokens of a judge."""
+    recipe = RECIPES[name]
+    whole = resolve(name, dict(recipe.example))
+    for path, field in recipe.schema.model_fields.items():
+        section = field.default
+        if not isinstance(section, Section) or path in recipe.example:
+            continue
+        for inner, value in section.model_dump(mode="json").items():
+            given = resolve(name, {**recipe.example, path: {inner: value}})
+            assert getattr(given, path) == getattr(whole, path), f"{path}.{inner}"
+
+
+def test_a_section_of_another_kind_takes_nothing_from_the_default():
+    example = {key: value for key, value in RECIPES["alternating"].example.items() if key != "objective"}
+    assert resolve("alternating", {**example, "objective": {"kl_beta": 0.5}}).objective.eps_high == 0.28
+    assert resolve("alternating", {**example, "objective": {"name": "grpo", "kl_beta": 0.5}}).objective.eps_high == 0.28
+    other = resolve("alternating", {**example, "objective": {"name": "dr_grpo"}}).objective
+    assert other == type(other)()
