@@ -15,7 +15,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.types import DictStrAny
 
-from trainer.config.errors import ConfigInvalid
+from trainer.config.errors import ConfigInvalid, worded
 from trainer.product import NAME
 from webapp.accounts import areas
 from webapp.accounts.api import router as accounts
@@ -55,6 +55,7 @@ from webapp.weights.api import router as weights
 from webapp.weights.ingest import router as weights_ingest
 
 logger = logging.getLogger(__name__)
+FORMS = ("int", "str", "float", "bool")
 
 
 class StrictParser(Parser):
@@ -112,14 +113,27 @@ def error(
 
 @api.exception_handler(ValidationError)
 def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
-    fields = [{"path": _path(e["loc"]), "message": str(e["msg"]).removeprefix("Value error, ")} for e in exc.errors]
+    fields = [{"path": path, "message": message} for path, message in _refused(exc.errors).items()]
     return error(request, 422, "invalid", "The request does not have the expected form.", fields)
 
 
+def _refused(errors: list[DictStrAny]) -> dict[str, str]:
+    """Path -> why, in plain words. Of a value that may have several forms, the form to which its content comes nearest is told, or all."""
+    found: dict[str, list[str]] = {}
+    for each in errors:
+        told = found.setdefault(_path(each["loc"]), [])
+        if (words := worded(each)) not in told:
+            told.append(words)
+    deeper = {path.rpartition(".")[0] for path in found}
+    return {path: ", or ".join(told) for path, told in found.items() if len(told) == 1 or path not in deeper}
+
+
 def _path(loc: tuple[str | int, ...]) -> str:
-    """`("body", "payload", "config", "lr")` -> `config.lr`: leaves out the location and the name of our parameter."""
+    """`("body", "payload", "config", "lr")` -> `config.lr`: leaves out the location, the name of our parameter, and pydantic's names for the
+    forms that a value may have (`str`, `DatasetIn`)."""
     parts = [str(part) for part in loc]
-    return ".".join(parts[2:] if parts and parts[0] == "body" else parts[1:])
+    parts = parts[2:] if parts and parts[0] == "body" else parts[1:]
+    return ".".join(part for part in parts if part not in FORMS and not part[:1].isupper() and "[" not in part)
 
 
 @api.exception_handler(ConfigInvalid)

@@ -64,6 +64,30 @@ def test_a_missing_field_is_named(api):
 
 
 @pytest.mark.parametrize("query", [{"cursor": "?"}, {"cursor": "W10="}, {"limit": 0}, {"limit": 10**30}])
+def refused(answer) -> dict[str, str]:
+    assert answer.status_code == 422, answer.content
+    return {each["path"]: each["message"] for each in answer.json()["error"]["fields"]}
+
+
+def test_what_is_wrong_in_a_body_is_told_in_plain_words(api):
+    assert refused(api.post("/runs", {"recipe": 5, "dataset": "x", "configs": {}, "retries": "many"})) == {
+        "recipe": "must be a text",
+        "configs": "unknown key",
+        "retries": "must be a whole number",
+    }
+    assert refused(api.post("/runs", {"recipe": "policy"})) == {"dataset": "is missing"}
+    several = "must be a whole number, or must be a text, or must be a group of fields"
+    assert refused(api.post("/runs", {"recipe": "policy", "dataset": []})) == {"dataset": several}
+    assert refused(api.post("/runs", {"recipe": "policy", "dataset": {"nam": "x"}})) == {"dataset.nam": "unknown key"}
+    assert refused(api.post("/webhooks", {"url": "https://x.test", "events": "all"})) == {"events": "must be a list"}
+
+
+def test_a_key_that_a_body_does_not_have_is_refused_and_not_lost(api):
+    """A script that misspells a key must learn it: before, the project was made without its guidelines."""
+    body = {"name": "Which is better", "kind": "pairwise", "dataset": 1, "guidlines": "Prefer the shorter."}
+    assert refused(api.post("/projects", body)) == {"guidlines": "unknown key"}
+
+
 def test_a_bad_page_is_the_callers_error(api, query):
     response = api.get("/tokens", **query)
     assert response.status_code == 422

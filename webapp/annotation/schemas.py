@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Path, Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
 from webapp.core.strict_query import OneOf
 from webapp.datasets.api.references import DatasetRef
 
@@ -21,7 +22,7 @@ Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different peop
 Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]
 
 
-class ProjectIn(Schema):
+class ProjectIn(StrictIn):
     name: str = Field(min_length=1, max_length=120)
     kind: KindName
     dataset: DatasetRef
@@ -34,7 +35,7 @@ class ProjectIn(Schema):
     open: bool = Field(False, description="Open it at once instead of leaving a draft")
 
 
-class ProjectChange(Schema):
+class ProjectChange(StrictIn):
     """Absent fields stay as they are; settings are merged over the present ones."""
 
     name: str | None = Field(None, min_length=1, max_length=120)
@@ -42,11 +43,11 @@ class ProjectChange(Schema):
     settings: dict[str, Any] | None = None
 
 
-class StateIn(Schema):
+class StateIn(StrictIn):
     state: Literal["open", "paused", "closed"]
 
 
-class SizeIn(Schema):
+class SizeIn(StrictIn):
     kind: KindName
     dataset: DatasetRef
     overlap: Overlap = 2
@@ -114,7 +115,7 @@ class KindList(Schema):
     next: str | None = None
 
 
-class GuidelinesIn(Schema):
+class GuidelinesIn(StrictIn):
     text: Guidelines
     base: int | None = Field(
         None,
@@ -137,14 +138,14 @@ class GuidelinesList(Schema):
     next: str | None = None
 
 
-class ParticipantIn(Schema):
+class ParticipantIn(StrictIn):
     """A member of the workspace, by id or by address."""
 
     user: Id | None = None
     email: str | None = Field(None, max_length=254)
 
 
-class PausedIn(Schema):
+class PausedIn(StrictIn):
     paused: bool
 
 
@@ -195,7 +196,7 @@ class PersonList(Schema):
     next: str | None = None
 
 
-class ProjectInviteIn(Schema):
+class ProjectInviteIn(StrictIn):
     uses: int = Field(1, ge=1, le=500, description="How many people may come in by it")
     days: int = Field(7, ge=1, le=365)
     email: str | None = Field(None, max_length=254, description="For this address alone, once")
@@ -219,7 +220,7 @@ class InviteList(Schema):
     next: str | None = None
 
 
-class JoinIn(Schema):
+class JoinIn(StrictIn):
     secret: str = Field(min_length=1, max_length=200, description="The last part of the link")
 
 
@@ -304,11 +305,11 @@ class TaskDetail(TaskOut):
     comments: list[TaskCommentOut]
 
 
-class GoldIn(Schema):
+class GoldIn(StrictIn):
     content: dict[str, Any] | None = Field(description="The known answer in ids of responses; null: ordinary again")
 
 
-class MarkIn(Schema):
+class MarkIn(StrictIn):
     source: Literal["labels", "answers"]
     most: int = Field(20, ge=1, le=500)
     least: int = Field(1, ge=1, le=50, description="People who must agree")

@@ -6,7 +6,7 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 REF = "#/components/schemas/{model}"
 STATUSES = (
@@ -14,6 +14,12 @@ STATUSES = (
     "405 not with this method, 409 not in this state, 410 its files are gone, 413 too large, 416 a range behind the end, 422 wrong input, 429 too many requests, "
     "500 a fault of ours, 503 the database is away. 429 and 503 come with `Retry-After`."
 )
+
+
+class StrictIn(Schema):
+    """The body of a request. A key that it does not have is refused at its name: a misspelt key would otherwise be lost in silence."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class ErrorField(Schema):

@@ -1,16 +1,17 @@
 """The time-outs of sessions, for scripts of owners."""
 
 from django.http import HttpRequest
-from ninja import Field, Router, Schema
+from ninja import Field, Router
 
 from webapp.accounts import access
 from webapp.accounts.models import Role, Workspace
 from webapp.accounts.sessions import time_outs
+from webapp.core.openapi import StrictIn
 
 router = Router(tags=["accounts"])
 
 
-class TimeOutsIn(Schema):
+class TimeOutsIn(StrictIn):
     idle_minutes: int | None = Field(description="Minutes without use; null: the workspace has no own limit")
     session_minutes: int | None = Field(
         description="Minutes after the session began; null: the workspace has no own limit"

@@ -8,6 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
@@ -49,7 +50,7 @@ class NoticeList(Schema):
     next: str | None
 
 
-class ReadIn(Schema):
+class ReadIn(StrictIn):
     """`ids`, or all of them."""
 
     ids: list[int] | None = Field(None, max_length=MOST_IDS)
@@ -61,7 +62,7 @@ class ReadOut(Schema):
     unread: int = Field(description=f"How many still are, up to {queries.MANY}")
 
 
-class WatchIn(Schema):
+class WatchIn(StrictIn):
     kind: Literal[
         "run", "sweep", "project", "dataset", "judge", "model", "evaluation", "import", "curation", "weights_job"
     ]
@@ -96,7 +97,7 @@ class NoticeSettingsOut(Schema):
     mail: Literal["never", "trouble", "all"]
 
 
-class NoticeSettingsIn(Schema):
+class NoticeSettingsIn(StrictIn):
     own: bool | None = None
     mail: Literal["never", "trouble", "all"] | None = None
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from trainer.contracts import Message
 from webapp.accounts.access import require
 from webapp.annotation import access as annotation
+from webapp.core.openapi import StrictIn
 from webapp.datasets import access as datasets
 from webapp.experiments import access as experiments
 
@@ -22,7 +23,7 @@ Id = Annotated[int, Path(ge=1, lt=2**63)]
 RowId = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-class TriedMessage(Schema):
+class TriedMessage(StrictIn):
     role: Literal["system", "user", "assistant"]
     content: str = Field(max_length=100_000)
 

@@ -10,6 +10,7 @@ from trainer.contracts import VerifierSpec
 from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.core.limits import measured
+from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
 
 router = Router(tags=["verifiers"])
@@ -34,7 +35,7 @@ class VerifierList(Schema):
     next: str | None
 
 
-class TryIn(Schema):
+class TryIn(StrictIn):
     text: str = Field(max_length=100_000)
     args: dict[str, Any] = Field(default_factory=dict)
 

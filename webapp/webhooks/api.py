@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.accounts.access import require
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 from webapp.core.strict_query import OneOf
 
@@ -18,12 +19,12 @@ from .models import Delivery, Webhook
 router = Router(tags=["webhooks"])
 
 
-class WebhookIn(Schema):
+class WebhookIn(StrictIn):
     url: str
     events: list[str]
 
 
-class WebhookChange(Schema):
+class WebhookChange(StrictIn):
     url: str | None = None
     events: list[str] | None = None
     active: bool | None = None

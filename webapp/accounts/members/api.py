@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from webapp.core.addresses import public_url
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 from ..access import require
@@ -41,11 +42,11 @@ class MemberList(Schema):
     next: str | None
 
 
-class RoleIn(Schema):
+class RoleIn(StrictIn):
     role: str
 
 
-class InviteIn(Schema):
+class InviteIn(StrictIn):
     email: str
     role: str = Role.ANNOTATOR.value
 

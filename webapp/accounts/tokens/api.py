@@ -5,6 +5,7 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 from ..access import BY_HAND, by_hand, require
@@ -15,7 +16,7 @@ from . import access, queries, services
 router = Router(tags=["accounts"])
 
 
-class TokenIn(Schema):
+class TokenIn(StrictIn):
     """`scope` holds for all areas, unless `areas` names those that the token opens."""
 
     name: str

@@ -3,6 +3,7 @@
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
 
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 from ..access import require
@@ -37,7 +38,7 @@ class WorkspaceList(Schema):
     next: str | None
 
 
-class ShareLinksRule(Schema):
+class ShareLinksRule(StrictIn):
     allowed: bool = Field(
         description="Whether people of the workspace may share comparisons by links that need no account"
     )

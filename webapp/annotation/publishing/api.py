@@ -13,7 +13,7 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.core import audit
 from webapp.core.numbers import whole
-from webapp.core.openapi import sends
+from webapp.core.openapi import StrictIn, sends
 from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import OneOf
@@ -68,7 +68,7 @@ class AnswerFilter(Schema):
     names: bool = Field(False, description="Give names beside the pseudonyms; not for reviewers")
 
 
-class PublishIn(Schema):
+class PublishIn(StrictIn):
     what: Literal["answers", "resolutions"] | None = Field(
         None,
         description="Every answer, or the resolved judgement of each task; `settings.publish` of the project if you do not say",

@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core.openapi import StrictIn
 
 from .. import access
 from ..agreement import coefficients, matching, refresh
@@ -84,7 +85,7 @@ class CellFilter(Schema):
     limit: int = Field(50, ge=1, le=200)
 
 
-class DecideIn(Schema):
+class DecideIn(StrictIn):
     """`decisions`: row -> {"action": keep|merge|edit|drop|set, ...}; or the whole `content` in the subject's frame."""
 
     answers: list[int] = Field(max_length=100, description="The answers it is made from, as they were read")
@@ -94,12 +95,12 @@ class DecideIn(Schema):
     why: str = Field("", max_length=500)
 
 
-class GroupsIn(Schema):
+class GroupsIn(StrictIn):
     answers: list[int] = Field(max_length=100)
     groups: list[list[tuple[int, int]]] = Field(max_length=5000)
 
 
-class MajorityIn(Schema):
+class MajorityIn(StrictIn):
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task to be resolved so")
 
 
@@ -121,16 +122,16 @@ class SentBackOut(Schema):
     sent_back: str
 
 
-class CommentIn(Schema):
+class CommentIn(StrictIn):
     kind: Literal["remark", "guidelines"] = "remark"
     text: Text
 
 
-class SettleIn(Schema):
+class SettleIn(StrictIn):
     settled: bool = True
 
 
-class SendBackIn(Schema):
+class SendBackIn(StrictIn):
     words: str = Field(max_length=2000)
 
 

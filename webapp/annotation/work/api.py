@@ -22,6 +22,7 @@ from webapp.annotation.work.after_submit import stressed
 from webapp.annotation.work.serving import MAX_HOLD, ServedTasks
 from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
 from webapp.core.limits import measured
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 router = Router(tags=["annotation"])
@@ -31,17 +32,17 @@ Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 Revision = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class ClaimIn(Schema):
+class ClaimIn(StrictIn):
     hold: Hold = 1
 
 
-class DraftIn(Schema):
+class DraftIn(StrictIn):
     content: dict[str, Any]
     revision: Revision
     seconds: Seconds = 0.0
 
 
-class SubmitIn(Schema):
+class SubmitIn(StrictIn):
     content: dict[str, Any]
     revision: Revision | None = None
     seconds: Seconds = 0.0
@@ -49,12 +50,12 @@ class SubmitIn(Schema):
     hold: Hold = 1
 
 
-class SkipIn(Schema):
+class SkipIn(StrictIn):
     reason: str
     hold: Hold = 1
 
 
-class FlagIn(Schema):
+class FlagIn(StrictIn):
     kind: str = "remark"
     text: str
 

@@ -12,6 +12,7 @@ from webapp.accounts.access import require
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
 from webapp.annotation.work import rubric_trial
 from webapp.core.limits import measured
+from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
 
 router = Router(tags=["annotation"])
@@ -20,7 +21,7 @@ MAX_CHECKED = 200_000  # characters of the criteria that are checked in one requ
 Points = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class LineIn(Schema):
+class LineIn(StrictIn):
     """A criterion as it is being written."""
 
     text: str = Field("", max_length=20_000)
@@ -28,7 +29,7 @@ class LineIn(Schema):
     verifier: VerifierSpec | None = None
 
 
-class RubricCheckIn(Schema):
+class RubricCheckIn(StrictIn):
     criteria: list[LineIn] = Field(max_length=MAX_CRITERIA)
 
 
@@ -48,7 +49,7 @@ class ResponseIn(Schema):
     text: str = Field(max_length=100_000)
 
 
-class StressIn(Schema):
+class StressIn(StrictIn):
     rubric: Rubric
     responses: list[ResponseIn] = Field(min_length=1, max_length=MAX_RESPONSES)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.markdown import MAX_CHARACTERS, line, markdown, preview
+from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
 
 from .. import access
@@ -17,11 +18,11 @@ router = Router(tags=["annotation"])
 Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
-class Keys(Schema):
+class Keys(StrictIn):
     keys: dict[str, str] = Field(description='Own keys, {action: key}: {"submit": "Mod+Enter", "flag": "x"}')
 
 
-class Texts(Schema):
+class Texts(StrictIn):
     texts: list[str] = Field(max_length=64, description="Markdown with formulas between dollar signs")
     inline: bool = Field(False, description="As what stands within a line: a criterion, a reason")
     preview: bool = Field(False, description="How each begins, as one line for a list; goes before `inline`")

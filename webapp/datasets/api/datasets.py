@@ -13,6 +13,7 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.limits import measured
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
@@ -149,7 +150,7 @@ class FormatList(Schema):
     next: str | None
 
 
-class DescribeIn(Schema):
+class DescribeIn(StrictIn):
     description: str = Field(max_length=20_000)
     licence: str = Field("", max_length=120)
 
@@ -247,11 +248,11 @@ def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Datas
     return datasets.describe(membership, dataset, description=payload.description, licence=payload.licence)
 
 
-class DatasetNameIn(Schema):
+class DatasetNameIn(StrictIn):
     name: str = Field(min_length=1, max_length=120)
 
 
-class DatasetArchiveIn(Schema):
+class DatasetArchiveIn(StrictIn):
     archived: bool = Field(description="False puts it back on the lists")
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit
 
 from .. import access, queries
@@ -105,7 +106,7 @@ class HistogramsOut(Schema):
     items: list[HistogramOut]
 
 
-class ViewIn(Schema):
+class ViewIn(StrictIn):
     name: str = Field(min_length=1, max_length=80)
     filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
 

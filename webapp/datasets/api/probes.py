@@ -8,6 +8,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 from .. import access, probe_services, queries, written_rates
@@ -117,7 +118,7 @@ def _rate(found: probes.Passed, position: int, example: Example) -> dict[str, An
     return {"position": position, "id": example.pk, "key": example.key, **counts, **rate}
 
 
-class WrittenIn(Schema):
+class WrittenIn(StrictIn):
     probes: list[int] = Field(min_length=1, max_length=8, description="Their answers count together")
 
 

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from ninja import Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
 
 from .. import queries
@@ -14,7 +14,7 @@ Id = Annotated[int, Field(ge=1, lt=2**63)]
 Number = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class DatasetIn(Schema):
+class DatasetIn(StrictIn):
     """A dataset by id or by name; without `version` its newest one."""
 
     id: Id | None = None

@@ -10,6 +10,7 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.json_diff import MISSING, Change
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit
 
 from .. import access, queries
@@ -54,7 +55,7 @@ class DiffOut(Schema):
     next: str | None
 
 
-class DeriveIn(Schema):
+class DeriveIn(StrictIn):
     filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
     keep: bool = Field(True, description="Keep the examples that pass the filters; false: remove them")
     job: int | None = Field(None, description="Remove what this curation job found; used instead of filters")
@@ -69,7 +70,7 @@ class PreviewOut(Schema):
     examples: list[dict[str, Any]]
 
 
-class CurateIn(Schema):
+class CurateIn(StrictIn):
     kind: Literal[
         "duplicates", "leaks", "criteria", "structure", "shortest", "balance", "hardest", "cover", "meaning", "faulty"
     ]

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.core.openapi import StrictIn
 from webapp.datasets.api.references import DatasetIn, DatasetRef, named
 from webapp.datasets.api.versions import LeakOut, NearOut
 
@@ -82,7 +83,7 @@ class ForkIn(Schema):
     limits: LimitsIn = Field(LimitsIn(), description="Those of the run that it comes from do not count")
 
 
-class ConfigCheckIn(Schema):
+class ConfigCheckIn(StrictIn):
     """With a `dataset`, everything is checked that a launch checks, and what would leak from training into the held-out results is looked
     for."""
 
@@ -117,6 +118,6 @@ class ConfigCheckOut(Schema):
     judges: ExpectedUseOut | None = Field(description="null without a dataset, or if the config asks no judge")
 
 
-class ExperimentIn(Schema):
+class ExperimentIn(StrictIn):
     name: str
     description: str = ""

@@ -5,6 +5,8 @@ from datetime import datetime
 from ninja import Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
+
 from ..schemas import Named
 
 
@@ -26,5 +28,5 @@ class ArtifactList(Schema):
     next: str | None
 
 
-class TrainedJudgeIn(Schema):
+class TrainedJudgeIn(StrictIn):
     name: str = Field("", max_length=120, description="Of the judge; empty: that of the model")

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.core.openapi import StrictIn
+
 from .queries import Measure, RolloutQuery, Verdict
 
 
@@ -100,7 +102,7 @@ class RolloutDatasetOut(Schema):
     dataset: str
 
 
-class RolloutFilters(Schema):
+class RolloutFilters(StrictIn):
     step: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     phase: Literal["train", "eval"] | None = None
     example_key: str | None = Field(None, max_length=200, description="Only responses to the prompt with this key")

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from ninja import Field, Schema
 
+from webapp.core.openapi import StrictIn
+
 from ..models import ShareLink
 from ..table import comparing
 from . import queries, services
@@ -14,7 +16,7 @@ from .models import MAX_NAME
 PLAIN = ("id", "name", "created_at", "first_opened_at", "last_opened_at", "expires_at", "run_count", "shows")
 
 
-class ShareLinkIn(Schema):
+class ShareLinkIn(StrictIn):
     runs: list[Annotated[int, Field(ge=1, lt=2**63)]] = Field(
         min_length=1, max_length=comparing.MOST_RUNS, description="Run ids, in the order of the page"
     )

@@ -8,6 +8,7 @@ from ninja import Path, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core.openapi import StrictIn
 from webapp.core.paging import Limit, page
 
 from .. import access as models
@@ -31,7 +32,7 @@ class AliasList(Schema):
     next: str | None
 
 
-class AliasIn(Schema):
+class AliasIn(StrictIn):
     model: int = Field(ge=1, le=2**63 - 1)
     reason: str = Field("", max_length=services.MAX_REASON)
     expected: str | None = Field(
@@ -41,7 +42,7 @@ class AliasIn(Schema):
     )
 
 
-class StageIn(Schema):
+class StageIn(StrictIn):
     stage: Literal["", "candidate", "production", "retired"]
     reason: str = Field("", max_length=services.MAX_REASON)
 

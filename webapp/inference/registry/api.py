@@ -12,7 +12,7 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core import audit
 from webapp.core.archive import respond
-from webapp.core.openapi import sends
+from webapp.core.openapi import StrictIn, sends
 from webapp.core.paging import Limit, page
 
 from .. import access, queries
@@ -68,12 +68,12 @@ class ModelFiles(Schema):
     next: None = None
 
 
-class ModelChange(Schema):
+class ModelChange(StrictIn):
     name: str | None = Field(None, max_length=120)
     description: str | None = Field(None, max_length=20_000)
 
 
-class ModelIn(Schema):
+class ModelIn(StrictIn):
     name: str = Field(max_length=120)
     source: Literal["local", "hub"] = "local"
     path: str = Field(min_length=1, max_length=500, description="Absolute directory on the server, or hub id")

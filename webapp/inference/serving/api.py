@@ -7,7 +7,7 @@ from ninja import Router, Schema
 from pydantic import ConfigDict, Field, model_validator
 
 from webapp.accounts.access import require
-from webapp.core.openapi import sends
+from webapp.core.openapi import StrictIn, sends
 
 from .. import access
 from ..parameters import ModelId
@@ -16,7 +16,7 @@ from .stream import stream
 router = Router()
 
 
-class GenerateMessage(Schema):
+class GenerateMessage(StrictIn):
     role: Literal["system", "user", "assistant"]
     content: str = Field(max_length=100_000)
 

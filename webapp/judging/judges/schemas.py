@@ -6,6 +6,8 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
+
 from ..models import JudgeVersion
 from ..parameters import RowId
 from ..verdicts import queries as verdicts
@@ -84,7 +86,7 @@ class JudgeList(Schema):
     next: str | None
 
 
-class VersionIn(Schema):
+class VersionIn(StrictIn):
     spec: dict[str, Any] = Field(description="Fields that are left out take the defaults of the `kind`")
     endpoint: RowId
     note: str = Field("", max_length=300)
@@ -94,7 +96,7 @@ class JudgeIn(VersionIn):
     name: str = Field(max_length=120)
 
 
-class JudgeChange(Schema):
+class JudgeChange(StrictIn):
     """Absent fields stay as they are. `fixed_examples`: ids of examples of one dataset, on which versions are compared."""
 
     name: str | None = Field(None, max_length=120)

@@ -6,11 +6,12 @@ from ninja import Schema
 from pydantic import Field
 
 from webapp.annotation.schemas import JobOut
+from webapp.core.openapi import StrictIn
 
 from ..parameters import RowId, VersionNumber
 
 
-class SuggestIn(Schema):
+class SuggestIn(StrictIn):
     """A judge's version, by the judge's id and the version's number."""
 
     judge: RowId

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
+
 from ..parameters import RowId, VersionNumber
 
 Text = Annotated[str, Field(max_length=5_000)]
 
 
-class ExtraIn(Schema):
+class ExtraIn(StrictIn):
     """Inputs that examples do not have: a rubric to match or improve, a judge's reasons, a rationale, a verdict."""
 
     generated: list[Text] = Field(default=[], max_length=100)
@@ -20,7 +22,7 @@ class ExtraIn(Schema):
     verdict: Text = ""
 
 
-class TrialIn(Schema):
+class TrialIn(StrictIn):
     spec: dict[str, Any]
     endpoint: RowId
     examples: list[RowId] = Field(max_length=200)
@@ -28,7 +30,7 @@ class TrialIn(Schema):
     extra: ExtraIn = ExtraIn()
 
 
-class ComparisonIn(Schema):
+class ComparisonIn(StrictIn):
     """Numbers of two versions. They judge the judge's fixed examples; what is stored is not called again."""
 
     before: VersionNumber

@@ -3,11 +3,13 @@
 from ninja import Schema
 from pydantic import Field
 
+from webapp.core.openapi import StrictIn
+
 from .models import DAYS
 from .services import LEAST, MOST
 
 
-class CheckpointRuleIn(Schema):
+class CheckpointRuleIn(StrictIn):
     on: bool = Field(description="False: no checkpoint is deleted by itself")
     days: int = Field(DAYS, ge=LEAST, le=MOST, description="After the end of a run")
 
@@ -33,5 +35,5 @@ class CheckpointPreviewOut(Schema):
     whole: bool = Field(description="False if there are more old runs than one preview counts")
 
 
-class KeepCheckpoints(Schema):
+class KeepCheckpoints(StrictIn):
     keep: bool = Field(description="Whether no rule may delete the checkpoints of the run")
