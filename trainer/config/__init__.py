@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from .errors import ConfigInvalid, FieldProblem
+from .near import meant
 from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
 from .on_policy import OnPolicyConfig
@@ -91,7 +92,8 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
         del loc[2]
     path = ".".join(loc)
     if item["type"] == "extra_forbidden":
-        return FieldProblem(path, "unknown key")
+        near = meant(schema, loc)
+        return FieldProblem(path, f"unknown key; did you mean {near}?" if near else "unknown key")
     return FieldProblem(path, item["msg"])
 
 

@@ -130,7 +130,7 @@ def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training
     runs[8].assignment["config"] = {"stepz": 3}
     assert job([]) == 1
     assert "HTTP 401" in capsys.readouterr().err and runs[7].states() == []
-    assert runs[8].states() == [("failed", "stepz: unknown key")]
+    assert runs[8].states() == [("failed", "stepz: unknown key; did you mean steps?")]
     assert runs[9].states()[-1][0] == "finished"
     for number in (8, 9):  # left to the next attempt
         with folder.alone(tmp_path / "runs" / str(number), 0.0):

@@ -192,7 +192,7 @@ def test_a_config_that_does_not_fit_fails_at_its_field(server: Ingest, monkeypat
     server.assignment["config"] = {"stepz": 3}
     assert job([]) == 1
     assert "request abc123" in str(server.events), "the run's own log leads to the server's"
-    assert server.states() == [("failed", "stepz: unknown key")]
+    assert server.states() == [("failed", "stepz: unknown key; did you mean steps?")]
 
 
 def test_a_missing_model_is_reported(server: Ingest, tmp_path: Path) -> None:
