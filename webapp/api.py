@@ -171,7 +171,8 @@ def _denied(request: HttpRequest, exc: PermissionDenied) -> HttpResponse:
 
 @api.exception_handler(Http404)
 def _missing(request: HttpRequest, exc: Http404) -> HttpResponse:
-    return error(request, 404, "not_found", "There is nothing here, or you may not see it.")
+    named = str(exc) if str(exc).startswith("no such ") else "nothing"
+    return error(request, 404, "not_found", f"There is {named} here, or you may not see it.")
 
 
 @api.exception_handler(RequestDataTooBig)

@@ -88,6 +88,21 @@ def test_a_key_that_a_body_does_not_have_is_refused_and_not_lost(api):
     assert refused(api.post("/projects", body)) == {"guidlines": "unknown key"}
 
 
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/runs/999999", "run"),
+        ("/datasets/999999", "dataset"),
+        ("/models/aliases/nobody", "alias"),
+        ("/recipes/polcy", "recipe"),
+    ],
+)
+def test_what_is_not_there_is_named(api, path, what):
+    answer = api.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == f"There is no such {what} here, or you may not see it."
+
+
 def test_a_bad_page_is_the_callers_error(api, query):
     response = api.get("/tokens", **query)
     assert response.status_code == 422

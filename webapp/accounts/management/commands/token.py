@@ -37,7 +37,8 @@ class Command(BaseCommand):
             days = options["days"] or None
             _, secret = services.create_token(membership, options["name"], options["scope"], days, _rights(options))
         except Invalid as problem:
-            raise CommandError(f"{problem.message} {problem.fields}") from problem
+            why = "; ".join(f"{path}: {words}" for path, words in problem.fields.items())
+            raise CommandError(f"{problem.message} {why}".strip()) from problem
         self.stdout.write(secret)
 
 
