@@ -63,7 +63,9 @@ def _refusal(answer: httpx.Response) -> ApiError:
     try:
         body = answer.json()
     except ValueError:
-        return ApiError(answer.status_code, "error", answer.text[:500] or answer.reason_phrase)
+        page = "html" in answer.headers.get("Content-Type", "")
+        said = "It answers with a page: is a Touchstone server there?" if page else answer.text[:500]
+        return ApiError(answer.status_code, "error", said or answer.reason_phrase)
     if isinstance(body, dict) and "error_code" in body:  # of the MLflow protocol
         return ApiError(answer.status_code, str(body["error_code"]), str(body.get("message", "")))
     error = body.get("error", {}) if isinstance(body, dict) else {}

@@ -61,8 +61,8 @@ def teach(app: typer.Typer, panels: Mapping[str, str]) -> None:
     app.registered_commands.sort(key=lambda each: order.index(_named(each)) if order else 0)
     for each in app.registered_commands:
         each.rich_help_panel = panels.get(_named(each))
-        each.help = " ".join((each.callback.__doc__ or "").split())
-        each.short_help = f"{each.help.partition('. ')[0].removesuffix('.')}."
+        told = " ".join(((each.callback and each.callback.__doc__) or "").split())
+        each.help, each.short_help = told, f"{told.partition('. ')[0].removesuffix('.')}."
 
 
 def _named(command: CommandInfo) -> str:
@@ -81,6 +81,10 @@ def told() -> Iterator[None]:
     except BrokenPipeError:  # whoever read has seen enough; the interpreter must not write the rest at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
+    except KeyError as error:
+        words = f"The answer has no {error}. Is a Touchstone server there, of the version of this command?"
+        err.print(Text(words, style="red"), soft_wrap=True)
+        raise typer.Exit(2) from None
     except (Away, OSError, ValueError) as error:
         err.print(Text(str(error), style="red"), soft_wrap=True)
         raise typer.Exit(2) from None

@@ -5,9 +5,10 @@ import stat
 from datetime import date
 from decimal import Decimal
 
+import httpx
 import pytest
 import touchstone.wandb as wandb
-from touchstone import account
+from touchstone import account, terminal
 from touchstone.plot import curve
 from touchstone.server import Server
 from touchstone.spool import send_kept
@@ -107,6 +108,34 @@ def test_what_is_refused_is_told(run, tmp_path):
     }
     body = run("api", "POST", "/runs", "{")
     assert body.exit_code == 2 and "The body is not JSON" in body.output
+
+
+class Elsewhere(httpx.BaseTransport):
+    """Another program at the address."""
+
+    def __init__(self, status: int, content: bytes, kind: str) -> None:
+        self.told = {"status_code": status, "content": content, "headers": {"Content-Type": kind}}
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(**self.told)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "kind", "code", "words"),
+    [
+        (404, b"<html>Not found</html>", "text/html", 1, "answers with a page: is a Touchstone server there?"),
+        (200, b"<html>Hello</html>", "text/html", 2, "does not answer with JSON. Is a Touchstone server there?"),
+        (200, b'{"rows": []}', "application/json", 2, "The answer has no 'items'. Is a Touchstone server there"),
+    ],
+)
+def test_another_program_at_the_address_is_told_without_a_traceback(
+    run, monkeypatch, status, content, kind, code, words
+):
+    other = Server("http://x.test/api/v1/", "ts_x", transport=Elsewhere(status, content, kind))
+    monkeypatch.setattr(terminal, "server", lambda: other)
+    answer = run("runs", "list")
+    assert (answer.exit_code, words in answer.output, "<html>" in answer.output) == (code, True, False), answer.output
+    assert other.address == "http://x.test", "the path of the API is not doubled"
 
 
 def test_login_keeps_the_token_for_its_owner_alone(run, remote, monkeypatch, tmp_path):
