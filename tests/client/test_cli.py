@@ -227,6 +227,20 @@ def test_an_import_is_followed_later_by_its_number(run, worker, prompts, tmp_pat
     assert run("imports", "show", 999_999).exit_code == 1
 
 
+def test_a_project_is_started_shown_and_paused(run, worker, prompts, tmp_path):
+    assert run("import", prompts, "--name", "Colours").exit_code == 0
+    plan = tmp_path / "project.yaml"
+    plan.write_text("{name: Which is better, kind: rubric, dataset: Colours}")
+    project = int(run("projects", "start", plan).output)
+    assert "rubric · " in run("projects", "show", project).output
+    assert json.loads(run("projects", "show", project, "--json").output)["status"]["progress"]["complete"] == 0
+    assert "paused" in run("projects", "set", project, "paused").output
+    assert "Which is better" in run("projects", "list").output
+    answers = run("projects", "answers", project, "-o", tmp_path / "answers.jsonl")
+    assert answers.exit_code == 0 and (tmp_path / "answers.jsonl").read_text() == ""
+    assert run("projects", "set", project, "elsewhere").exit_code == 2
+
+
 def test_an_import_says_which_lines_are_wrong_and_what_is_left_out(run, worker, tmp_path):
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"key": "a", "prompt": "Hi"}\n{"key": "b"}\n')

@@ -93,21 +93,11 @@ def test_a_run_is_renamed_and_deleted(run, launched):
     assert run("runs", "delete", launched.pk, "--yes").exit_code == 0 and not Run.objects.exists()
 
 
-def test_datasets_projects_and_aliases_are_found_by_their_commands(run, plans, cast):
+def test_datasets_and_aliases_are_found_by_their_commands(run, plans, cast):
     [dataset] = jsonlines.rows(run("datasets", "list", "--json").output)
     assert [row["number"] for row in jsonlines.rows(run("datasets", "show", dataset["id"], "--json").output)] == [1]
     assert "Demo prompts" in run("datasets", "show", dataset["id"]).output
     assert "frozen" in run("datasets", "freeze", dataset["id"], 1).output
-    plan = plans / "project.yaml"
-    plan.write_text("{name: Which is better, kind: rubric, dataset: Demo prompts}")
-    project = int(run("projects", "start", plan).output)
-    assert "rubric · " in run("projects", "show", project).output
-    assert json.loads(run("projects", "show", project, "--json").output)["status"]["progress"]["complete"] == 0
-    assert "paused" in run("projects", "set", project, "paused").output
-    assert "Which is better" in run("projects", "list").output
-    answers = run("projects", "answers", project, "-o", plans / "answers.jsonl")
-    assert answers.exit_code == 0 and (plans / "answers.jsonl").read_text() == ""
-    assert run("projects", "set", project, "elsewhere").exit_code == 2
     [model] = jsonlines.rows(run("models", "list", "--json").output)
     assert "@champion points at" in run("models", "alias", "champion", model["id"]).output
     assert "@champion" in run("models", "show", model["id"]).output and "champion" in run("models", "aliases").output

@@ -1,5 +1,7 @@
 """Models that programs log and register: their files are files of runs, and those that can be loaded join the registry."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cast import browser
@@ -174,7 +176,7 @@ def test_a_folder_that_runs_can_load_joins_the_registry(cast, speaker, tmp_path)
     page = browser(cast.reviewer)
     told = page.get(f"/api/v1/runs/{Run.objects.get().pk}").json()
     assert [(each["id"], each["name"]) for each in told["outputs"]] == [(model.pk, "summaries 1")]
-    assert page.get(f"/api/v1/models/{model.pk}").json()["present"] is True
+    assert (Path(model.path) / "config.json").is_file() and model.path.endswith("/files/final")
 
 
 def test_a_pickle_is_kept_and_never_loaded(speaker):
