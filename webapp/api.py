@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -15,13 +16,14 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.types import DictStrAny
 
-from trainer.config.errors import ConfigInvalid, worded
+from trainer.config.errors import ConfigInvalid
 from trainer.product import NAME
 from webapp.accounts import areas
 from webapp.accounts.api import router as accounts
 from webapp.accounts.authentication.credentials import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
+from webapp.core.complaints import worded
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.limits import TooMany
 from webapp.core.openapi import DescribedAPI
@@ -55,7 +57,7 @@ from webapp.weights.api import router as weights
 from webapp.weights.ingest import router as weights_ingest
 
 logger = logging.getLogger(__name__)
-FORMS = ("int", "str", "float", "bool")
+FORMS = re.compile(r"(constrained-)?(int|str|float|bool)|function-.*|[A-Z]\w*|.*\[.*")
 
 
 class StrictParser(Parser):
@@ -125,7 +127,13 @@ def _refused(errors: list[DictStrAny]) -> dict[str, str]:
         if (words := worded(each)) not in told:
             told.append(words)
     deeper = {path.rpartition(".")[0] for path in found}
-    return {path: ", or ".join(told) for path, told in found.items() if len(told) == 1 or path not in deeper}
+    return {path: _one_of(told) for path, told in found.items() if len(told) == 1 or path not in deeper}
+
+
+def _one_of(told: list[str]) -> str:
+    """What a value with several forms must be: `must be a whole number, or a text`."""
+    first, *others = told
+    return ", or ".join([first, *(words.removeprefix("must be ") for words in others)])
 
 
 def _path(loc: tuple[str | int, ...]) -> str:
@@ -133,7 +141,7 @@ def _path(loc: tuple[str | int, ...]) -> str:
     forms that a value may have (`str`, `DatasetIn`)."""
     parts = [str(part) for part in loc]
     parts = parts[2:] if parts and parts[0] == "body" else parts[1:]
-    return ".".join(part for part in parts if part not in FORMS and not part[:1].isupper() and "[" not in part)
+    return ".".join(part for part in parts if not FORMS.fullmatch(part))
 
 
 @api.exception_handler(ConfigInvalid)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from . import account, terminal
 from .api.costs import CostAmountOut
+from .calling import quoted
 from .commands import changes as _  # noqa: F401  adds its commands to those of runs
 from .commands import (
     claims,
@@ -66,6 +67,7 @@ HEADINGS = {name: heading for heading, names in PANELS.items() for name in names
 for name, group in GROUPS.items():
     app.add_typer(group, name=name, rich_help_panel=HEADINGS[name])
 app.command()(recipes.recipes)
+UNCHECKED = ("experiment", "name", "not_before", "retries", "limits")  # of a launch: a check does not read them
 COSTS: tuple[Literal["hours", "gpu_hours", "tokens", "money", "minutes"], ...] = (
     "hours",
     "gpu_hours",
@@ -187,8 +189,10 @@ def launch(
 
 def _checked(body: dict[str, Any]) -> None:
     """Prints the complete config, and how many held-out prompts would be trained on."""
-    asked = {name: body[name] for name in ("config", "dataset") if name in body}
-    found = terminal.server().post(f"/recipes/{body.get('recipe')}/check", asked, again=True)
+    if "recipe" not in body:
+        raise ValueError("The file names no recipe; `touchstone recipes` lists them.")
+    asked = {name: value for name, value in body.items() if name not in ("recipe", *UNCHECKED)}
+    found = terminal.server().post(f"/recipes/{quoted(str(body['recipe']))}/check", asked, again=True)
     print(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True), end="")
     for name, words in (("leaks", "held-out prompts are trained on"), ("near", "are nearly the same")):
         if found[name]:

@@ -1,5 +1,6 @@
 """Downloads that continue where they stopped: from the byte after the last one, if the server still has the same content."""
 
+import errno
 import hashlib
 import tarfile
 from pathlib import Path
@@ -45,6 +46,8 @@ class Partial:
     """A file on its way: `NAME.partial`, and beside it the tag of its content."""
 
     def __init__(self, to: Path) -> None:
+        if not to.parent.is_dir():
+            raise NotADirectoryError(errno.ENOENT, "There is no such folder", str(to.parent))
         self.to = to
         self.path, self._tag = to.with_name(f"{to.name}.partial"), to.with_name(f"{to.name}.partial.tag")
         self.kind = ""

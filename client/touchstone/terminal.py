@@ -86,7 +86,8 @@ def told() -> Iterator[None]:
         err.print(Text(words, style="red"), soft_wrap=True)
         raise typer.Exit(2) from None
     except (Away, OSError, ValueError) as error:
-        err.print(Text(str(error), style="red"), soft_wrap=True)
+        words = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+        err.print(Text(words, style="red"), soft_wrap=True)
         raise typer.Exit(2) from None
 
 
@@ -95,7 +96,7 @@ def refusal(error: ApiError) -> list[str]:
     if error.status == 401:
         return [TOKEN_REFUSED]
     message = f"{error.message} ({error.asked})" if error.status == 404 and error.asked else error.message
-    lines = [message, *(f"  {path or 'the request'}: {why}" for path, why in error.fields.items())]
+    lines = [message, *(f"  {path or 'the body'}: {why}" for path, why in error.fields.items())]
     return [*lines, f"  id: {error.id}"] if error.status >= 500 and error.id else lines
 
 

@@ -106,6 +106,11 @@ def test_what_is_refused_is_told(run, tmp_path):
         "optim.lr",
         "dataset",
     }
+    assert (
+        run("launch", tmp_path / "none.yaml").output.strip() == f"{tmp_path / 'none.yaml'}: No such file or directory."
+    )
+    away = run("export", 1, 1, "-o", tmp_path / "none" / "x.jsonl")
+    assert away.exit_code == 2 and away.output.strip() == f"{tmp_path / 'none'}: There is no such folder."
     body = run("api", "POST", "/runs", "{")
     assert body.exit_code == 2 and "The body is not JSON" in body.output
 
@@ -272,6 +277,24 @@ def test_a_run_is_launched_once_by_its_key_stopped_and_resumed(run, cast, tmp_pa
     asked = run("api", "get", f"/runs/{row.pk}")
     assert json.loads(asked.output)["state"] == "queued"
     assert run("api", "POST", "/runs", "{").exit_code == 2 and run("api", "GET", "/nothing").exit_code == 1
+
+
+def test_a_check_is_that_of_the_launch(run, cast, tmp_path):
+    """The model beside the config counts, and a key that a launch would refuse does not pass."""
+    make_version(cast.researcher, name="Demo prompts")
+    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path="/m")
+    plan = tmp_path / "run.yaml"
+    plan.write_text("recipe: policy\ndataset: Demo prompts\nmodel: tiny\nname: first\nconfig: {steps: 4}\n")
+    good = run("launch", plan, "--check")
+    assert good.exit_code == 0 and "name: tiny" in good.stdout, good.output
+    plan.write_text("recipe: policy\nmodel: small\nconfig: {steps: 4}\n")
+    assert "name: small" in run("launch", plan, "--check").stdout
+    plan.write_text("recipe: policy\ndatset: Demo prompts\nconfig: {steps: 4}\n")
+    wrong = run("launch", plan, "--check")
+    assert wrong.exit_code == 1 and "datset: unknown key" in wrong.output
+    plan.write_text("dataset: Demo prompts\n")
+    assert "The file names no recipe" in run("launch", plan, "--check").output
+    assert not Run.objects.exists()
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")

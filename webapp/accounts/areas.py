@@ -109,7 +109,11 @@ class LacksArea(Problem):
     """`extra.needed` names what is missing, as `Need` writes it."""
 
     def __init__(self, need: Need | None) -> None:
-        message = f"This token lacks {need}. Make one that has it, under Settings → API tokens." if need else "A token cannot use this address."
+        message = (
+            f"This token lacks {need}. Make one that has it, under Settings → API tokens."
+            if need
+            else "A token cannot use this address."
+        )
         super().__init__(message, code="token_lacks_area", status=403, extra={"needed": str(need)} if need else {})
 
 

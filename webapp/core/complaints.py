@@ -26,6 +26,13 @@ WORDS = {
     "model_attributes_type": "must be an object",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
+    "extra_forbidden": "unknown key",
+    "string_pattern_mismatch": "must have the form {pattern}",
+    **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing"), "must be a date, such as 2026-12-01"),
+    **dict.fromkeys(
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "timezone_aware"),
+        "must be a time with its zone, such as 2026-12-01T22:00:00Z",
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """Short texts that people give: names, remarks, reasons."""
 
 from ninja import Schema
+from pydantic import ConfigDict
 
 from .problems import Invalid
 
@@ -8,6 +9,8 @@ NO_NUL = "holds a NUL character, which cannot be stored"
 
 
 class RenameIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
     name: str
 
 

@@ -15,6 +15,7 @@ class ConfigCheckIn(TypedDict):
 
     config: NotRequired[dict[str, Any]]
     dataset: NotRequired[int | str | DatasetIn | None]
+    model: NotRequired[str | None]
 
 
 class ConfigCheckOut(TypedDict):

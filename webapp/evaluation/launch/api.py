@@ -63,6 +63,8 @@ def create(
 ) -> Status[dict[str, Any]]:
     """Answers 422 with every wrong field before anything is queued."""
     membership = access.may_write(require(request))
+    if payload.recipe not in RECIPES:
+        raise Invalid("There is no such recipe.", {"recipe": f"must be one of {', '.join(RECIPES)}"})
     row = services.create(
         membership,
         recipe=payload.recipe,

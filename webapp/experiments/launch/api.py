@@ -30,9 +30,9 @@ def check_config(request: HttpRequest, name: str, payload: ConfigCheckIn) -> dic
     if name not in RECIPES:
         raise Http404("no such recipe")
     if payload.dataset is None:
-        config = services.check_config(name, payload.config)
+        config = services.check_config(name, checks.with_model(payload.config, payload.model))
         return {"config": config, "leaks": None, "near": None, "time": None, "judges": None}
-    plan = checks.plan(membership, name, payload.config, choice(payload.dataset), None)
+    plan = checks.plan(membership, name, payload.config, choice(payload.dataset), payload.model)
     found = trained_on.leaking(membership.workspace_id, plan.version, name, plan.config)
     return {
         "config": plan.config,

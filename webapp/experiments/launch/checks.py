@@ -84,11 +84,9 @@ def plan(
     `promised`: by its place in the config, how a judge will be asked that is not there yet.
     """
     problems: list[FieldProblem] = []
-    if model and isinstance(raw.get("model", {}), dict):
-        raw = {**raw, "model": {**raw.get("model", {}), "name": model}}
     config = None
     try:
-        config = resolve(recipe, raw)
+        config = resolve(recipe, with_model(raw, model))
         problems += config.launch_problems()
     except ConfigInvalid as error:
         problems += error.problems
@@ -115,6 +113,12 @@ def plan(
         raise ConfigInvalid(problems)
     told = config.model_dump(mode="json")
     return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, _spell_out(told, slots))
+
+
+def with_model(raw: dict[str, Any], model: str | None) -> dict[str, Any]:
+    """The config with the model that a request names beside it."""
+    section = raw.get("model", {})
+    return {**raw, "model": {**section, "name": model}} if model and isinstance(section, dict) else raw
 
 
 def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:

@@ -89,6 +89,7 @@ class ConfigCheckIn(StrictIn):
 
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None
+    model: str | None = Field(None, description="As for a launch: replaces `config.model.name`")
 
 
 class ExpectedTimeOut(Schema):
