@@ -109,18 +109,17 @@ def whole(answer: object) -> None:
     print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def listed(
-    rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000
-) -> None:
-    """Prints rows as a table, or as lines of JSON. `columns`: heading -> place of its value, such as `progress.step`."""
-    table = Table(*columns, box=None)
-    for row in islice(rows, limit):
+def listed(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000) -> int:
+    """Prints rows as a table, or as lines of JSON, and returns how many. `columns`: heading -> place of its value, such as `progress.step`."""
+    table, count = Table(*columns, box=None), 0
+    for count, row in enumerate(islice(rows, limit), 1):  # noqa: B007
         if as_json:
             print(json.dumps(row, ensure_ascii=False))
         else:
             table.add_row(*(Text(_cell(row, place)) for place in columns.values()))
     if not as_json:
         out.print(table)
+    return count
 
 
 def _cell(row: Mapping[str, object], place: str) -> str:

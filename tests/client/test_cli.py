@@ -73,6 +73,14 @@ def test_a_name_with_brackets_is_shown_as_it_is(run, logged):
     assert compared.exit_code == 0 and "first [/b]" in compared.output
 
 
+def test_a_metric_without_values_names_those_that_are_there(run, logged):
+    listed = run("runs", "metrics", logged[0], "--key", "los", "--json")
+    assert listed.exit_code == 0 and listed.stdout == ""
+    assert f"Run {logged[0]} has no value of los. It has: loss" in listed.stderr
+    drawn = run("runs", "curves", logged[0], "--key", "loss", "--key", "los")
+    assert "loss  1 at step 4" in drawn.stdout and "has no value of los." in drawn.stderr
+
+
 def test_follow_draws_to_the_end(run, logged):
     followed = run("runs", "follow", logged[0], "--key", "loss")
     assert followed.exit_code == 0

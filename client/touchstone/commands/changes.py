@@ -96,14 +96,14 @@ def runs_early(
     as_json: AsJson = False,
 ) -> None:
     """Stops a run with a checkpoint once a metric no longer improves."""
-    if not (metric or patience or off):
+    if not (metric or off) and patience is None:
         with told():
             whole(terminal.server().runs.get(run)["stop_early"])
         return
     with told():
-        if off and (metric or patience):
+        if off and (metric or patience is not None):
             raise ValueError("--off takes the rule away, so it takes neither --metric nor --patience.")
-        if not off and not (metric and patience):
+        if not off and (not metric or patience is None):
             raise ValueError(
                 "A rule needs both --metric and --patience, such as --metric eval/rubric_score --patience 5."
             )

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 import yaml
+from rich.text import Text
 
 from .. import terminal
 from ..api.runs import CurveOut, RunOut
 from ..following import charts, follow, headline
 from ..server import Server
-from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, out, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, err, group, listed, out, say, told, whole
 
 app = group("Runs: list, show, follow, stop, change.")
 COLUMNS = {
@@ -160,8 +161,11 @@ def runs_metrics(
 ) -> None:
     """Prints every point of a metric."""
     with told():
-        points = terminal.server().points(run, key, after_step)
-        listed(points, {"step": "step", key: "value", "time": "time"}, as_json, limit=2**31)
+        known = terminal.server()
+        if not listed(
+            known.points(run, key, after_step), {"step": "step", key: "value", "time": "time"}, as_json, 2**31
+        ):
+            _unknown(known, run, [key])
 
 
 @app.command("curves")
@@ -178,6 +182,15 @@ def runs_curves(
             return
         for line in charts({name: _drawable(curve) for name, curve in found["curves"].items()}):
             out.print(line, soft_wrap=True)
+        _unknown(terminal.server(), run, [name for name in key if name not in found["curves"]])
+
+
+def _unknown(known: Server, run: int, keys: list[str]) -> None:
+    """Says which metrics have no value, and which have: a key may be misspelt, or its first value may still come."""
+    if keys:
+        there = ", ".join(known.runs.curves(run, max_points=2)["keys"][:40]) or "nothing yet"
+        words = f"Run {run} has no value of {', '.join(keys)}. It has: {there}"
+        err.print(Text(words, style="yellow"), soft_wrap=True)
 
 
 def _drawable(curve: CurveOut) -> list[tuple[int, float]]:
