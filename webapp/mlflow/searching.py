@@ -286,7 +286,10 @@ def models(rows: "QuerySet[Row]", text: str, orders: list[str], columns: Mapping
         _wrong(f"models have no {kind} {name!r}; known are tags and {', '.join(columns)}")
 
     for place, condition in enumerate(conditions(text)):
-        rows = _narrowed(rows, place, condition, operand(condition.kind, condition.name))
+        if condition.kind == "tags" and condition.sign == "!=":  # its client leaves prompts out so, which have a tag
+            rows = rows.exclude(tags__contains={condition.name: _value(condition)})
+        else:
+            rows = _narrowed(rows, place, condition, operand(condition.kind, condition.name))
     return _ordered(rows, orders, operand, ("-pk",))
 
 

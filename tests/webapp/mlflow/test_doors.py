@@ -102,7 +102,7 @@ def asked(who: Speaker, asks: Asked, about: dict[str, str]) -> Any:
     method, what, body = asks
     named = json.dumps(body)
     for word, known in about.items():
-        named = re.sub(rf'(["/]){word}"', rf'\1{known}"', named)
+        named = re.sub(rf'(["/]){word}"', rf'\g<1>{known}"', named)
     return who.ask(method, address(what, about), json.loads(named))
 
 

@@ -131,6 +131,14 @@ def test_a_registered_model_has_versions_aliases_and_stages(speaker):
         "model-versions/search", filter=f"name = 'summaries' AND run_id = '{run}'", order_by=["version_number ASC"]
     )
     assert [each["version"] for each in asked.json()["model_versions"]] == ["1", "2", "3"]
+    assert (
+        len(
+            speaker.get("registered-models/search", filter="tag.`mlflow.prompt.is_prompt` != 'true'").json()[
+                "registered_models"
+            ]
+        )
+        == 1
+    )
     above = speaker.get("model-versions/search", filter="version_number > 2").json()["model_versions"]
     assert [each["version"] for each in above] == ["3"]
     speaker.ask("delete", "model-versions/delete", {"name": "summaries", "version": "2"})

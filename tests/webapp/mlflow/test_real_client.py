@@ -79,15 +79,17 @@ MODELS = """
     import mlflow, torch
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
+    from mlflow.store.artifact.runs_artifact_repo import RunsArtifactRepository
     from transformers import GPT2Config, GPT2LMHeadModel
 
+    KIND = {"serialization_format": "pickle", "pip_requirements": []}
     client = MlflowClient()
     mlflow.set_experiment("models")
     with mlflow.start_run() as run:
         GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=16, n_embd=8, n_layer=1, n_head=1)).save_pretrained("saved")
         mlflow.log_artifacts("saved", "saved")
-        logged = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="net", registered_model_name="nets", pip_requirements=[])
-    assert client.get_model_version("nets", 1).model_id == logged.model_id
+        logged = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="net", registered_model_name="nets", **KIND)
+    assert client.get_model_version("nets", 1).source == f"models:/{logged.model_id}"
     told = client.get_logged_model(logged.model_id)
     assert str(told.status) == "READY" and told.name == "net" and told.source_run_id == run.info.run_id, told
     assert [each.model_id for each in client.get_run(run.info.run_id).outputs.model_outputs] == [logged.model_id]
@@ -95,7 +97,8 @@ MODELS = """
     assert again(torch.zeros(1, 2)).shape == (1, 1)
     fetched = mlflow.artifacts.download_artifacts(f"models:/nets/1")
     assert "MLmodel" in os.listdir(fetched)
-    assert "MLmodel" in [each.path.split("/")[-1] for each in client.list_artifacts(run.info.run_id, "net")] or True
+    listed = RunsArtifactRepository(f"runs:/{run.info.run_id}/net").list_artifacts()
+    assert "net/MLmodel" in [each.path for each in listed], listed
     second = mlflow.register_model(f"runs:/{run.info.run_id}/net", "nets")
     assert str(second.version) == "2"
     client.set_registered_model_alias("nets", "best", 2)
@@ -118,7 +121,7 @@ MODELS = """
         raise SystemExit("a model that is not there got a version")
     except MlflowException as error:
         assert error.error_code == "RESOURCE_DOES_NOT_EXIST", error
-    alone = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="alone", pip_requirements=[])
+    alone = mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name="alone", **KIND)
     assert client.get_logged_model(alone.model_id).name == "alone"
 """
 
