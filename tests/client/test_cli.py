@@ -123,7 +123,7 @@ def test_what_is_refused_is_told(run, tmp_path):
     assert body.exit_code == 2 and "The body is not JSON" in body.output
 
 
-class Elsewhere(httpx.BaseTransport):
+class AnotherProgram(httpx.BaseTransport):
     """Another program at the address."""
 
     def __init__(self, status: int, content: bytes, kind: str) -> None:
@@ -144,7 +144,7 @@ class Elsewhere(httpx.BaseTransport):
 def test_another_program_at_the_address_is_told_without_a_traceback(
     run, monkeypatch, status, content, kind, code, words
 ):
-    other = Server("http://x.test/api/v1/", "ts_x", transport=Elsewhere(status, content, kind))
+    other = Server("http://x.test/api/v1/", "ts_x", transport=AnotherProgram(status, content, kind))
     monkeypatch.setattr(terminal, "server", lambda: other)
     answer = run("runs", "list")
     assert (answer.exit_code, words in answer.output, "<html>" in answer.output) == (code, True, False), answer.output

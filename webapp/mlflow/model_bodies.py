@@ -50,13 +50,13 @@ class SearchSaved(b.Body):
     page_token: str = ""
 
 
-class ModelOutput(b.Body):
+class OutputOfRun(b.Body):
     model_id: b.Id
     step: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
 class LogOutputs(b.OfRun):
-    models: Annotated[list[ModelOutput], Field(max_length=b.MOST_AT_ONCE)] = []
+    models: Annotated[list[OutputOfRun], Field(max_length=b.MOST_AT_ONCE)] = []
 
 
 class LoggedDataset(b.Body):
