@@ -83,10 +83,12 @@ def complete(project: Project) -> QuerySet[TaskReview]:
 
 def undecided(project: Project, singles: bool = False) -> QuerySet[TaskReview]:
     """Complete tasks without a resolution; `singles` includes those with only one answer."""
-    if not singles:
-        return complete(project).filter(OPEN)
-    whole = TaskReview.objects.filter(project=project, task__completed_at__isnull=False)
-    return whole.filter(OPEN).exclude(answers=[])
+    return (answered(project) if singles else complete(project)).filter(OPEN)
+
+
+def answered(project: Project) -> QuerySet[TaskReview]:
+    """Reviews of tasks that have all their answers, also if that is one."""
+    return TaskReview.objects.filter(project=project, task__completed_at__isnull=False).exclude(answers=[])
 
 
 def undecided_by_project(workspace_id: int, most: int) -> list[dict[str, Any]]:
@@ -99,11 +101,15 @@ def undecided_by_project(workspace_id: int, most: int) -> list[dict[str, Any]]:
 
 
 def least_agreement(project: Project, show: str = "open", after: str = "", limit: int = 50) -> tuple[list[int], str]:
-    """(task ids, least agreement first; the cursor of the next page or ""). An invalid cursor starts from the beginning."""
+    """(task ids, least agreement first and single answers last; the cursor of the next page or ""). An invalid cursor starts from the
+    beginning."""
     reviews = _shown(project, show).order_by("agreement", "task_id")
     if place := _place(after):
         agreement, task = place
-        reviews = reviews.filter(Q(agreement__gt=agreement) | Q(agreement=agreement, task_id__gt=task))
+        behind = Q(agreement=agreement, task_id__gt=task)
+        if agreement is not None:
+            behind |= Q(agreement__gt=agreement) | Q(agreement=None)
+        reviews = reviews.filter(behind)
     rows = list(reviews.values_list("task_id", "agreement")[: limit + 1])
     more = f"{rows[limit - 1][1]!r}_{rows[limit - 1][0]}" if len(rows) > limit else ""
     return [task for task, _ in rows[:limit]], more
@@ -111,16 +117,16 @@ def least_agreement(project: Project, show: str = "open", after: str = "", limit
 
 def _shown(project: Project, show: str) -> QuerySet[TaskReview]:
     if show == "resolved":
-        return complete(project).filter(task__resolution__isnull=False)
+        return answered(project).filter(task__resolution__isnull=False)
     if show == "unresolved":
-        return complete(project).filter(task__resolution__source=Resolution.Source.UNRESOLVED)
-    return complete(project) if show == "all" else undecided(project)
+        return answered(project).filter(task__resolution__source=Resolution.Source.UNRESOLVED)
+    return answered(project) if show == "all" else undecided(project)
 
 
-def _place(cursor: str) -> tuple[float, int] | None:
+def _place(cursor: str) -> tuple[float | None, int] | None:
     agreement, _, task = cursor.partition("_")
     try:
-        return float(agreement), int(task[:18])
+        return None if agreement == "None" else float(agreement), int(task[:18])
     except ValueError:
         return None
 

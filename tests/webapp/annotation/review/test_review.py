@@ -7,7 +7,8 @@ import pytest
 from tests.cast import ApiClient, browser
 from webapp.annotation.agreement import matching, refresh
 from webapp.annotation.jobs import runner
-from webapp.annotation.models import Assignment, Comment, Resolution, TaskReview
+from webapp.annotation.models import Answer, Assignment, Comment, Resolution, TaskReview
+from webapp.annotation.review import queries
 
 from ..answers import annotators, answer, grades, make_project, preference, ranking, ratings, rubric
 
@@ -146,6 +147,19 @@ def test_undo_brings_back_what_was_replaced(pairs, cast):
     assert api.delete(f"/tasks/{task.pk}/resolution").json()["resolution"]["source"] == "unanimous"
 
 
+def test_single_answers_come_last_in_the_list_of_all_on_whichever_page(pairs, cast):
+    alone = tasks(pairs)[0]
+    Answer.objects.filter(assignment__task=alone).last().delete()
+    pairs.tasks.filter(pk=alone.pk).update(overlap=1, done=1, taken=1)
+    refresh.review_tasks(pairs, [alone.pk])
+    ids, place = [], ""
+    for _ in range(3):
+        found, place = queries.least_agreement(pairs, "all", place, limit=1)
+        ids += found
+    assert place == "" and ids == [tasks(pairs)[2].pk, tasks(pairs)[1].pk, alone.pk]
+    assert alone.pk not in queries.least_agreement(pairs, "open")[0]
+
+
 def test_a_task_can_be_left_unresolved(pairs, cast):
     api, task = ApiClient(cast.reviewer), tasks(pairs)[2]
     answers = [person["answer"] for person in api.get(f"/tasks/{task.pk}/review").json()["people"]]
@@ -182,6 +196,8 @@ def test_single_answers_can_be_accepted_on_the_page_of_a_project_that_asks_one_p
     assert "Every complete task is decided" not in page and page.count("Accept single answers") == 2
     client.post(f"/projects/{made.pk}/review/majority")
     assert [row.content["strength"] for row in Resolution.objects.order_by("task__rank")] == [1, -2]
+    resolved = client.get(f"/projects/{made.pk}/review?show=resolved")
+    assert [row.task for row in resolved.context["rows"]] == tasks(made)
     page = client.get(f"/projects/{made.pk}/review").content.decode()
     assert "Every complete task is decided" in page and 'data-open="majority-dialog"' not in page
 
