@@ -57,22 +57,31 @@ def watch() -> None:
         state=State.WAITING, after__isnull=False, waits__in=ChainWait.objects.filter(run=None)
     )
     for pk in list(gone.order_by("pk").values_list("pk", flat=True).distinct()):
-        _refuse(pk)
+        _tried(_refuse, pk)
     for run_id in list(_ready().order_by("after_id").values_list("after_id", flat=True).distinct()):
-        try:
-            take_up(run_id)
-        except Exception:  # one chain must not keep the others waiting
-            logger.exception("what stands behind run %s could not be launched; the next round tries again", run_id)
+        take_up(run_id)
 
 
 def take_up(run_id: int) -> None:
     """Launches every step that waits for this run, if it and all others for which the step waits have finished."""
     of_run = Q(after_id=run_id) | Q(pk__in=ChainWait.objects.filter(run=run_id).values("step"))
     for pk in list(_ready().filter(of_run).order_by("pk").values_list("pk", flat=True)):
-        with transaction.atomic():
-            step = _ready().select_for_update(of=("self",)).filter(pk=pk).first()
-            if step is not None and step.after_id is not None:
-                _launch(step, Run.objects.with_names().get(pk=step.after_id))
+        _tried(_launch_ready, pk)
+
+
+def _tried(decide_on: Callable[[int], None], step_id: int) -> None:
+    """One step must not keep the others waiting, of the same run or of other runs."""
+    try:
+        decide_on(step_id)
+    except Exception:
+        logger.exception("step %s could not be launched; the next round tries again", step_id)
+
+
+@transaction.atomic
+def _launch_ready(step_id: int) -> None:
+    step = _ready().select_for_update(of=("self",)).filter(pk=step_id).first()
+    if step is not None and step.after_id is not None:
+        _launch(step, Run.objects.with_names().get(pk=step.after_id))
 
 
 def _ready() -> QuerySet[ChainStep]:
@@ -87,15 +96,15 @@ def _launch(step: ChainStep, first: Run) -> None:
     broadcasts.run_changed(first)
 
 
+@transaction.atomic
 def _refuse(step_id: int) -> None:
     """Refuses a step that waits for a run that was deleted."""
-    with transaction.atomic():
-        step = ChainStep.objects.select_for_update().filter(pk=step_id, state=State.WAITING).first()
-        if step is not None and step.after_id:
-            first = Run.objects.with_names().get(pk=step.after_id)
-            end(step, State.REFUSED, DELETED, actor=None)
-            _tell_refused(step, first)
-            broadcasts.run_changed(first)
+    step = ChainStep.objects.select_for_update().filter(pk=step_id, state=State.WAITING).first()
+    if step is not None and step.after_id:
+        first = Run.objects.with_names().get(pk=step.after_id)
+        end(step, State.REFUSED, DELETED, actor=None)
+        _tell_refused(step, first)
+        broadcasts.run_changed(first)
 
 
 def _tell_refused(step: ChainStep, first: Run) -> None:

@@ -108,6 +108,24 @@ def test_a_worker_that_is_killed_leaves_a_step_that_waits_and_upkeep_launches_it
     assert fresh(step).state == "launched"
 
 
+def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(run, add, finish, monkeypatch):
+    first, second = add(name="first"), add(name="second")
+    finish()
+    launch = launching.launch
+
+    def refusing(membership, **given):
+        if given["name"] == "first":
+            raise OSError("the disk is full")
+        return launch(membership, **given)
+
+    with monkeypatch.context() as full:
+        full.setattr(launching, "launch", refusing)
+        rounds.take_up(run.id)
+    assert (fresh(first).state, fresh(second).state) == ("waiting", "launched")
+    rounds.watch()
+    assert fresh(first).state == "launched"
+
+
 def test_the_end_of_a_run_asks_for_what_waits_for_it_and_only_then(run, add, finish, monkeypatch):
     sent = []
     monkeypatch.setattr(rounds, "enqueue", lambda *args: sent.append(args))
