@@ -50,7 +50,8 @@ def greedy(folder, prompt: str, count: int) -> list[int]:
     return out[0, given["input_ids"].shape[1] :].tolist()
 
 
-def test_the_tokens_come_one_by_one_and_are_those_of_stock_transformers(api, tiny):
+def test_the_tokens_come_one_by_one_and_are_those_of_stock_transformers(api, tiny, settings):
+    settings.MODEL_COMMAND = nursery.command("tests.webapp.inference.serving.unhurried")
     body = {"prompt": "hello", "max_new_tokens": 12}
     first = events(api.post(f"/models/{tiny.id}/generate", body))
     names = [name for name, _ in first]

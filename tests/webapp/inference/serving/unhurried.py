@@ -1,0 +1,24 @@
+"""`python -m tests.webapp.inference.serving.unhurried`: `python -m trainer model-server`, which loads its model once somebody waits for it."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trainer.serving import command
+from trainer.serving.server import Server
+
+
+class Unhurried(Server):
+    def serve(self, load: Callable[[], Any]) -> None:
+        def later() -> Any:
+            while self._came.empty():
+                time.sleep(0.01)
+            return load()
+
+        super().serve(later)
+
+
+if __name__ == "__main__":
+    command.Server = Unhurried  # type: ignore[misc]
+    sys.exit(command.main(sys.argv[1:]))
