@@ -301,6 +301,9 @@ class OnPolicyConfig(RecipeConfig):
             sampling=replace(self._sampling(prompt, new, self._held_out()), sleeps=self.runner.kind != "async"),
         )
 
+    def reserved_cpus(self) -> float:
+        return super().reserved_cpus() + self.runner.reserved_cpus
+
     def _held_out(self) -> int:
         """The most responses to held-out prompts at once; for pairs, as many as the sampler takes."""
         evaluation = self.evaluation

@@ -20,7 +20,7 @@ from .fields import Section, When, knob
 from .holdings import Holdings
 from .presets import Preset, changes
 from .rewards.parts import RewardPart
-from .sections.common import Checkpoint, Evaluation, Model, Optim
+from .sections.common import Checkpoint, Evaluation, Model, Optim, Reserved
 from .sections.phases import Line, Phase, label_problems, lines
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
@@ -198,7 +198,7 @@ class ResolvedSlot:
 
 
 PLACE = re.compile(r"\{([a-z_.]+)\}")
-_LAST = ("objective", "people", "optim", "runner", "evaluation", "checkpoint")
+_LAST = ("objective", "people", "optim", "runner", "evaluation", "checkpoint", "resources")
 
 
 def _as_drawn(schema: dict[str, Any]) -> None:
@@ -226,6 +226,7 @@ class RecipeConfig(Section):
     optim: Optim = Optim()
     evaluation: Evaluation = Evaluation()
     checkpoint: Checkpoint = Checkpoint()
+    resources: Reserved = Reserved()
 
     def problems(self) -> Iterator[FieldProblem]:
         """Values that are valid alone but cannot work together. A method that overrides this one yields from it too."""
@@ -284,6 +285,10 @@ class RecipeConfig(Section):
     def holdings(self) -> Holdings:
         """What the process of the run holds in memory, besides the model that it trains."""
         return Holdings()
+
+    def reserved_cpus(self) -> float:
+        """The processors that Ray reserves for the whole run: for its own process, and for its workers."""
+        return self.resources.cpus
 
     def memory_knobs(self) -> str:
         """What to lower when memory runs out, cheapest first. The text goes on after a colon."""

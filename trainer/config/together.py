@@ -18,6 +18,8 @@ def why_apart(recipe: str, configs: Sequence[RecipeConfig]) -> str:
     dtypes = sorted({config.model.dtype for config in configs})
     if len(dtypes) > 1:
         return f"model.dtype differs ({', '.join(dtypes)}): the base model is held once, in one precision"
+    if len({config.resources for config in configs}) > 1:
+        return "resources differ: one process trains all of them, and Ray reserves them once"
     return ""
 
 

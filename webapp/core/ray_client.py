@@ -11,6 +11,7 @@ from typing import Any, Literal
 import httpx
 from django.conf import settings
 
+from trainer.contracts.counted import noun
 from webapp.machine.lock import held
 from webapp.machine.places import facts
 
@@ -54,6 +55,25 @@ class JobResources:
     cpus: float = 0
     gpus: float = 0
     memory_bytes: int = 0
+
+    def __add__(self, other: "JobResources") -> "JobResources":
+        return JobResources(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_bytes + other.memory_bytes)
+
+    @property
+    def words(self) -> str:
+        """2 CPUs, 1 GPU, 8 GB of memory; empty if it asks for nothing."""
+        parts = [_several(self.cpus, "CPUs"), _several(self.gpus, "GPUs")]
+        parts.append(f"{gigabytes(self.memory_bytes)} GB of memory" if self.memory_bytes else "")
+        return ", ".join(filter(None, parts))
+
+
+def _several(number: float, plural: str) -> str:
+    return f"{number:g} {noun(1, plural) if number == 1 else plural}" if number else ""
+
+
+def gigabytes(size: float) -> str:
+    """Bytes as gigabytes, to a tenth."""
+    return f"{round(size / 1e9, 1):g}"
 
 
 class RayClient:

@@ -13,12 +13,13 @@ from django.db import connection
 from webapp.core import prepared
 
 from . import recipe_metrics
-from .models import Run
+from .models import LOGGED, Run
 from .table.models import MAX_PATH, MAX_TEXT, RunColumn, RunValue
 
 Source = RunColumn.Source
 RESULT, GAIN, TOOK = "result", "gain", "took"
 SEED = "seed"
+RESERVED = "resources"  # of a run that was launched here
 NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?\Z")
 """A text that is a number and nothing else. What begins with 0 like a code, or has more digits than a number keeps, is a text."""
 
@@ -103,8 +104,9 @@ def config_facts(config: dict[str, Any], *, texts: bool = False) -> list[Fact]:
 
 
 def family(recipe: str, config: Mapping[str, Any], version_id: int | None, model_id: int | None) -> str:
-    """Equal for runs that differ by their seed alone."""
-    rest = {key: value for key, value in config.items() if key != SEED}
+    """Equal for runs that differ by their seed alone. What they reserve of the cluster does not count: it changes no result."""
+    left_out = {SEED} if recipe == LOGGED else {SEED, RESERVED}
+    rest = {key: value for key, value in config.items() if key not in left_out}
     text = json.dumps([recipe, rest, version_id, model_id], sort_keys=True, ensure_ascii=False)
     return sha256(text.encode()).hexdigest()[:32]
 

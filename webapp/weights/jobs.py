@@ -8,11 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import cluster, hearing, reconciling
-from webapp.core.ray_client import JobResources, RayClient, RayJob
+from webapp.core.ray_client import RayClient, RayJob
 from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
 from webapp.inference.folders import stored
 
-from . import gpus, line, tokens
+from . import line, resources, tokens
 from .kinds import KINDS
 from .models import ALIVE, WeightsJob, WeightsLogLine
 from .states import State, move, refresh, tell
@@ -60,12 +60,7 @@ def launch(pk: int) -> float | None:
 
 def _entrypoint(job: WeightsJob) -> Entrypoint:
     environment = {"TOUCHSTONE_WEIGHTS_JOB": str(job.pk), "TOUCHSTONE_RUN_TOKEN": tokens.token(job)}
-    return Entrypoint(_command(job), environment, wanted(job))
-
-
-def wanted(job: WeightsJob) -> JobResources:
-    asked = job.params.get("resources") or {}
-    return JobResources(asked.get("cpus", 0), gpus.asked(job.params), round(asked.get("memory_gb", 0) * 1e9))
+    return Entrypoint(_command(job), environment, resources.asked(job.params))
 
 
 def _command(job: WeightsJob) -> str:
@@ -121,7 +116,7 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> bool:
     if found and found.has_ended:
         _finish(job, death(found), client, found)
     elif found and found.status == "PENDING" and not overdue:
-        waits = f"Ray waits until a machine of the cluster has {in_words(wanted(job))} free."
+        waits = f"Ray waits until a machine of the cluster has {resources.asked(job.params).words or 'a place'} free."
         WEIGHTS.attempt(job, state=State.STARTING).update(problem=waits)
         _told(job)
     elif overdue or now - max(job.heartbeat_at or job.state_at, since) > SILENT:
@@ -133,13 +128,6 @@ def _inspect(job: WeightsJob, now: datetime, since: datetime) -> bool:
         )
         _finish(job, why, client, found)
     return True
-
-
-def in_words(asked: JobResources) -> str:
-    """The request of a job, in words."""
-    parts = [(asked.cpus, f"{asked.cpus:g} CPUs"), (asked.gpus, f"{asked.gpus:g} GPUs")]
-    parts.append((asked.memory_bytes, f"{asked.memory_bytes / 1e9:g} GB of memory"))
-    return ", ".join(words for number, words in parts if number) or "a place"
 
 
 def _finish(job: WeightsJob, reason: str, client: RayClient | None, found: RayJob | None) -> None:

@@ -23,7 +23,7 @@ from webapp.inference import queries as registry
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel
 
-from . import gpus, line, tokens
+from . import line, resources, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
 from .line import NOW, Turn
 from .models import WeightsItem, WeightsJob, WeightsResult
@@ -202,7 +202,7 @@ def _start(
 
 def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) -> WeightsJob:
     """The job that has this key, or a new one; one that was stopped or has failed continues from where it was."""
-    gpus.check(workspace.pk, fields["params"])
+    resources.check(workspace.pk, fields["params"])
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
     if known is not None and known.state in (State.STOPPED, State.FAILED):
         WeightsJob.objects.filter(pk=known.pk).update(params=fields["params"])  # perhaps with other resources

@@ -12,7 +12,7 @@ from webapp.usage.models import WorkKind
 from webapp.usage.works import MeteredWork
 from webapp.webhooks.services import announce
 
-from . import gpus, line
+from . import line, resources
 from .models import WeightsJob
 
 State = WeightsJob.State
@@ -62,9 +62,9 @@ def _enter(job: WeightsJob, to: str, now: datetime) -> None:
     """Notes in the ledger that an attempt has begun to run, or has ended."""
     if to == State.RUNNING:
         work = MeteredWork(job.workspace_id, WorkKind.JOB, job.pk, job.created_by_id)
-        spans.begin(work, job.attempt, now, gpus.asked(job.params))
+        spans.begin(work, job.attempt, now, resources.asked(job.params).gpus)
     elif to in OVER:
-        held = gpus.asked(job.params)
+        held = resources.asked(job.params).gpus
         told = bool(job.used.get("device"))
         spans.end(WorkKind.JOB, job.pk, now, on_gpu=bool(held) if told else None, gpus=held)
 

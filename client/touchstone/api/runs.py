@@ -269,6 +269,10 @@ class LineOut(TypedDict):
     places: int | None
     gpus: int
     gpus_free: int
+    cpus: float
+    cpus_free: float
+    memory_gb: float
+    memory_gb_free: float
     running: list[LineRunOut]
     waiting: list[LineRunOut]
     more: int
@@ -288,6 +292,8 @@ class LineRunOut(TypedDict):
     state: str
     priority: str | None
     gpus: float
+    cpus: float
+    memory_gb: float
     since: str
     seconds: float | None
     why: str

@@ -258,7 +258,7 @@ def test_resources_are_asked_of_ray_and_what_was_used_is_told(cast, model, versi
     ray.jobs[f"weights-{job.pk}-1"]["status"] = "PENDING"
     WeightsJob.objects.filter(pk=job.pk).update(state_at=timezone.now() - timedelta(minutes=20))
     jobs.watch()
-    assert fresh(job).state == "starting" and "2 CPUs, 1 GPUs, 8 GB of memory free" in fresh(job).problem
+    assert fresh(job).state == "starting" and "2 CPUs, 1 GPU, 8 GB of memory free" in fresh(job).problem
     used = {"device": "CPU", "cpu_seconds": 1.5, "memory_bytes": 10**8, "gpu_bytes": None, "processors": 2}
     assert Process(job).post(used=used).status_code == 200
     assert fresh(job).used == used and fresh(job).problem == ""

@@ -69,3 +69,14 @@ class Evaluation(Section):
 class Checkpoint(Section):
     every: int = knob(10, "Steps between checkpoints; the last step is always kept", unit="steps", ge=1)
     keep: int = knob(2, "Newest checkpoints kept", ge=1)
+
+
+class Reserved(Section):
+    """What Ray reserves on one machine for the process of a run. The run waits in the line until it is free. The process may use more."""
+
+    cpus: float = knob(
+        0.0, "Processors that Ray reserves for the process of the run; 0: none are reserved", unit="CPUs", ge=0, le=1024
+    )
+    memory_gb: float = knob(
+        0.0, "Memory that Ray reserves for the process of the run; 0: none is reserved", unit="GB", ge=0, le=65_536
+    )

@@ -181,6 +181,11 @@ class Runner(Section):
         """Steps whose groups workers sample at once, as `trainer.scheduling.Rules` counts them; without what quotas ask for on top."""
         return {"april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}[self.policy]
 
+    @property
+    def reserved_cpus(self) -> int:
+        """CPUs that Ray reserves for all workers."""
+        return self.cpus_per_worker * (self.workers + self.reward_workers) if self.kind == "async" else 0
+
     def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
         """Combinations of values that cannot work. Fields that the `kind` does not use are not checked."""
         if self.kind != "async":

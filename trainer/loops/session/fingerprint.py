@@ -29,6 +29,7 @@ HOW = (
     "runner.reward_workers",
     "runner.gpus_per_worker",
     "sampler.max_batch",
+    "resources",
 )
 """Fields that say how far a run goes, who watches or how it uses its machine: a resumed run may have other values."""
 _SAMPLE_BYTES = 1 << 20

@@ -4,12 +4,13 @@ No process of a run waits for a job, nor does a job for another job. So everythi
 checkpoint that is evaluated within a run is evaluated by the run's own process.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from webapp.weights import gpus as weights_gpus
+from webapp.core.ray_client import JobResources
 from webapp.weights import line as weights_line
+from webapp.weights import resources as weights_resources
 from webapp.weights.models import WeightsJob
 
 from ..models import ALIVE, LOGGED, Run, RunQuerySet
@@ -18,11 +19,11 @@ from . import resources, together
 
 @dataclass(frozen=True)
 class Claimant:
-    """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `gpus`: the number that it asks for, or has."""
+    """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `asks`: what it asks of the cluster, or has."""
 
     workspace_id: int
     since: datetime
-    gpus: float
+    asks: JobResources
     run: Run | None = None
     job: WeightsJob | None = None
 
@@ -31,6 +32,15 @@ class Claimant:
         row = self.run or self.job
         assert row is not None  # noqa: S101  one of both is there
         return row
+
+    @property
+    def gpus(self) -> float:
+        return self.asks.gpus
+
+    @property
+    def own(self) -> JobResources:
+        """What it asks for on one machine; of a run with a GPU even if there are none."""
+        return resources.own(self.run) if self.run else self.asks
 
     @property
     def key(self) -> tuple[str, int]:
@@ -56,7 +66,7 @@ def of_run(run: Run) -> Claimant:
 
 
 def of_job(job: WeightsJob) -> Claimant:
-    return Claimant(job.workspace_id, job.asked_at or job.created_at, weights_gpus.asked(job.params), job=job)
+    return Claimant(job.workspace_id, job.asked_at or job.created_at, weights_resources.asked(job.params), job=job)
 
 
 def launched(states: Collection[str]) -> RunQuerySet:
@@ -73,7 +83,3 @@ def placed() -> list[Claimant]:
     """All that have a place, with their names; one for runs that train together."""
     runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
     return [*map(of_run, runs), *map(of_job, weights_line.placed().order_by("id"))]
-
-
-def gpus_of(found: Iterable[Claimant]) -> float:
-    return sum(each.gpus for each in found)

@@ -89,7 +89,7 @@ def _entrypoint(run: Run) -> Entrypoint:
     }
     if carried := {str(each.pk): tokens.run_token(each) for each in together.carried(run)}:
         environment[CARRIES] = json.dumps(carried)
-    return Entrypoint(trainer_command(run.config), environment, resources.wanted())
+    return Entrypoint(trainer_command(run.config), environment, resources.wanted(run))
 
 
 def _claim(run: Run) -> bool:

@@ -6,6 +6,7 @@ Within a workspace it goes by priority, then in the order in which they were ask
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from enum import Enum
 from math import ceil
 
@@ -14,66 +15,89 @@ from django.utils import timezone
 
 from webapp.accounts.administration import quotas
 from webapp.core import cluster
-from webapp.weights import gpus as weights_gpus
-from webapp.weights import jobs as weights_jobs
+from webapp.core.ray_client import JobResources
 from webapp.weights import line as weights_line
+from webapp.weights import resources as weights_resources
 
 from . import resources, together
 from .claimants import Claimant, launched, waiting
+from .resources import Kind, amount
+
+DIGITS = 4  # of a number of processors: Ray counts in parts of 1/10,000
 
 
 class Why(Enum):
-    """Why something does not start. Those behind a waiter for TIME, LIMIT, QUOTA or MORE may pass it; behind a waiter for GPUS, only a job
-    that needs none."""
+    """Why something does not start. Those behind a waiter for TIME, LIMIT, QUOTA or MORE may pass it; behind a waiter for resources (SHORT),
+    only what asks for none of them."""
 
     TIME = "it is not to start yet"
     LIMIT = "its workspace has as many runs under way as it may"
     QUOTA = "its workspace would hold more GPUs than it may"
     MORE = "it asks for more than there is"
     FULL = "no place is free, or somebody before it has none"
-    GPUS = "too few are free, or for somebody before it"
+    SHORT = "too little is free, or for somebody before it"
 
 
-class Gpus:
-    """The GPUs of the cluster that nobody holds. If the cluster never had any, no run waits for them. If it had some and has none now,
-    every run that asks for GPUs waits."""
+class Free:
+    """What nobody holds of the cluster, of each kind of resource. A kind that the cluster does not have, or of which nothing is known, is not
+    counted. If it had GPUs and has none now, every run that asks for GPUs waits."""
 
     def __init__(self) -> None:
-        self.there, self.lost = resources.has(), resources.lost()
-        self._of_jobs = weights_gpus.taken()
-        self.free = max(0, self.there - resources.taken()) if self.there else 0
+        self.there, self.lost = resources.of_cluster(), resources.lost()
+        found = cluster.known()
+        self._nodes = found.nodes if found and not self.lost and settings.MAX_RUNNING_RUNS is not None else ()
+        self._of_jobs = weights_resources.taken().gpus
+        taken = resources.taken()
+        self._free = {kind: max(0, round(amount(self.there, kind) - amount(taken, kind), DIGITS)) for kind in Kind}
+
+    def of(self, kind: Kind) -> float:
+        return self._free[kind]
+
+    @property
+    def all(self) -> JobResources:
+        return JobResources(self._free[Kind.CPUS], self._free[Kind.GPUS], int(self._free[Kind.MEMORY]))
 
     def never(self, claimant: Claimant) -> bool:
         """Whether it asks for more than the cluster has. A run asks for no more than the cluster had at its launch."""
-        if self.there and claimant.gpus > self.there:
+        if self.there.gpus and claimant.gpus > self.there.gpus:
             return True
-        found = cluster.known()
-        if claimant.job is None or found is None or self.lost or settings.MAX_RUNNING_RUNS is None:
+        if not self._nodes:
             return False  # where there are places for all, Ray may keep it waiting, and start machines for it
-        wanted = weights_jobs.wanted(claimant.job)
-        return not any(node.has(wanted) for node in found.nodes)
+        own = self.own(claimant)
+        return claimant.asks.cpus > self.there.cpus or not any(node.has(own) for node in self._nodes)
 
-    def take(self, claimant: Claimant) -> bool:
-        """False if too few are free."""
-        if not self.there:
-            return not self.lost or not claimant.gpus
-        needed = self._cards(claimant)
-        if needed > self.free:
-            return False
-        self.free -= needed
+    def own(self, claimant: Claimant) -> JobResources:
+        """What it asks for on one machine."""
+        own = claimant.own
+        return own if claimant.job or self.there.gpus else replace(own, gpus=0)
+
+    def counted(self, claimant: Claimant) -> set[Kind]:
+        """The kinds of resources for which it may have to wait."""
+        found = {kind for kind in Kind if amount(claimant.asks, kind) and amount(self.there, kind)}
+        return found | {Kind.GPUS} if self.lost and claimant.gpus else found
+
+    def short(self, claimant: Claimant) -> bool:
+        """Whether too little is free of something that it asks for."""
+        return any(self.needed(claimant, kind) > self._free[kind] for kind in self.counted(claimant))
+
+    def take(self, claimant: Claimant) -> None:
+        for kind in self.counted(claimant):
+            self._free[kind] = round(self._free[kind] - self.needed(claimant, kind), DIGITS)
         self._of_jobs += claimant.gpus if claimant.job else 0
-        return True
 
-    def _cards(self, claimant: Claimant) -> int:
-        """The number of free cards that it needs: jobs may share one."""
-        return ceil(self._of_jobs + claimant.gpus) - ceil(self._of_jobs) if claimant.job else ceil(claimant.gpus)
+    def needed(self, claimant: Claimant, kind: Kind) -> float:
+        """How much of what is free it takes: jobs may share a card. What no machine has is left to Ray, and not counted here."""
+        asks = amount(claimant.asks, kind)
+        if kind == Kind.GPUS:
+            return ceil(self._of_jobs + asks) - ceil(self._of_jobs) if claimant.job else ceil(asks)
+        return asks if asks <= amount(self.there, kind) else 0
 
 
 class Shares:
     """The work under way of each workspace."""
 
-    def __init__(self, gpus: Gpus) -> None:
-        self._gpus, self._limits = gpus, quotas.own()
+    def __init__(self, free: Free) -> None:
+        self._free, self._limits = free, quotas.own()
         rows = launched(resources.RUNNING).select_related("experiment").defer("config")
         self._runs = Counter(run.experiment.workspace_id for run in together.by_process(rows))
         self.turns = self._runs + Counter(weights_line.placed().values_list("workspace_id", flat=True))
@@ -85,10 +109,10 @@ class Shares:
         limits = quotas.of(workspace_id, self._limits)
         if claimant.run and limits.running_runs is not None and self._runs[workspace_id] >= limits.running_runs:
             return Why.LIMIT
-        counts = claimant.gpus and (self._gpus.there or claimant.job)
+        counts = claimant.gpus and (self._free.there.gpus or claimant.job)
         if counts and limits.gpus is not None and self._held[workspace_id] + claimant.gpus > limits.gpus:
             return Why.QUOTA
-        return Why.MORE if self._gpus.never(claimant) else None
+        return Why.MORE if self._free.never(claimant) else None
 
     def give(self, claimant: Claimant) -> None:
         self.places += 1
@@ -96,11 +120,12 @@ class Shares:
         self._held[claimant.workspace_id] += claimant.gpus
 
 
-def walk(gpus: Gpus) -> Iterator[tuple[Claimant, Why | None]]:
-    """The line in its order, each with the reason why it waits; None: it has a place, and takes it and its GPUs. Those that may not start
-    yet come last, the next one first."""
-    shares, most = Shares(gpus), settings.MAX_RUNNING_RUNS
-    shut, promised = False, 0
+def walk(free: Free) -> Iterator[tuple[Claimant, Why | None]]:
+    """The line in its order, each with the reason why it waits; None: it has a place, and takes it and what it asks for. Those that may not
+    start yet come last, the next one first."""
+    shares, most = Shares(free), settings.MAX_RUNNING_RUNS
+    shut: set[Kind] = set()  # kinds of resources for which one before waits: nobody overtakes it
+    promised = 0
     now, later = timezone.now(), []
     for each in _by_turns(shares.turns):
         if each.not_before is not None and each.not_before > now:
@@ -110,13 +135,15 @@ def walk(gpus: Gpus) -> Iterator[tuple[Claimant, Why | None]]:
             yield each, why
             continue
         shares.turns[each.workspace_id] += 1
+        kinds = free.counted(each)
         if most is not None and shares.places + promised >= most:
-            yield each, Why.GPUS if shut and each.gpus and shares.places < most else Why.FULL
-        elif (shut and each.gpus) or not gpus.take(each):
-            shut = True
+            yield each, Why.SHORT if shut & kinds and shares.places < most else Why.FULL
+        elif shut & kinds or free.short(each):
+            shut |= kinds
             promised += 1  # nobody takes the place that is left for it
-            yield each, Why.GPUS
+            yield each, Why.SHORT
         else:
+            free.take(each)
             shares.give(each)
             yield each, None
     yield from ((each, Why.TIME) for _, _, each in sorted(later, key=lambda found: found[:2]))

@@ -1,6 +1,6 @@
 """The whole line, for a page and the API of one workspace."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +9,13 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from webapp.core.priorities import Priority
+from webapp.core.ray_client import JobResources
 from webapp.weights.models import WeightsJob
 
 from ..models import Run
 from . import claimants, line_words
 from .claimants import Claimant
-from .line_order import Gpus
+from .line_order import Free
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,18 @@ class LineRow:
     run: Run | None
     job: WeightsJob | None
     state: str
-    gpus: float
+    has: JobResources
     since: datetime
     seconds: float | None
     why: str = ""
+
+    @property
+    def gpus(self) -> float:
+        return self.has.gpus
+
+    @property
+    def memory_gb(self) -> float:
+        return _gb(self.has)
 
     @property
     def evaluations(self) -> list[Any]:
@@ -47,6 +56,8 @@ class LineRow:
             "state": self.state,
             "priority": shown and Priority(shown.priority).label.lower(),
             "gpus": self.gpus,
+            "cpus": self.has.cpus,
+            "memory_gb": self.memory_gb,
             "since": self.since.isoformat(),
             "seconds": self.seconds,
             "why": self.why,
@@ -55,12 +66,36 @@ class LineRow:
 
 @dataclass(frozen=True)
 class WaitingLine:
+    """`there` is what the cluster has, `free` what nobody holds of it."""
+
     places: int | None
-    gpus: int
-    gpus_free: int
+    there: JobResources
+    free: JobResources
     running: list[LineRow]
     waiting: list[LineRow]
     more: int
+
+    @property
+    def gpus(self) -> int:
+        return int(self.there.gpus)
+
+    @property
+    def gpus_free(self) -> int:
+        return int(self.free.gpus)
+
+    @property
+    def memory(self) -> float:
+        """In GB, as `memory_free` is."""
+        return _gb(self.there)
+
+    @property
+    def memory_free(self) -> float:
+        return _gb(self.free)
+
+    @property
+    def reserved(self) -> JobResources:
+        """What all rows together have or ask for: the page has no column for a kind of which nobody asks for anything."""
+        return sum((row.has for row in (*self.running, *self.waiting)), JobResources())
 
     @property
     def is_full(self) -> bool:
@@ -68,19 +103,26 @@ class WaitingLine:
 
     def json(self) -> dict[str, Any]:
         rows = {"running": [row.json() for row in self.running], "waiting": [row.json() for row in self.waiting]}
-        return {"places": self.places, "gpus": self.gpus, "gpus_free": self.gpus_free, **rows, "more": self.more}
+        gpus = {"gpus": self.gpus, "gpus_free": self.gpus_free}
+        cpus = {"cpus": self.there.cpus, "cpus_free": self.free.cpus}
+        memory = {"memory_gb": self.memory, "memory_gb_free": self.memory_free}
+        return {"places": self.places, **gpus, **cpus, **memory, **rows, "more": self.more}
+
+
+def _gb(found: JobResources) -> float:
+    return round(found.memory_bytes / 1e9, 1)
 
 
 def whole(workspace_id: int) -> WaitingLine:
-    gpus = Gpus()
-    there, free = gpus.there, gpus.free
+    left = Free()
+    there, free = left.there, left.all
     holders = line_words.Holders(timezone.now())
-    standing = list(line_words.standing(holders, gpus))
+    standing = list(line_words.standing(holders, left))
 
     def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> LineRow:
         mine = each.workspace_id == workspace_id
         run, job = (each.run, each.job) if mine else (None, None)
-        asked = each.gpus if there else 0
+        asked = each.asks if there.gpus else replace(each.asks, gpus=0)
         return LineRow(each.key[0], run, job, each.row.state, asked, since, seconds, why if mine else "")
 
     running = [row(each, each.row.state_at, holders.left(each)) for each in holders.all]

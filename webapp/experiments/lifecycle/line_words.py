@@ -1,7 +1,7 @@
-"""Why each in the line waits, in words: who has the places and GPUs, and for about how long."""
+"""Why each in the line waits, in words: who has the places and resources, and for about how long."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -9,12 +9,12 @@ from itertools import islice
 from django.conf import settings
 
 from webapp.accounts.administration import quotas
-from webapp.weights import jobs as weights_jobs
 
 from ..models import Run
 from . import claimants, estimates, moments, paces, resources
 from .claimants import Claimant
-from .line_order import Gpus, Why, walk
+from .line_order import Free, Why, walk
+from .resources import Kind, amount
 
 NAMED = 3  # those who have a place that a reason names
 TOLD = 100  # of those that wait, whose reason is kept up to date
@@ -60,13 +60,14 @@ class Holders:
         return [each for each in self.of(workspace_id) if each.run]
 
 
-def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[WaitingRun]:
-    """The first of the line, in its order. Takes their share of `gpus`."""
+def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[WaitingRun]:
+    """The first of the line, in its order. Takes their share of what is `free`."""
     known = quotas.own()
     mine: Counter[int] = Counter()
-    needed = 0.0
+    needed: Counter[Kind] = Counter()
+    last: float | None = None
     pace = paces.step_s([each.run for each in claimants.waiting() if each.run])
-    for before, (each, why) in enumerate(islice(walk(gpus), most)):
+    for before, (each, why) in enumerate(islice(walk(free), most)):
         limits = quotas.of(each.workspace_id, known)
         after: float | None = None
         if why is None:
@@ -81,10 +82,14 @@ def standing(holders: Holders, gpus: Gpus, most: int = TOLD) -> Iterator[Waiting
         elif why == Why.FULL:
             after = _turn(before + 1, holders, holders.all)
             reason = _reason(each, holders, before)
+        elif why == Why.MORE:
+            reason = _more(each, free)
         else:
-            needed += each.gpus if why == Why.GPUS else 0
-            after = _gpus_free(needed - gpus.free, holders) if why == Why.GPUS and not gpus.lost else None
-            reason = _for_gpus(each, gpus, why, before, holders)
+            kinds = [kind for kind in Kind if kind in free.counted(each)]
+            needed.update({kind: amount(each.asks, kind) for kind in kinds})
+            missing = [kind for kind in kinds if needed[kind] > free.of(kind)]
+            after = last = _all_free(missing, needed, free, holders) if missing else last
+            reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
         mine[each.workspace_id] += each.run is not None
         takes = paces.left(each.run, pace.get(each.run.pk)) if each.run else None
         told = _when(None if why == Why.TIME else after, takes)
@@ -106,8 +111,18 @@ def _turn(place: int, holders: Holders, found: Sequence[Claimant]) -> float | No
     return estimates.until(place, [(holders.left(each), 1) for each in found])
 
 
-def _gpus_free(count: float, holders: Holders) -> float | None:
-    return estimates.until(count, [(holders.left(each), each.gpus) for each in holders.all])
+def _all_free(missing: Sequence[Kind], needed: Mapping[Kind, float], free: Free, holders: Holders) -> float | None:
+    """The time after which so much is free of each kind. None if it is not known of one of them."""
+    if free.lost:
+        return None
+    found = [
+        estimates.until(
+            needed[kind] - free.of(kind), [(holders.left(each), amount(each.asks, kind)) for each in holders.all]
+        )
+        for kind in missing
+    ]
+    known = [after for after in found if after is not None]
+    return max(known) if len(known) == len(found) else None
 
 
 def _when(after: float | None, takes: float | None) -> str:
@@ -117,29 +132,36 @@ def _when(after: float | None, takes: float | None) -> str:
     return f". Its turn comes in {estimates.about(after)}{', and it ' if lasts else ''}{lasts}"
 
 
-def _for_gpus(claimant: Claimant, gpus: Gpus, why: Why, before: int, holders: Holders) -> str:
+def _more(claimant: Claimant, free: Free) -> str:
+    """Why one waits that asks for more than the cluster has."""
+    for kind in (Kind.GPUS, Kind.CPUS):
+        asks, there = amount(claimant.asks, kind), amount(free.there, kind)
+        if there and asks > there and not claimant.job:
+            asks = f"it asks for {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(there)}"
+            return f"Waits for {kind.value}: {asks}. It starts once there are as many; others pass it"
+    asks = f"it asks for {free.own(claimant).words}, and no machine of the cluster has as much"
+    return f"Waits: {asks}. It starts once one has; others pass it"
+
+
+def _for_resources(claimant: Claimant, free: Free, kind: Kind, before: int, holders: Holders) -> str:
     line = _line(before)
-    if gpus.lost:
-        return f"Waits for GPUs{line}: {resources.missing(gpus.lost)}"
-    asks = f"it asks for {resources.words(claimant.gpus)}, the cluster has {gpus.there}"
-    if why == Why.MORE and gpus.there and claimant.gpus > gpus.there:
-        return f"Waits for GPUs: {asks}. It starts once there are as many; others pass it"
-    if why == Why.MORE:
-        return f"Waits: {_asks_for(claimant)}, and no machine of the cluster has as much. It starts once one has; others pass it"
-    return f"Waits for GPUs: {asks}, and {gpus.free} are free{_held(claimant, holders)}{line}"
+    if free.lost and kind == Kind.GPUS:
+        return f"Waits for GPUs{line}: {resources.missing(free.lost)}"
+    asks = f"it asks for {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(amount(free.there, kind))}"
+    left = free.of(kind)
+    return (
+        f"Waits for {kind.value}: {asks}, and {kind.words(left)} {'is' if kind == Kind.MEMORY else 'are'} free"
+        f"{_held(claimant, kind, holders)}{line}"
+    )
 
 
-def _asks_for(claimant: Claimant) -> str:
-    return f"it asks for {weights_jobs.in_words(weights_jobs.wanted(claimant.job))}" if claimant.job else ""
-
-
-def _held(claimant: Claimant, holders: Holders) -> str:
-    """The holders of the GPUs in words; those of another workspace are only counted."""
-    mine = [each for each in holders.of(claimant.workspace_id) if each.gpus][:NAMED]
-    named = [f"{_name(each, holders)} has {each.gpus:g}" for each in mine]
-    others = claimants.gpus_of(holders.all) - claimants.gpus_of(mine)
+def _held(claimant: Claimant, kind: Kind, holders: Holders) -> str:
+    """The holders of this kind of resource in words; those of another workspace are only counted."""
+    mine = [each for each in holders.of(claimant.workspace_id) if amount(each.asks, kind)][:NAMED]
+    named = [f"{_name(each, holders)} has {kind.words(amount(each.asks, kind))}" for each in mine]
+    others = sum(amount(each.asks, kind) for each in holders.all if each not in mine)
     if others:
-        named.append(f"others have {others:g}")
+        named.append(f"others have {kind.words(others)}")
     return f" ({', '.join(named)})" if named else ""
 
 

@@ -20,7 +20,7 @@ from ..live import broadcasts
 from ..models import Run
 from . import claimants, line_words, resources
 from .claimants import Claimant, launched
-from .line_order import Gpus, Why, walk
+from .line_order import Free, Why, walk
 
 __all__ = ["RUNNING", "admit", "launched", "let_in", "lock", "tell"]
 
@@ -76,7 +76,7 @@ def _row(claimant: Claimant) -> QuerySet[Run] | QuerySet[WeightsJob]:
 def _next() -> list[Claimant]:
     """All that have a place now, in the order of the line."""
     found: list[Claimant] = []
-    for each, why in walk(Gpus()):
+    for each, why in walk(Free()):
         if why == Why.FULL:
             break  # nobody overtakes: a run that needs many would never get them
         if why is None:
@@ -86,7 +86,7 @@ def _next() -> list[Claimant]:
 
 def tell() -> None:
     """Brings the reasons of those that wait up to date."""
-    for each in line_words.standing(line_words.Holders(timezone.now()), Gpus()):
+    for each in line_words.standing(line_words.Holders(timezone.now()), Free()):
         claimant = each.claimant
         if not each.reason or claimant.row.next_try_at is not None or each.reason == claimant.reason:
             continue

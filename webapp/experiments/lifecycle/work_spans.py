@@ -47,4 +47,4 @@ def _gpus(run: Run) -> float | None:
     if not there.gpus:
         return 0.0
     guests = Run.objects.filter(carried_by=together.process(run), state__in=ALIVE).exclude(pk=run.pk).count()
-    return resources.asked(run) / (1 + guests + bool(run.carried_by))
+    return resources.asked(run).gpus / (1 + guests + bool(run.carried_by))

@@ -76,6 +76,8 @@ class LineRunOut(Schema):
     state: str
     priority: str | None
     gpus: float = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
+    cpus: float = Field(description="Processors that it reserves")
+    memory_gb: float = Field(description="Memory that it reserves, in GB")
     since: datetime
     seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
     why: str = Field(description="The reason why a run waits; empty for a run of another workspace")
@@ -85,6 +87,10 @@ class LineOut(Schema):
     places: int | None = Field(description="Runs and jobs that may be under way at once; null: as many as there are")
     gpus: int
     gpus_free: int
+    cpus: float = Field(description="Of the cluster; 0: not known")
+    cpus_free: float = Field(description="That no run or job reserves")
+    memory_gb: float = Field(description="That Ray may reserve on all machines, in GB; 0: not known")
+    memory_gb_free: float = Field(description="That no run or job reserves, in GB")
     running: list[LineRunOut]
     waiting: list[LineRunOut]
     more: int = Field(description="That wait behind those of `waiting`")

@@ -21,7 +21,7 @@ from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running
 from webapp.experiments.lifecycle import jobs, line_page, line_words, states, waiting_line
-from webapp.experiments.lifecycle.line_order import Gpus
+from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs as weights_jobs
@@ -73,7 +73,7 @@ def looked_at(row) -> Evaluation:
 
 
 def order():
-    return [each.claimant.row for each in line_words.standing(line_words.Holders(timezone.now()), Gpus())]
+    return [each.claimant.row for each in line_words.standing(line_words.Holders(timezone.now()), Free())]
 
 
 def under_way() -> int:

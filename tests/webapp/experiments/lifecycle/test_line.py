@@ -11,7 +11,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.lifecycle import estimates, jobs, line_page, line_words, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.lifecycle.line_order import Gpus
+from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
 
 from .test_jobs import fresh
@@ -31,7 +31,7 @@ def theirs(cast):
 
 
 def order():
-    return [each.run.id for each in line_words.standing(line_words.Holders(timezone.now()), Gpus())]
+    return [each.run.id for each in line_words.standing(line_words.Holders(timezone.now()), Free())]
 
 
 def says(run, eta_s, **fields):

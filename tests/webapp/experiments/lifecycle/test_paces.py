@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.experiments.lifecycle import jobs, line_words, paces
-from webapp.experiments.lifecycle.line_order import Gpus
+from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import MetricPoint, Run
 
 from ..conftest import ray as ray_server  # noqa: F401 - a fixture
@@ -81,7 +81,7 @@ def test_a_waiting_run_says_when_its_turn_comes_and_how_long_it_takes(launch, ra
     for run in (first, second):
         jobs.launch(run.id)
     steps = fresh(second).steps_total
-    [waiting] = line_words.standing(line_words.Holders(timezone.now()), Gpus())
+    [waiting] = line_words.standing(line_words.Holders(timezone.now()), Free())
     assert waiting.takes_s == 60.0 * steps and waiting.starts_in_s == 60.0 * fresh(first).steps_total
     assert "alpha of Policy from rubrics (about" in waiting.reason
     assert ", and it takes about" in waiting.reason and waiting.reason.endswith(", as earlier runs did")

@@ -76,7 +76,7 @@ def test_a_run_of_an_older_version_counts_all_it_asks_for(launch, gpus):
     gpus(2)
     run = launch(config=ASYNC)
     run.config["objective"]["weight_cap"] = None
-    assert resources.asked(run) == 2
+    assert resources.asked(run).gpus == 2
 
 
 def test_more_than_there_is_is_refused_at_its_field(launch, gpus):
@@ -277,7 +277,7 @@ def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray
     jobs.launch(run.id)
     waiting_line.let_in()
     assert not ray.jobs and "the cluster had 4 GPUs, and now Ray reports none" in reason(run)
-    assert resources.wanted().gpus == 1, "one on its way already does not land on a processor"
+    assert resources.wanted(run).gpus == 1, "one on its way already does not land on a processor"
     assert cluster.REMEMBERED in reason(run)
     (settings.VAR / cluster.REMEMBERED).unlink()  # this is how an operator solves it
     jobs.launch(run.id)
