@@ -214,7 +214,7 @@ def test_a_run_that_is_paused_and_one_that_somebody_resumes_are_told_once(run, c
     first, second = (Run.objects.with_names().get(pk=run.pk) for _ in range(2))
     lifecycle.resume(cast.researcher, first)
     lifecycle.resume(cast.researcher, second)
-    assert heard("run") == ["run.paused", "run.resumed"] and told()[-1][1]["attempt"] == 2
+    assert heard("run") == ["run.paused", "run.resumed"] and told()[-1][1]["attempt"] == 1
     for state in ("starting", "running"):
         move(first, state)
     assert lifecycle.go_on(first, "its process was lost")

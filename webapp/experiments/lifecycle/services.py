@@ -179,9 +179,11 @@ def go_on(run: Run, why: str) -> bool:
 
 
 def _again(run: Run, sources: Collection[str], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
-    """Starts a new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
-    following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
+    """Starts a new attempt; the same one again if no worker has taken it yet. False: another tab or worker was first, and `run` now shows
+    that attempt."""
     with transaction.atomic():
+        held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+        following = Run(id=run.id, attempt=run.attempt + (not _is_untouched(held)), created_at=run.created_at)
         moved = move(
             run,
             State.QUEUED,
@@ -207,6 +209,13 @@ def _again(run: Run, sources: Collection[str], *, actor: User | None = None, rea
                 Run.objects.filter(id=run.id).update(family=run.family)
             enqueue("workers.runs.launch", run.id)
     return moved
+
+
+def _is_untouched(run: Run) -> bool:
+    """Whether the attempt was paused in the line, before a worker took it. Once one has, Ray may know a job of its name."""
+    if run.state != State.PAUSED or run.ray_job_id or run.heartbeat_at is not None:
+        return False
+    return not audit.has(run, f"run.{State.STARTING}", attempt=run.attempt)
 
 
 def rename(membership: Membership, run: Run, name: str) -> Run:

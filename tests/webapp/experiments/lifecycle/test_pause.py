@@ -68,7 +68,26 @@ def test_one_that_waits_is_paused_where_it_stands_and_no_worker_takes_it(run, ra
     jobs.launch(run.id)
     jobs.watch()
     assert (fresh(run).state, ray.posts) == ("paused", 0)
-    assert lifecycle.resume(cast.researcher, fresh(run)).attempt == 2
+    resumed = lifecycle.resume(cast.researcher, fresh(run))
+    assert (resumed.state, resumed.attempt) == ("queued", 1), "no process has begun it"
+    jobs.launch(run.id)
+    assert list(ray.jobs) == [f"run-{run.id}-1"] and tokens.fits(tokens.run_token(fresh(run)), fresh(run))
+
+
+def test_one_that_waits_again_after_it_ran_keeps_the_number_of_that_attempt(live, run, ray, cast):  # noqa: F811
+    pause(cast, run)
+    live.post(live.event("state", 3, state="stopped", reason="Stopped after step 3"))
+    for _ in range(2):
+        assert lifecycle.resume(cast.researcher, fresh(run)).attempt == 2
+        pause(cast, run)
+
+
+def test_one_that_a_worker_has_taken_gets_a_new_attempt(run, ray, cast):  # noqa: F811
+    ray.broken = True
+    jobs.launch(run.id)
+    pause(cast, run)
+    jobs.stop(run.id)
+    assert lifecycle.resume(cast.researcher, fresh(run)).attempt == 2, "Ray may have heard of the first"
 
 
 def test_before_ray_has_it_it_is_paused_at_once(run, ray, cast):  # noqa: F811
