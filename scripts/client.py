@@ -31,6 +31,7 @@ GROUPS = {  # the beginning of an address -> its group, if the tag of the docume
     "/runs/{run_id}/rollouts": "rollouts",
     "/runs/table": "table",
     "/share-links": "share_links",
+    "/repeats": "repeats",
     "/projects": "projects",
     "/datasets": "datasets",
 }

@@ -10,6 +10,7 @@ from webapp.experiments.claims import services as claims
 from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.people import graded
+from webapp.experiments.repeats import rounds as repeats
 from webapp.identity import recovery_codes
 from webapp.inference.folders import stored
 from webapp.tracking import services as tracking
@@ -27,6 +28,7 @@ def watch_runs() -> None:
     graded.ask_waiting()
     chains.watch()
     settled.watch()
+    repeats.watch()
     claims.watch()
     stalls.watch()
 

@@ -1,6 +1,7 @@
 """Every page is checked with axe-core, light and dark. Its layout fits the window, and it can be used without a mouse."""
 
 import re
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from webapp.datasets.versions.services import new_version as new_dataset_version
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks, drafts
 from webapp.experiments.launch import services as launch
+from webapp.experiments.repeats import services as repeats
+from webapp.experiments.repeats.rhythm import Rhythm
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.experiments.sweeps.checking import Wish
@@ -71,6 +74,7 @@ PAGES = (
     "/runs/{draft}",
     "/runs/{draft}/edit",
     "/experiments/line",
+    "/experiments/repeats?run={run}",
     "/experiments/sweeps",
     "/experiments/sweeps/{sweep}",
     "/runs/{run}/sweep",
@@ -187,6 +191,7 @@ def known(server, cast, process) -> dict[str, object]:
     known["making"] = claims.launch(cast.owner, "stages", dataset=None, model=None, seeds=2).pk
     known["measured"] = measured(cast)
     known["sweep"] = swept(cast, run)
+    repeats.add(cast.owner, run, repeats.RepeatAsked(Rhythm(at=time(2), weekday=6, zone="Europe/Vienna")))
     give_rubrics(cast.owner, run)
     trainer = process(run)
     told_of_flattery(trainer)

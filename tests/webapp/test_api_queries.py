@@ -116,6 +116,7 @@ def test_these_operations_do_a_thing_once_for_a_key():
         "/runs",
         "/runs/{run_id}/fork",
         "/runs/{run_id}/chain",
+        "/runs/{run_id}/repeats",
         "/projects/{project_id}/then",
         "/runs/{run_id}/rollouts/notes",
         "/evaluations",

@@ -78,6 +78,7 @@ OF: Mapping[str, Area | None] = {
     "experiments": Area.EXPERIMENTS,
     "lineage": Area.EXPERIMENTS,
     "recipes": Area.EXPERIMENTS,
+    "repeats": Area.EXPERIMENTS,
     "reports": Area.EXPERIMENTS,
     "runs": Area.EXPERIMENTS,
     "share-links": Area.EXPERIMENTS,

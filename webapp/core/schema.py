@@ -134,6 +134,7 @@ def _null(field: Field[Any, Any]) -> bool:
 
 def _as_shown(kind: str) -> str:
     """A type as Postgres shows it: `numeric(12, 6)` is `numeric(12,6)`."""
+    kind = "time without time zone" if kind == "time" else kind
     return re.sub(r"^varchar", "character varying", kind).replace(", ", ",").replace("bool ", "boolean ")
 
 

@@ -18,6 +18,7 @@ for _room in (
     "lifecycle",
     "launch",
     "after",
+    "repeats",
     "rewards",
     "people",
     "alarms",

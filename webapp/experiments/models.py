@@ -17,6 +17,7 @@ from .claims.models import ClaimRun, ClaimStudy, ClaimTask
 from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point, StepSpans
 from .notes.models import TokenNote
 from .outputs.retention.models import CheckpointRule
+from .repeats.models import RepeatTime, RunRepeat
 from .rollouts.models import BlockWords, EpisodeTurn, Rollout, WordBlock
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
@@ -36,7 +37,7 @@ __all__ = [
 __all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
-__all__ += ["WordBlock", "BlockWords", "CheckpointRule"]
+__all__ += ["WordBlock", "BlockWords", "CheckpointRule", "RepeatTime", "RunRepeat"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""

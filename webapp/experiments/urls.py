@@ -13,6 +13,7 @@ from .outputs import views as outputs
 from .outputs.retention import views as retention
 from .people import views as people
 from .recipes import views as recipes
+from .repeats import views as repeats
 from .rewards import views as rewards
 from .rollouts import episode_views as episodes
 from .rollouts import prompt_views as prompts
@@ -30,6 +31,9 @@ urlpatterns = [
     path("experiments/count", table.count, name="runs_count"),
     path("experiments.csv", table.csv, name="runs_csv"),
     path("experiments/views/<int:view_id>/delete", table.view_delete, name="run_view_delete"),
+    path("experiments/repeats", repeats.repeats, name="repeats"),
+    path("experiments/repeats/<int:repeat_id>", repeats.repeat_act, name="repeat_act"),
+    path("experiments/repeats/<int:repeat_id>/delete", repeats.repeat_remove, name="repeat_remove"),
     path("experiments/line", lifecycle.runs_line, name="runs_line"),
     path("settings/share-links", sharing.share_links, name="share_links"),
     path("settings/retention", retention.checkpoint_rule, name="checkpoint_rule"),

@@ -41,6 +41,12 @@ MODELS = {
     "backup": "backups.Backup",
 }
 LAUNCHED = ("sweep", "evaluation", "project", "import", "curation", "weights_job", "claim")
+# the row of what was asked for, and its name in the facts
+ASKED = {
+    "run.then_refused": ("experiments.ChainStep", "chain_step"),
+    "project.then_refused": ("experiments.ChainStep", "chain_step"),
+    "run.repeat_refused": ("experiments.RunRepeat", "repeat"),
+}
 INTO_DATASETS = ("import", "curation", "project")
 Thing = tuple[str, int]
 Said = Mapping[tuple[Thing, int], bool]
@@ -141,11 +147,13 @@ def _subject(workspace_id: int, event: str, payload: Mapping[str, Any]) -> Subje
 
 
 def _asked(event: str, payload: Mapping[str, Any]) -> int | None:
-    """The person who asked for a step that was refused."""
-    if event not in words.REFUSED_STEPS:
+    """The person who asked for what could not be launched."""
+    if event not in ASKED:
         return None
-    steps = apps.get_model("experiments.ChainStep").objects.filter(pk=payload["chain_step"])
-    found: int | None = steps.values_list("created_by_id", flat=True).first()
+    model, name = ASKED[event]
+    found: int | None = (
+        apps.get_model(model).objects.filter(pk=payload[name]).values_list("created_by_id", flat=True).first()
+    )
     return found
 
 

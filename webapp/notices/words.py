@@ -37,6 +37,7 @@ KINDS: Mapping[str, Kind] = {
     "run.paused": Kind(tone="info", icon="circle-pause", said="was paused"),
     "run.resumed": Kind(tone="info", icon="play", said="was resumed"),
     "run.then_refused": Kind(tone="bad", icon="circle-x", said="is not followed by the next step", trouble=True),
+    "run.repeat_refused": Kind(tone="bad", icon="circle-x", said="could not be launched again", trouble=True),
     "run.stalled": Kind(tone="warn", icon="hourglass", said="stands still", trouble=True),
     "run.alert": Kind(tone="warn", icon="bell-ring", said="alerts", trouble=True),
     "run.alarm": Kind(tone="warn", icon="siren", said="may be gaming its reward", trouble=True),
@@ -218,6 +219,8 @@ def href(row: Notice) -> str:
         return reverse("run_tab", args=[row.subject, "chain"])
     if row.event == "project.then_refused":
         return reverse("project_then", args=[row.subject])
+    if row.event == "run.repeat_refused":
+        return reverse("repeats")
     if row.event == "backup.failed":
         return reverse("installation_backups")
     if row.event == "model.deleted":

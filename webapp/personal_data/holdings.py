@@ -171,6 +171,7 @@ HOLDINGS = (
     _made("experiments.ClaimStudy", "Studies of claims"),
     _made("experiments.Sweep", "Sweeps"),
     _made("experiments.ChainStep", "Steps of chains"),
+    _made("experiments.RunRepeat", "Repeated runs"),
     Holding(
         "experiments.TokenNote", "created_by", "notes_on_responses", "Your notes on tokens of sampled responses.", Erasure.EMPTIED,
         hide=("launch_key", "launch_digest"),

@@ -38,6 +38,7 @@ EVENTS = {
     "run.alert": "The program that logs a run alerts: `wandb.alert`, with a title, a text and a level",
     "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing or badly; once for each sign",
     "run.then_refused": "A step that waited for a run cannot be launched: a run or an evaluation",
+    "run.repeat_refused": "A run that is repeated by the clock could not be launched; once until it is launched again",
     "claim.refused": "The runs of a claim cannot be launched",
     "weights_job.started": "A job that needs weights began to run; once for each attempt",
     "weights_job.finished": "A job that needs weights reached its end",

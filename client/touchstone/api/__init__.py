@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .notices import Notices
     from .projects import Projects
     from .recipes import Recipes
+    from .repeats import Repeats
     from .reports import Reports
     from .retention import Retention
     from .rollouts import Rollouts
@@ -135,6 +136,12 @@ class Groups(Connection):
         from .recipes import Recipes
 
         return Recipes(self)
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        from .repeats import Repeats
+
+        return Repeats(self)
 
     @cached_property
     def reports(self) -> Reports:

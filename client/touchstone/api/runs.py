@@ -14,6 +14,7 @@ from .shared import (
     LimitsIn,
     Named,
     RenameIn,
+    RepeatOut,
     RunDatasetOut,
     RunProgressOut,
     RunResultOut,
@@ -409,6 +410,17 @@ class ReasonsMatchedIn(TypedDict):
 class ReasonsOut(TypedDict):
     items: list[MatcherAgreementOut]
     waiting: UnmatchedOut | None
+
+
+class RepeatIn(TypedDict):
+    """Either `every_hours`, or `at` and perhaps `weekday`."""
+
+    every_hours: NotRequired[int | None]
+    at: NotRequired[str | None]
+    weekday: NotRequired[int | None]
+    zone: NotRequired[str]
+    ends_at: NotRequired[str | None]
+    newest_data: NotRequired[bool]
 
 
 class RunDraftIn(TypedDict):
@@ -855,6 +867,12 @@ class Runs(Group):
     def cancel_step(self, run_id: int, step_id: int) -> ChainStepOut:
         """Take back a step that waits. Cancels the step and those after it. 409 if it was launched or refused."""
         return self._json(ChainStepOut, "DELETE", f"/runs/{run_id}/chain/{step_id}")
+
+    def add_repeat(self, run_id: int, body: RepeatIn, *, key: str | None = None) -> RepeatOut:
+        """Launch a run again and again. Each time a new run with the same config is launched in the caller's
+        name, unless the one before it is not over.
+        """
+        return self._json(RepeatOut, "POST", f"/runs/{run_id}/repeats", body=body, key=key or new_key())
 
     def judges(self, run_id: int) -> RunJudgeList:
         """Tokens and costs of the judges of its rewards. The judges that the run has asked through this server

@@ -186,6 +186,30 @@ class RenameIn(TypedDict):
     name: str
 
 
+class RepeatOut(TypedDict):
+    id: int
+    run: int
+    rhythm: str
+    every_hours: int | None
+    at: str | None
+    weekday: int | None
+    zone: str
+    ends_at: str | None
+    newest_data: bool
+    state: str
+    next_at: str | None
+    times: list[RepeatTimeOut]
+    created_at: str
+
+
+class RepeatTimeOut(TypedDict):
+    due: str
+    outcome: str
+    reason: str
+    missed: int
+    run: int | None
+
+
 class RunDatasetOut(TypedDict):
     id: int
     name: str

@@ -19,7 +19,7 @@ from webapp.backups.problems import BackupProblem
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.states import facts, move
-from webapp.experiments.models import ChainStep, ClaimStudy, Run
+from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunRepeat
 from webapp.experiments.sweeps import rounds
 from webapp.experiments.sweeps import services as sweeps
 from webapp.inference.registry import services as registry
@@ -219,6 +219,12 @@ def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, cast):
     row = Notice.objects.filter(user=cast.reviewer.user).get()
     assert words.title(row).endswith(f"{run.experiment.name} is not followed by “second”")
     assert (words.text(row), words.href(row)) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
+    again = RunRepeat.objects.create(workspace=cast.workspace, run=run, every_hours=1, created_by=cast.reviewer.user)
+    why = {"repeat": again.pk, "due": "2026-11-30T02:00:00+00:00", "reason": "steps: too many"}
+    announce(cast.workspace.pk, "run.repeat_refused", facts(run) | why)
+    row = Notice.objects.filter(user=cast.reviewer.user, event="run.repeat_refused").get()
+    assert words.title(row).endswith("could not be launched again")
+    assert (words.text(row), words.href(row)) == ("steps: too many", "/experiments/repeats")
     study = ClaimStudy.objects.create(workspace=cast.workspace, plan="toggle", created_by=cast.owner.user)
     claim = {"claim": study.pk, "plan": "toggle", "name": "Budgets", "reason": "No model"}
     announce(cast.workspace.pk, "claim.refused", claim)

@@ -27,6 +27,8 @@ from webapp.evaluation.recordings import services as recordings
 from webapp.experiments.after import services as chains
 from webapp.experiments.launch import checks, services
 from webapp.experiments.models import ClaimStudy, ShareLink, Sweep
+from webapp.experiments.repeats import services as repeats
+from webapp.experiments.repeats.rhythm import Rhythm
 from webapp.identity.models import GroupRole
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RegisteredModel
@@ -137,6 +139,7 @@ def addresses(cast) -> dict[str, str]:
         ).pk,
         "behind_id": 0,
         "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
+        "repeat_id": repeats.add(cast.researcher, run, repeats.RepeatAsked(Rhythm(every_hours=24))).pk,
         "what": "run",
         "what_id": run.pk,
         "recipe": "policy",

@@ -36,6 +36,7 @@ REMOVES: dict[str, set] = {
     "share_withdraw": {None},
     "token_revoke": {None},
     "probe_delete": {None},
+    "repeat_remove": {None},
     "webhook_act": {("action", "delete"), ("action", "secret")},
 }
 KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # the same button or form gives it back
@@ -47,7 +48,7 @@ KEEPS = {
     "backup_cancel", "backup_start", "chain_cancel", "chain_evaluate", "claim_again", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_correct", "evaluation_grade_next", "evaluation_priority", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
-    "project", "project_publish", "project_state", "project_task", "project_then", "project_then_cancel", "recording_new", "review_majority", "review_match",
+    "project", "project_publish", "project_state", "project_task", "project_then", "project_then_cancel", "recording_new", "repeat_act", "repeats", "review_majority", "review_match",
     "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_early", "run_labels", "run_keep", "run_launch", "run_tokens", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",
     "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_stop",
     "report_act", "report_share_newest",

@@ -39,6 +39,11 @@ WORDS = {
     "run.then": "A step was added after it",
     "run.then_cancelled": "A step after it was taken back",
     "run.then_refused": "A step after it could not be launched",
+    "run.repeat": "Repeated by the clock",
+    "run.repeat_paused": "Its repeats paused",
+    "run.repeat_resumed": "Its repeats resumed",
+    "run.repeat_removed": "Its repeats ended",
+    "run.repeat_refused": "A repeat of it could not be launched",
     "run.keep_checkpoints": "Mark that keeps its checkpoints changed",
     "run.tags": "Tagged",
     "run.notes": "Notes written",
@@ -148,6 +153,8 @@ def _why(entry: AuditEntry) -> str:
         return ", ".join(part for part in (detail.get("reason", ""), limited) if part)
     if detail.get("not_before"):
         return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
+    if entry.action == "run.repeat":
+        return str(detail["rhythm"])
     if entry.action == "run.not_before":
         return "lifted"
     if entry.action == "run.priority":
