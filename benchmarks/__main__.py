@@ -50,6 +50,9 @@ MODULES = {
     ),
     "compare_runs": Module("1,000 runs x 50 metrics beside each other", 2, "--runs 100 --rounds 1"),
     "costs": Module("the table of costs among 100,000 attempts", 1, "--spans 500 --rounds 1"),
+    "early_stop": Module(
+        "the look of upkeep at the metric of an early stop, of a million points", 1, "--points 5000 --rounds 1"
+    ),
     "lineage": Module("what a row reached and what it rests on, among a million rows", 15, "--nodes 620 --rounds 1"),
     "rollouts": Module(
         "searches, pages and filters among a million rollouts of a run, and what the index of words costs the ingest",

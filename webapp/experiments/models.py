@@ -14,7 +14,7 @@ from webapp.inference.models import RegisteredModel
 from .after.models import ChainStep, ChainWait
 from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
-from .metrics.models import MetricLevel, MetricPoint, MetricStretch, Point, StepSpans
+from .metrics.models import MetricLevel, MetricPoint, MetricProgress, MetricStretch, Point, StepSpans
 from .notes.models import TokenNote
 from .outputs.retention.models import CheckpointRule
 from .repeats.models import RepeatTime, RunRepeat
@@ -34,7 +34,7 @@ __all__ = [
     "RunView",
     "RunViewChoice",
 ]
-__all__ += ["MetricLevel", "MetricPoint", "MetricStretch", "Point", "StepSpans"]
+__all__ += ["MetricLevel", "MetricPoint", "MetricProgress", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
 __all__ += ["WordBlock", "BlockWords", "CheckpointRule", "RepeatTime", "RunRepeat"]

@@ -1,5 +1,6 @@
-"""The early stop of a run: once the newest values of a metric are not better than those before them, the run stops as if somebody had
-stopped it, with a checkpoint.
+"""The early stop of a run: once a metric has not improved for so many values, the run stops as if somebody had stopped it, with a checkpoint.
+
+It counts as Keras and Lightning do: `metrics.patience`.
 
 Only stored values count, in the order of their steps. A value that is missing, or is not finite, is neither good nor bad: it is no value.
 Upkeep looks, so nothing is compared while events are stored.
@@ -19,7 +20,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from .. import recipe_metrics
 from ..live import broadcasts
-from ..metrics import points
+from ..metrics import patience
 from ..models import LoggedElsewhere, Run
 
 SIDES = ("higher", "lower")
@@ -28,7 +29,7 @@ MOST_PATIENCE = 10_000
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """Stop once the last `patience` values of `metric` are not better, by more than `min_delta`, than the best value before them.
+    """Stop once `patience` values of `metric`, one after the other, were not better by more than `min_delta` than the best value so far.
 
     `better`: higher or lower; None: as the recipe declares the metric.
     """
@@ -97,15 +98,16 @@ def choices(recipe: str) -> list[tuple[str, str]]:
 
 
 def used_up(run: Run) -> str:
-    """Says that the rule of the run applies; empty if it does not, or if there are too few values. One query, none without a rule."""
+    """Says that the rule of the run applies; empty if it does not, or if there are too few values. No query without a rule."""
     rule = EarlyStop.of(run.stop_early)
     return rule.reason if rule and _applies(run, rule) else ""
 
 
 def _applies(run: Run, rule: EarlyStop) -> bool:
-    sign = -1 if rule.side(run.recipe) == "lower" else 1
-    before, newest = points.best_apart(run.pk, rule.metric, rule.patience, sign)
-    return before is not None and newest is not None and newest <= before + rule.min_delta
+    with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)  # nobody stores points meanwhile
+        higher = rule.side(run.recipe) != "lower"
+        return patience.waited(run.pk, rule.metric, higher, rule.min_delta) >= rule.patience
 
 
 def check(run: Run) -> None:

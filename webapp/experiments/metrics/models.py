@@ -49,6 +49,24 @@ class MetricStretch(models.Model):
         return f"{self.key}@{self.first_step}-{self.last_step}"
 
 
+class MetricProgress(models.Model):
+    """For how many values the metric of the rule of a run's early stop has not improved (`patience`), up to `step`. Made from points alone, so
+    it may be deleted at any time."""
+
+    run = models.OneToOneField(
+        "experiments.Run", on_delete=models.CASCADE, primary_key=True, related_name="metric_progress"
+    )
+    key = models.CharField(max_length=250)
+    higher = models.BooleanField()
+    min_delta = models.FloatField()
+    step = models.IntegerField()
+    best = models.FloatField(null=True)
+    waited = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.waited} since {self.best}"
+
+
 class StepSpans(models.Model):
     """What a step was spent on (`trainer.contracts.SpansData`). A run keeps those of its newest steps. A resumed run repeats steps; the
     repeat replaces the row."""

@@ -180,13 +180,6 @@ def total(run_id: int, key: str) -> float:
     return float(found)
 
 
-def best_apart(run_id: int, key: str, newest: int, sign: int) -> tuple[float | None, float | None]:
-    """The highest of the finite values before the `newest` last ones, and the highest of these, each times `sign`: -1 finds the lowest.
-    A highest of no values is None."""
-    [(before, last)] = _rows(sql.BEST_APART, run=run_id, key=key, newest=newest, sign=sign)
-    return before, last
-
-
 def summaries(run_id: int, keys: Collection[str]) -> list[PointSummary]:
     """One for each of the keys that has a finite value."""
     return [PointSummary(*row) for row in _rows(sql.SUMMARIES, run=run_id, keys=list(keys))]

@@ -112,11 +112,6 @@ ALL = """
 TOTAL = "SELECT coalesce(sum(value), 0) FROM ({found}) AS found".replace(
     "{found}", ALL.format(run="%(run)s", key="%(key)s")
 )
-# the best of the newest finite values, and the best of those before them
-BEST_APART = """
-SELECT max(%(sign)s * value) FILTER (WHERE back > %(newest)s), max(%(sign)s * value) FILTER (WHERE back <= %(newest)s)
-FROM (SELECT value, row_number() OVER (ORDER BY step DESC) AS back FROM ({found}) AS found) AS ordered
-""".replace("{found}", ALL.format(run="%(run)s", key="%(key)s"))
 SUMMARIES = """
 SELECT wanted.key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
 FROM unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY wanted.key

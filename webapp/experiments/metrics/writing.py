@@ -4,7 +4,7 @@ Finite values whose steps lie behind all that is stored of their metric are pack
 others become rows: before that, a stretch that holds one of their steps becomes rows too, so that what a repeat does to a point is said
 once, in the statements over rows.
 
-Each write tells the levels what came again (`condensing.written`), in the same transaction.
+Each write tells the levels, and the count of an early stop, what came again, in the same transaction.
 """
 
 import math
@@ -22,7 +22,7 @@ from webapp.core import prepared
 from webapp.datasets.encoding import copy_format
 
 from ..bulk import StepMetrics
-from . import condensing
+from . import condensing, patience
 from . import series as columns
 from .points import LoggedPoint
 from .series import Grid, Series
@@ -126,7 +126,7 @@ def steps(run_id: int, told: Iterable[StepMetrics]) -> dict[str, Series]:
     if as_rows:
         _unpack(run_id, [(key, each.step) for each in told for key in {*each.values, *each.histograms} & as_rows], ends)
         _upsert(run_id, told, as_rows)
-    condensing.written(run_id, _again(first, ends), len(told))
+    _tell(run_id, _again(first, ends), len(told))
     return values
 
 
@@ -164,7 +164,7 @@ def logged(run_id: int, told: Sequence[LoggedPoint]) -> None:
     if left:
         _unpack(run_id, [(each.key, each.step) for each in left], ends)
         _insert_logged(run_id, left)
-    condensing.written(run_id, _again(first, ends), len({each.step for each in rows}))
+    _tell(run_id, _again(first, ends), len({each.step for each in rows}))
 
 
 def _insert_logged(run_id: int, rows: Sequence[LoggedPoint]) -> None:
@@ -189,6 +189,12 @@ def _ends(run_id: int, keys: list[str]) -> dict[str, Ends]:
 def _again(first: Mapping[str, int], ends: Mapping[str, Ends]) -> dict[str, int]:
     """The metrics that do not only go on, each with the first step that was told. Levels never reach behind what is stored."""
     return {key: step for key, step in first.items() if step <= ends[key].step}
+
+
+def _tell(run_id: int, again: Mapping[str, int], steps: int) -> None:
+    """Tells those who have read the points."""
+    condensing.written(run_id, again, steps)
+    patience.written(run_id, again)
 
 
 def _pack(run_id: int, values: Mapping[str, Series], ends: Mapping[str, Ends]) -> None:

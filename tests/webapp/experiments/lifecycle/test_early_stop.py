@@ -66,6 +66,10 @@ def test_it_stops_with_a_checkpoint_and_goes_on_only_with_another_rule(live, run
         ([0.1, 0.3, 0.4, 0.5], EarlyStop(KEY, 3, "lower"), True),
         ([0.5, 0.6, 0.4, 0.5], EarlyStop(KEY, 3, "lower"), False),
         ([0.3, 0.3], EarlyStop(KEY, 1), True),
+        # small improvements do not raise the best value: the fourth is compared with the first, and then counts as the best
+        ([0.3, 0.305, 0.309, 0.311], RULE, False),
+        ([0.1, 0.105, 0.09, 0.115, 0.112, 0.11], EarlyStop(KEY, 3, min_delta=0.01), False),
+        ([0.1, 0.105, 0.09, 0.115, 0.112, 0.11, 0.12], EarlyStop(KEY, 3, min_delta=0.01), True),
         ([], RULE, False),
     ],
 )
@@ -95,7 +99,8 @@ def test_without_a_rule_nothing_is_asked(live, run, django_assert_num_queries): 
         assert early_stop.used_up(run) == ""
     set_row(run, stop_early=RULE.json())
     row = fresh(run)
-    with django_assert_num_queries(1):
+    assert early_stop.used_up(row)
+    with django_assert_num_queries(5):  # two of them are the savepoint
         assert early_stop.used_up(row)
 
 
