@@ -100,6 +100,7 @@ class ChainStepIn(TypedDict):
     judges: NotRequired[dict[str, str]]
     behind: NotRequired[int | None]
     also: NotRequired[list[int]]
+    also_steps: NotRequired[list[int]]
     experiment: NotRequired[str]
     name: NotRequired[str]
 
@@ -116,6 +117,7 @@ class ChainStepOut(TypedDict):
     after: int | None
     behind: int | None
     also: list[int]
+    also_steps: list[int]
     run: int | None
     evaluation: int | None
     created_at: str

@@ -48,6 +48,7 @@ def add(
         with_output=payload.with_output,
         judges=payload.judges,
         also=tuple(payload.also),
+        also_steps=tuple(payload.also_steps),
     )
     step = services.add(membership, run, asked, behind, idempotency_key)
     return Status(201, queries.told(queries.ChainNode(step=step, why=queries.why(step))))

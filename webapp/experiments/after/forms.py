@@ -18,6 +18,7 @@ class StepForm(RunForm):
     behind: ChainStep | None = None
     with_output: bool = True
     also: tuple[int, ...] = ()  # other runs for which it waits
+    also_steps: tuple[int, ...] = ()  # steps for whose runs it waits
 
     def stand(self, first: Run, behind: ChainStep | None) -> "StepForm":
         """Sets the place of the step; the model with which it can begin follows from it."""
@@ -45,9 +46,14 @@ class StepForm(RunForm):
         return str(self.behind or self.first)
 
     @property
-    def also_choices(self) -> list[tuple[Run, bool]]:
-        """Other runs for which it can wait, and whether each is chosen."""
-        return [(each, each.pk in self.also) for each in queries.joinable(self._first)]
+    def also_choices(self) -> list[queries.ChainOffer]:
+        """Other runs and steps for which it can wait."""
+        chosen = {*map(str, self.also), *(f"{queries.STEP}{each}" for each in self.also_steps)}
+        return queries.joinable(self._first, self.behind, chosen)
+
+    @property
+    def also_problem(self) -> str:
+        return self.problems.get("also", "") or self.problems.get("also_steps", "")
 
     def begin(self) -> None:
         """Fills a new form with the model that exists: the one with which the run before it begins."""
@@ -68,6 +74,7 @@ class StepForm(RunForm):
             name=self.name,
             with_output=self.with_output,
             also=self.also,
+            also_steps=self.also_steps,
         )
         try:
             return services.add(self.membership, self._first, asked, self.behind, self.key)

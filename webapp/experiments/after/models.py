@@ -71,14 +71,21 @@ class ChainStep(models.Model):
 
 
 class ChainWait(models.Model):
-    """Another run for which a step waits, besides the one that it comes after. `run` is null once that run was deleted: then the step is
-    never launched."""
+    """Another run for which a step waits, besides the one that it comes after: `run`, or the one that the step `on` becomes once it is
+    launched. Both are null once it was deleted: then the step is never launched."""
 
     step = models.ForeignKey(ChainStep, on_delete=models.CASCADE, related_name="waits")
     run = models.ForeignKey("experiments.Run", null=True, on_delete=models.SET_NULL, related_name="joined_steps")
+    on = models.ForeignKey(ChainStep, null=True, on_delete=models.SET_NULL, related_name="awaited_by")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["step", "run"], name="a_step_waits_once_for_a_run")]
+        constraints = [
+            models.UniqueConstraint(fields=["step", "run"], name="a_step_waits_once_for_a_run"),
+            models.UniqueConstraint(fields=["step", "on"], name="a_step_waits_once_for_a_step"),
+            models.CheckConstraint(
+                condition=models.Q(run__isnull=True) | models.Q(on__isnull=True), name="a_wait_is_for_one_thing"
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.step} after {self.run or 'a run that was deleted'}"
+        return f"{self.step} after {self.run or self.on or 'a run that was deleted'}"

@@ -1,5 +1,6 @@
 """A chain for drawing: the runs before a run, and the steps that wait after it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..queries import runs
 DEEPEST = 20
 MOST_NODES = 200
 MOST_OFFERED = 30
+STEP = "step-"  # begins the value of a step among the things that are offered
 DELETED = "A run for which it waits was deleted"
 State = ChainStep.State
 
@@ -99,16 +101,17 @@ def _connected(run: Run) -> tuple[list[ChainStep], set[int]]:
     steps: dict[int, ChainStep] = {}
     run_ids, fresh_runs, fresh_steps, wanted = {run.pk}, {run.pk}, set[int](), set[int]()
     rows = ChainStep.objects.filter(project=None).select_related("after", "behind", "evaluation")
-    rows = rows.prefetch_related(Prefetch("waits", ChainWait.objects.select_related("run").order_by("pk")))
+    rows = rows.prefetch_related(Prefetch("waits", ChainWait.objects.select_related("run", "on").order_by("pk")))
     for _ in range(2 * DEEPEST):
         beside = Q(after__in=fresh_runs) | Q(run__in=fresh_runs) | Q(behind__in=fresh_steps) | Q(pk__in=wanted)
-        beside |= Q(pk__in=ChainWait.objects.filter(run__in=fresh_runs).values("step"))
+        joined = ChainWait.objects.filter(Q(run__in=fresh_runs) | Q(on__in=fresh_steps))
+        beside |= Q(pk__in=joined.values("step"))
         found = list(rows.filter(beside).exclude(pk__in=list(steps)).order_by("pk")[: MOST_NODES - len(steps)])
         if not found:
             break
         steps |= {row.pk: row for row in found}
         fresh_steps = {row.pk for row in found}
-        wanted = {row.behind_id for row in found if row.behind_id}
+        wanted = {pk for row in found for pk in (row.behind_id, *(each.on_id for each in row.waits.all())) if pk}
         named = {
             pk for row in found for pk in (row.after_id, row.run_id, *(each.run_id for each in row.waits.all())) if pk
         }
@@ -122,7 +125,7 @@ def _tie(node: ChainNode, nodes: dict[str, ChainNode]) -> None:
     if node.step is None:
         return
     names = [f"run {node.step.after_id}" if node.step.after_id else f"step {node.step.behind_id}"]
-    names += [f"run {each.run_id}" for each in node.step.waits.all()]
+    names += [f"run {each.run_id}" if each.run_id else f"step {each.on_id}" for each in node.step.waits.all()]
     node.before = [nodes[name] for name in names if name in nodes and nodes[name] is not node]
     if node.before:
         node.before[0].behind.append(node)
@@ -144,22 +147,24 @@ def why(step: ChainStep) -> str:
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
         return "Its run or evaluation was deleted" if gone else step.reason
-    others = [each.run for each in step.waits.all()]
+    others = [each.run or each.on for each in step.waits.all()]
     if None in others:
         return DELETED
-    also = [each for each in others if each is not None and each.state != Run.State.FINISHED]
+    runs_too = [each for each in others if isinstance(each, Run) and each.state != Run.State.FINISHED]
+    steps_too = [f"“{each}”" for each in others if isinstance(each, ChainStep)]
     before = step.after
     if before is None:
         told = f"Waits until “{step.behind}” before it was launched and has finished"
+        also = [*map(str, runs_too), *steps_too]
         return f"{told}, and until {_have_finished(also)}" if also else told
-    waits = [before, *also] if before.state != Run.State.FINISHED else also
-    if not waits:
+    waits = [before, *runs_too] if before.state != Run.State.FINISHED else runs_too
+    if not waits and not steps_too:
         have = f"{before} has finished" if not others else "All runs for which it waits have finished"
         return f"{have}: it is about to be launched"
     for each in waits:
         if told := _stuck(each):
             return told
-    return f"Waits until {_have_finished(waits)}"
+    return f"Waits until {_have_finished([*map(str, waits), *steps_too])}"
 
 
 def _stuck(before: Run) -> str:
@@ -176,16 +181,37 @@ def _stuck(before: Run) -> str:
     )
 
 
-def _have_finished(waits: list[Run]) -> str:
-    names = [str(each) for each in waits]
+def _have_finished(names: list[str]) -> str:
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     return f"{listed} {'has' if len(names) == 1 else 'have'} finished"
 
 
-def joinable(run: Run) -> list[Run]:
-    """The newest other runs that are not over, for which a step after `run` can wait too."""
-    found = runs(run.experiment.workspace_id).filter(state__in=ACTIVE).exclude(recipe=LOGGED).exclude(pk=run.pk)
-    return list(found.defer("config").order_by("-id")[:MOST_OFFERED])
+@dataclass(frozen=True)
+class ChainOffer:
+    """Something for which a step can wait too: a run, or a step that becomes one. `value`: of its checkbox."""
+
+    value: str
+    title: str
+    where: str
+    state: str
+    label: str
+    chosen: bool = False
+
+
+def joinable(run: Run, behind: ChainStep | None = None, chosen: Collection[str] = ()) -> list[ChainOffer]:
+    """The newest other runs that are not over, and the newest steps that are not launched, for which a step after `run` can wait too."""
+    workspace = run.experiment.workspace_id
+    found = runs(workspace).filter(state__in=ACTIVE).exclude(recipe=LOGGED).exclude(pk=run.pk).defer("config")
+    steps = ChainStep.objects.filter(workspace_id=workspace, project=None, state=State.WAITING, kind=ChainStep.Kind.RUN)
+    steps = steps.exclude(pk=behind.pk if behind else 0).order_by("-pk")[:MOST_OFFERED]
+    offers = [
+        *(
+            (f"{row.pk}", row, row.experiment.name, row.state, row.get_state_display())
+            for row in found.order_by("-id")[:MOST_OFFERED]
+        ),
+        *((f"{STEP}{row.pk}", row, row.asked["experiment"], looks(row), "Not launched") for row in steps),
+    ]
+    return [ChainOffer(value, str(row), *rest, chosen=value in chosen) for value, row, *rest in offers]
 
 
 def judges(workspace_id: int) -> Options:
@@ -209,6 +235,7 @@ def told(node: ChainNode) -> dict[str, Any]:
         "after": step.after_id,
         "behind": step.behind_id,
         "also": [each.run_id for each in step.waits.all() if each.run_id],
+        "also_steps": [each.on_id for each in step.waits.all() if each.on_id],
         "run": step.run_id,
         "evaluation": step.evaluation_id,
         "created_at": step.created_at.isoformat(),

@@ -54,7 +54,7 @@ def notice(run: Run) -> None:
 def watch() -> None:
     """Launches the steps whose message was lost, and refuses those of which a run was deleted."""
     gone = ChainStep.objects.filter(
-        state=State.WAITING, after__isnull=False, waits__in=ChainWait.objects.filter(run=None)
+        state=State.WAITING, after__isnull=False, waits__in=ChainWait.objects.filter(run=None, on=None)
     )
     for pk in list(gone.order_by("pk").values_list("pk", flat=True).distinct()):
         _tried(_refuse, pk)
@@ -136,6 +136,7 @@ def _make(membership: Membership, step: ChainStep, first: Run) -> None:
     if step.kind == Kind.RUN:
         step.run = _train(membership, step, first)
         ChainStep.objects.filter(behind=step).update(after=step.run, behind=None)
+        ChainWait.objects.filter(on=step).update(run=step.run, on=None)
         ClaimRun.objects.filter(step=step).update(run=step.run, step=None)
     else:
         step.evaluation = _evaluate(membership, step, first)

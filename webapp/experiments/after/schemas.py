@@ -30,6 +30,11 @@ class ChainStepIn(Schema):
     )
     behind: Id | None = Field(None, description="A step that is not launched yet; null: the run itself")
     also: list[Id] = Field(default_factory=list, max_length=20, description="Other runs that must have finished too")
+    also_steps: list[Id] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Steps that are not launched yet, whose runs must have finished too",
+    )
     experiment: str = ""
     name: str = ""
 
@@ -48,6 +53,7 @@ class ChainStepOut(Schema):
     after: int | None = Field(description="The run that it waits for")
     behind: int | None = Field(description="The step that it waits for, until that becomes a run")
     also: list[int] = Field(description="Other runs for which it waits")
+    also_steps: list[int] = Field(description="Steps for whose runs it waits, until they are launched")
     run: int | None
     evaluation: int | None
     created_at: datetime

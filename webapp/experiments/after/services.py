@@ -1,10 +1,11 @@
 """Changes to the chain of a run: a step is added, a step is taken back. Each function checks, changes rows and audits."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, stored
@@ -33,7 +34,7 @@ class StepAsked:
     """A request for a step. `with_output`: the run begins with the model that the previous run leaves.
 
     `judges`: places in the config that name a judge, such as `rewards.0.judge`, and the output of the previous run that is asked there.
-    `also`: ids of other runs that must have finished too.
+    `also`: ids of other runs that must have finished too; `also_steps`: of steps whose runs must have.
     """
 
     kind: str
@@ -45,11 +46,12 @@ class StepAsked:
     with_output: bool = True
     judges: dict[str, str] = field(default_factory=dict)
     also: tuple[int, ...] = ()
+    also_steps: tuple[int, ...] = ()
 
     @property
     def said(self) -> dict[str, Any]:
         """The words for which a key stands. Those of before steps could wait for several runs stay what they were."""
-        return {name: value for name, value in vars(self).items() if value or name != "also"}
+        return {name: value for name, value in vars(self).items() if value or name not in ("also", "also_steps")}
 
 
 def add(
@@ -69,8 +71,9 @@ def add(
     name = names.optional_name(asked.name, "name")
     try:
         with transaction.atomic():
-            # if the step before is launched at this moment, the new step waits for its run
-            held = ChainStep.objects.select_for_update().get(pk=behind.pk) if behind else None
+            # if a step for which it waits is launched at this moment, the new step waits for its run
+            locked = _locked(membership, {*asked.also_steps, *([behind.pk] if behind else [])})
+            held = locked[behind.pk] if behind else None
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
                 raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")
@@ -87,7 +90,7 @@ def add(
                 launch_digest=said.digest if said else "",
                 created_by=membership.user,
             )
-            ChainWait.objects.bulk_create([ChainWait(step=step, run=each) for each in also])
+            ChainWait.objects.bulk_create(_waits(step, also, _awaited(locked, asked.also_steps, behind)))
             audit.record(membership, membership.user, "run.then", run, step=step.pk, kind=asked.kind, then=str(step))
             broadcasts.run_changed(run)
             if first:
@@ -110,6 +113,34 @@ def _also(membership: Membership, run: Run, ids: tuple[int, ...]) -> list[Run]:
         told = f"no run with the id {', '.join(missing)} was launched here"
         raise Invalid("A step can wait only for runs that were launched here.", {"also": told})
     return list(known.values())
+
+
+def _locked(membership: Membership, ids: set[int]) -> dict[int, ChainStep]:
+    """The steps of chains with these ids, by id. They are locked in one order, so that no two requests ever wait for one another."""
+    rows = ChainStep.objects.select_for_update().filter(workspace=membership.workspace, project=None, pk__in=ids)
+    return {row.pk: row for row in rows.order_by("pk")}
+
+
+def _awaited(locked: dict[int, ChainStep], ids: tuple[int, ...], behind: ChainStep | None) -> list[ChainStep]:
+    """The steps for whose runs a new step waits. Raises Invalid at `also_steps`."""
+    wanted = [pk for pk in dict.fromkeys(ids) if behind is None or pk != behind.pk]
+    if len(wanted) > MOST:
+        raise Invalid("A step cannot wait for so many steps.", {"also_steps": f"at most {MOST}"})
+    for pk in wanted:
+        row = locked.get(pk)
+        becomes = row is not None and row.kind == Kind.RUN and (row.state == State.WAITING or row.run_id)
+        if not becomes:
+            told = f"no step with the id {pk} becomes a run"
+            raise Invalid("A step can wait only for steps that become runs.", {"also_steps": told})
+    return [locked[pk] for pk in wanted]
+
+
+def _waits(step: ChainStep, also: list[Run], awaited: list[ChainStep]) -> list[ChainWait]:
+    """Each run once, also if it is named as a run and as the step that has launched it."""
+    launched = [each.run_id for each in awaited if each.run_id]
+    wanted = {run_id: None for run_id in (*(each.pk for each in also), *launched) if run_id != step.after_id}
+    steps = [each for each in awaited if not each.run_id]
+    return [*(ChainWait(step=step, run_id=each) for each in wanted), *(ChainWait(step=step, on=each) for each in steps)]
 
 
 def mine(membership: Membership) -> QuerySet[ChainStep]:
@@ -194,13 +225,34 @@ def cancel(membership: Membership, run: Run, step: ChainStep) -> ChainStep:
 
 
 def end(step: ChainStep, state: str, reason: str, actor: User | None) -> None:
-    """Ends a step as refused or cancelled; the steps after it never start either. The caller holds the lock of the step."""
+    """Ends a step as refused or cancelled; the steps that wait for it never start either. The caller holds the lock of the step."""
+    _lock_all_after(step)
+    _end(step, state, reason, actor)
+
+
+def _end(step: ChainStep, state: str, reason: str, actor: User | None) -> None:
     ChainStep.objects.filter(pk=step.pk, state=State.WAITING).update(
         state=state, reason=reason, decided_at=timezone.now()
     )
     step.refresh_from_db(fields=["state", "reason", "decided_at"])
-    for each in ChainStep.objects.select_for_update().filter(behind=step, state=State.WAITING).order_by("pk"):
-        end(each, State.CANCELLED, f"“{step}” before it was {state}", actor)
+    for each in ChainStep.objects.select_for_update().filter(pk__in=_after([step.pk])).order_by("pk"):
+        _end(each, State.CANCELLED, f"“{step}” before it was {state}", actor)
+
+
+def _after(ids: Collection[int]) -> set[int]:
+    """The ids of the waiting steps that wait for one of these."""
+    waiting = ChainStep.objects.filter(state=State.WAITING)
+    joined = ChainWait.objects.filter(on__in=ids).values("step")
+    return set(waiting.filter(Q(behind__in=ids) | Q(pk__in=joined)).values_list("pk", flat=True))
+
+
+def _lock_all_after(step: ChainStep) -> None:
+    """Locks all steps that wait for this one, also by way of others, in one order: two steps that end at once may have some in common."""
+    found: set[int] = set()
+    newest = {step.pk}
+    while newest := _after(newest) - found:
+        found |= newest
+    list(ChainStep.objects.select_for_update().filter(pk__in=found).order_by("pk"))
 
 
 def invalid(error: ConfigInvalid | Invalid) -> dict[str, str]:

@@ -14,7 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from .. import access as runs
 from ..models import ChainStep
-from . import access, services
+from . import access, queries, services
 from .forms import StepForm
 
 
@@ -32,7 +32,8 @@ def chain_new(request: HttpRequest, run_id: int, behind_id: int, recipe: str) ->
     if request.method == "POST":
         form = StepForm.posted(membership, request.POST)
         assert isinstance(form, StepForm)  # noqa: S101  # made by its own class
-        form.with_output, form.also = request.POST.get("with_output") == "on", _also(request)
+        form.with_output = request.POST.get("with_output") == "on"
+        form.also, form.also_steps = _also(request), _also(request, queries.STEP)
         return _submitted(request, form.stand(run, behind))
     form = StepForm.blank(membership, recipe, f"{run.data.dataset_id}:{run.data.number}")
     assert isinstance(form, StepForm)  # noqa: S101
@@ -71,6 +72,7 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
         dataset=services.dataset_of(run, behind),
         name=request.POST.get("name", ""),
         also=_also(request),
+        also_steps=_also(request, queries.STEP),
     )
     try:
         services.add(membership, run, asked, behind, request.POST.get("key", "")[:64] or None)
@@ -81,9 +83,10 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
     return redirect("run_tab", run_id, "chain")
 
 
-def _also(request: HttpRequest) -> tuple[int, ...]:
-    """The other runs that are ticked."""
-    return tuple(filter(None, (whole(each, 12) for each in request.POST.getlist("also"))))
+def _also(request: HttpRequest, before: str = "") -> tuple[int, ...]:
+    """The other runs that are ticked, or the steps, whose values begin with `before`."""
+    ticked = [each.removeprefix(before) for each in request.POST.getlist("also") if each.startswith(before)]
+    return tuple(filter(None, (whole(each, 12) for each in ticked)))
 
 
 @member(runs.WRITER)

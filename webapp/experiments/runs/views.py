@@ -70,7 +70,7 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
         nodes = chains.chain(run)
         found["chain"], found["recipes"] = [each for each in nodes if not each.before], list(RECIPES.values())
         found["picture"] = drawing.picture(nodes) if len(nodes) > 1 else None
-        found["also_choices"] = [(each, False) for each in chains.joinable(run)]
+        found["also_choices"] = chains.joinable(run)
         found["judges_offered"] = chains.judges(run.experiment.workspace_id)
         found["key"] = uuid4().hex
     if tab == "history":

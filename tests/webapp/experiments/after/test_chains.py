@@ -27,13 +27,13 @@ from ..outputs.test_outputs import output
 def add(run, cast, version):
     """Puts a step behind the run, as the researcher; keywords replace the defaults."""
 
-    def _add(behind=None, key=None, membership=None, **given) -> ChainStep:
+    def _add(behind=None, key=None, membership=None, after=None, **given) -> ChainStep:
         plain: dict[str, Any] = {
             "kind": "run",
             "config": {"steps": 6},
             "dataset": checks.DatasetChoice(id=version.dataset_id),
         }
-        return services.add(membership or cast.researcher, run, StepAsked(**(plain | given)), behind, key)
+        return services.add(membership or cast.researcher, after or run, StepAsked(**(plain | given)), behind, key)
 
     return _add
 

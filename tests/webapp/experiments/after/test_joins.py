@@ -7,6 +7,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
 from webapp.core.problems import Invalid
 from webapp.experiments.after import drawing, queries, rounds
+from webapp.experiments.after import services as chains
 from webapp.experiments.after.queries import ChainNode
 from webapp.experiments.launch import checks, drafts
 from webapp.experiments.launch.drafts import RunDraft
@@ -160,3 +161,92 @@ def test_by_the_pages_and_the_api(run, other, as_researcher, as_annotator, versi
         assert shown.count('class="chain-line"') == 4 and "Waits until run 1 and other have finished" in shown
         listed = as_researcher.get(f"/api/v1/runs/{each.pk}/chain").json()["items"]
         assert [(item["name"], item["also"]) for item in listed] == [("how good", [other.pk]), ("both", [other.pk])]
+
+
+@pytest.fixture
+def pending(add, other) -> ChainStep:  # noqa: F811
+    """A step that waits for the other run."""
+    return add(after=other, with_output=False, name="pending")
+
+
+def test_a_step_waits_for_another_that_is_not_launched_and_then_for_its_run(add, run, other, pending):  # noqa: F811
+    step = add(with_output=False, also_steps=(pending.pk,), name="both")
+    assert queries.why(fresh(step)) == "Waits until run 1 and “pending” have finished"
+    end(run)
+    rounds.watch()
+    assert fresh(step).state == "waiting" and queries.why(fresh(step)) == "Waits until “pending” has finished"
+    end(other)
+    rounds.watch()
+    made = fresh(pending).run
+    assert [(each.run, each.on) for each in fresh(step).waits.all()] == [(made, None)]
+    assert queries.why(fresh(step)) == "Waits until pending has finished"
+    end(made)
+    rounds.take_up(made.pk)
+    assert fresh(step).state == "launched"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "refused"])
+def test_a_step_that_is_never_launched_ends_what_waits_for_it(add, run, other, pending, cast, how):  # noqa: F811
+    step = add(with_output=False, also_steps=(pending.pk,), name="both")
+    last = add(behind=step, name="last")
+    if how == "cancelled":
+        chains.cancel(cast.researcher, other, pending)
+    else:
+        ChainStep.objects.filter(pk=pending.pk).update(created_by=None)
+        end(other)
+        rounds.watch()
+    assert fresh(pending).state == how
+    assert (fresh(step).state, fresh(step).reason) == ("cancelled", f"“pending” before it was {how}")
+    assert (fresh(last).state, fresh(last).reason) == ("cancelled", "“both” before it was cancelled")
+    end(run)
+    rounds.watch()
+    assert fresh(step).run is None
+
+
+def test_a_step_whose_chain_is_deleted_is_told_as_a_deleted_run(add, run, other, pending, cast):  # noqa: F811
+    step = add(with_output=False, also_steps=(pending.pk,), name="both")
+    end(other, "failed")
+    lifecycle.delete(cast.researcher, other)
+    assert queries.why(fresh(step)) == queries.DELETED
+    rounds.watch()
+    assert (fresh(step).state, fresh(step).reason) == ("refused", queries.DELETED)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_is_launched_while_another_is_put_behind_it_is_not_missed(add, run, other, pending):  # noqa: F811
+    end(other)
+    at_once([lambda: rounds.take_up(other.pk), lambda: add(with_output=False, also_steps=(pending.pk,), name="both")])
+    step = ChainStep.objects.get(name="both")
+    assert [(each.run, each.on) for each in step.waits.all()] == [(fresh(pending).run, None)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_steps_that_end_at_once_and_have_waiters_in_common_end_each_of_them_once(add, run, other, pending, cast):  # noqa: F811
+    second = add(after=other, with_output=False, name="second")
+    low = add(with_output=False, also_steps=(pending.pk, second.pk), name="low")
+    high = add(with_output=False, also_steps=(second.pk, pending.pk), name="high")
+    last = add(behind=low, with_output=False, also_steps=(high.pk, second.pk), name="last")
+    at_once([lambda each=each: chains.cancel(cast.researcher, other, each) for each in (pending, second)] * 2)
+    assert {fresh(each).state for each in (pending, second, low, high, last)} == {"cancelled"}
+
+
+def test_only_steps_that_become_runs_can_be_waited_for(add, other, pending, cast):  # noqa: F811
+    evaluation = add(kind="evaluation", config={}, name="how good")
+    chains.cancel(cast.researcher, other, pending)
+    for ids in ((evaluation.pk,), (pending.pk,), (10**9,), tuple(range(1000, 1021))):
+        with pytest.raises(Invalid) as refused:
+            add(also_steps=ids)
+        assert "also_steps" in refused.value.fields
+
+
+def test_what_waits_for_a_step_is_drawn_and_offered(add, run, other, pending, as_researcher):  # noqa: F811
+    page = as_researcher.get(f"/runs/{run.pk}/chain/0/policy").content.decode()
+    assert f'name="also" value="step-{pending.pk}"' in page and "Not launched" in page
+    body = {"kind": "run", "also_steps": [pending.pk], "name": "both", "with_output": False}
+    made = as_researcher.post(f"/api/v1/runs/{run.pk}/chain", body, content_type="application/json")
+    assert made.status_code == 201 and (made.json()["also"], made.json()["also_steps"]) == ([], [pending.pk])
+    as_researcher.post(f"/runs/{run.pk}/chain/evaluate", {"key": "e", "name": "good", "also": [f"step-{pending.pk}"]})
+    assert [each.on for each in ChainStep.objects.get(name="good").waits.all()] == [pending]
+    found = [(node.title, [each.title for each in node.before]) for node in queries.chain(run)]
+    assert ("both", ["run 1", "pending"]) in found and ("pending", ["other"]) in found
+    assert [node.title for node in queries.chain(other)] == [title for title, _ in found]
