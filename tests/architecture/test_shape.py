@@ -82,27 +82,3 @@ def test_one_module_opens_dialogs():
     """An answer of the server closes only the opening that asked for it, and `show` tells openings apart."""
     opening = [path.name for path in SCRIPTS if ".showModal(" in path.read_text()]
     assert opening == ["dialogs.js"]
-
-
-# addresses that make a project, an evaluation, a run or a version
-MAKES = (
-    "evaluation_tasks",
-    "evaluation_study",
-    "evaluation_rerun",
-    "train_on_answers",
-    "project_publish",
-    "dataset_pass_rates_write",
-    "claim_again",
-    "model_as_judge",
-    "chain_evaluate",
-    "sweep_add",
-)
-
-
-@pytest.mark.parametrize("name", MAKES)
-def test_a_double_click_makes_one_thing(name):
-    """`once.js` sends a form with `data-once` only once."""
-    forms = [
-        tag for path in TEMPLATES for tag in re.findall(r"<form\b[^>]*>", path.read_text()) if f"url '{name}'" in tag
-    ]
-    assert forms and all("data-once" in tag for tag in forms)
