@@ -40,13 +40,28 @@ def test_a_draft_is_kept_edited_and_launched(open_page, as_researcher, run):  # 
     assert Run.objects.get(name="For tonight").state == "queued"
 
 
-def test_discarding_asks_first(open_page, as_researcher, run):  # noqa: F811
+def test_a_discarded_draft_is_undone_with_its_tags(open_page, as_researcher, run):  # noqa: F811
     page = open_page(as_researcher)
     page.goto(f"/runs/{run.id}/fork")
     page.get_by_role("button", name="Save as draft").press("Enter")
     page.wait_for_url(lambda url: "/fork" not in url)
-    page.get_by_role("button", name="Discard…").press("Enter")
-    on_screens(page, "draft-discard")
-    page.get_by_role("dialog").get_by_role("button", name="Discard").press("Enter")
+    address = page.url
+    page.get_by_text("Add tags and notes").click()
+    page.get_by_role("textbox", name="Tags").fill("tonight")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("link", name="tonight")).to_be_visible()
+    expect(page.get_by_role("region", name="History", exact=True)).to_contain_text("Saved as a draft")
+    on_screens(page, "draft-labels")
+    page.get_by_role("button", name="Discard").press("Enter")
     page.wait_for_url("**/experiments")
     assert not Run.objects.filter(state="draft").exists()
+    on_screens(page, "draft-discarded")
+    page.get_by_role("button", name="Undo").press("Enter")
+    page.wait_for_url(address)
+    expect(page.get_by_role("link", name="tonight")).to_be_visible()
+    page.get_by_role("button", name="Discard").press("Enter")
+    page.wait_for_url("**/experiments")
+    page.goto(address)
+    on_screens(page, "draft-restore")
+    page.get_by_role("button", name="Restore").press("Enter")
+    expect(page.get_by_role("link", name="tonight")).to_be_visible()

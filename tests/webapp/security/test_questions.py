@@ -41,7 +41,7 @@ REMOVES: dict[str, set] = {
 }
 KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # the same button or form gives it back
 # these remove nothing, or are beside a button that undoes them: archive and restore, pause and resume, close and open, stop and
-# resume, gold and ordinary, a right taken and given (an administrator's asks), a view forgotten whose filters stay set
+# resume, gold and ordinary, a right taken and given (an administrator's asks), a draft discarded and restored, a view forgotten whose filters stay set
 KEEPS = {
     "directory_key_new", "installation_directories",
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
@@ -49,7 +49,7 @@ KEEPS = {
     "endpoint_recorded", "evaluation_correct", "evaluation_grade_next", "evaluation_priority", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
     "project", "project_publish", "project_state", "project_task", "project_then", "project_then_cancel", "recording_new", "repeat_act", "repeats", "review_majority", "review_match",
-    "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_early", "run_labels", "run_keep", "run_launch", "run_tokens", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",
+    "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_early", "run_labels", "run_keep", "run_launch", "run_discard", "run_restore", "run_tokens", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",
     "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_stop",
     "report_act", "report_share_newest",
     "report_version_restore",

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -11,7 +12,7 @@ from webapp.accounts.access import member, require
 from webapp.core.problems import Problem
 
 from .. import access
-from . import drafts
+from . import discarding, drafts
 from .draft_forms import DraftForm
 from .views import submitted, to_run
 
@@ -44,4 +45,26 @@ def run_launch(request: HttpRequest, run_id: int) -> HttpResponseBase:
         messages.error(request, f"Nothing was launched. {'; '.join(each.message for each in error.problems)}")
     except Problem as problem:
         messages.error(request, f"Nothing was launched. {'; '.join(problem.fields.values()) or problem.message}")
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_discard(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        discarding.discard(membership, run)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("run", run_id)
+    messages.success(request, f"Discarded the draft {run}.", extra_tags=reverse("run_restore", args=[run_id]))
+    return redirect("runs")
+
+
+@member(access.WRITER)
+@require_POST
+def run_restore(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press finds the draft restored and only shows it."""
+    discarding.restore(require(request), run_id)
     return redirect("run", run_id)

@@ -68,7 +68,7 @@ def save(membership: Membership, draft: RunDraft, key: str | None = None) -> Run
                 state=State.DRAFT,
                 created_by=membership.user,
             )
-            _kept(membership, run, "run.draft")
+            keep(membership, run, "run.draft")
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if earlier := once.made_meanwhile(Run, membership.user, services.mine(membership), asked):
             return earlier
@@ -83,7 +83,7 @@ def change(membership: Membership, run: Run, draft: RunDraft) -> Run:
     """
     columns, title = _columns(membership, draft)
     with transaction.atomic():
-        held = _held(run)
+        held = locked(run)
         if held is None:
             raise Conflict("This draft was launched or discarded already.", "not_a_draft")
         if title != held.experiment.name:
@@ -91,7 +91,7 @@ def change(membership: Membership, run: Run, draft: RunDraft) -> Run:
         if changed := {name: value for name, value in columns.items() if getattr(held, name) != value}:
             Run.objects.filter(pk=run.pk).update(**changed, state_at=timezone.now())
             run.refresh_from_db(from_queryset=Run.objects.with_names())
-            _kept(membership, run, "run.draft_changed")
+            keep(membership, run, "run.draft_changed")
     return run
 
 
@@ -115,7 +115,7 @@ def launch(membership: Membership, run: Run) -> Run:
     if run.is_logged:
         raise LoggedElsewhere
     with transaction.atomic():
-        held = _held(run)  # the plan is of the draft that is launched: nobody changes it meanwhile
+        held = locked(run)  # the plan is of the draft that is launched: nobody changes it meanwhile
         if held is None:
             return _fresh(run)
         plan = _planned(membership, held)
@@ -169,7 +169,7 @@ def _words(draft: RunDraft) -> list[Any]:
     return [given[name] for name in sorted(given)]
 
 
-def _held(run: Run) -> Run | None:
+def locked(run: Run) -> Run | None:
     """The draft under its lock; None if it was launched or discarded."""
     rows = Run.objects.with_names().filter(pk=run.pk, state=State.DRAFT)
     return rows.select_for_update(of=("self",), no_key=True).first()
@@ -260,7 +260,7 @@ def _start(run: Run) -> Artifact | None:
     return starting_points.checkpoint(run.forked_from, run.start_step)
 
 
-def _kept(membership: Membership, run: Run, action: str) -> None:
+def keep(membership: Membership, run: Run, action: str) -> None:
     """What the table shows of the config, the entry of the audit log, and the message to open pages."""
     table_facts.replace_config(membership.workspace_id, run)
     audit.record(membership, membership.user, action, run, recipe=run.recipe, name=str(run))

@@ -25,6 +25,8 @@ WORDS = {
     "run.launch": "Launched",
     "run.draft": "Saved as a draft",
     "run.draft_changed": "Draft changed",
+    "run.draft_restored": "Draft restored",
+    "run.delete": "Discarded",
     "run.logged": "Logged by another program",
     "run.stopping": "Asked to stop",
     "run.pausing": "Asked to pause",

@@ -19,7 +19,7 @@ from ..after import queries as chains
 from ..alarms import services as alarms
 from ..charts import axes
 from ..charts import queries as charts
-from ..launch import checks, drafts
+from ..launch import checks, discarding, drafts
 from ..launch.typed_limits import TypedLimits
 from ..lifecycle import moments, paces, spending, token_limit
 from ..lifecycle.limits import RunLimits
@@ -87,14 +87,23 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
 @require_GET
 def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResponseBase:
     membership = require(request)
-    run = access.run_read(membership, run_id)
+    try:
+        run = access.run_read(membership, run_id)
+    except Http404:
+        return _discarded_page(request, membership, run_id)
     if run.is_draft:
         return _draft_page(request, membership, run) if tab == "charts" else redirect("run", run_id)
     tabs = LOGGED_TABS if run.is_logged else TABS
     if tab not in tabs:
         raise Http404("no such tab")
+    context = _context(membership, run, tab, tabs) | _of_tab(membership, run, tab, request.GET.get("cursor"))
+    return render(request, f"experiments/run_{tab}.html", context)
+
+
+def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) -> dict[str, Any]:
+    """All that every tab shows of the run."""
     may_write, shown = membership.may(Role.RESEARCHER), alarms.shown(run)
-    context: dict[str, Any] = {
+    return {
         "run": run,
         "tab": tab,
         "tabs": tabs,
@@ -110,7 +119,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "people": graded.agreement(run),
         "alarms": shown,
         "alarms_title": alarms.heading(shown),
-        "tags": list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True)),
+        "tags": _tags(run),
         "matches_reasons": reason_matches.matches_reasons(run),
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
         **_what_can_be_done(run, may_write),
@@ -123,8 +132,14 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
     }
-    context |= _of_tab(membership, run, tab, request.GET.get("cursor"))
-    return render(request, f"experiments/run_{tab}.html", context)
+
+
+def _discarded_page(request: HttpRequest, membership: Membership, run_id: int) -> HttpResponseBase:
+    name = discarding.found(membership, run_id)
+    if name is None:
+        raise Http404("no such run")
+    context: dict[str, Any] = {"name": name, "run_id": run_id, "may_write": membership.may(Role.RESEARCHER)}
+    return render(request, "experiments/run_discarded.html", context, status=404)
 
 
 def _draft_page(request: HttpRequest, membership: Membership, run: Run) -> HttpResponseBase:
@@ -138,8 +153,14 @@ def _draft_page(request: HttpRequest, membership: Membership, run: Run) -> HttpR
         "config_rows": rows,
         "changed_rows": [row for row in rows if row.changed],
         "may_write": membership.may(Role.RESEARCHER),
+        "tags": _tags(run),
+        "history": history.events(run)[0],
     }
     return render(request, "experiments/run_draft.html", context)
+
+
+def _tags(run: Run) -> list[str]:
+    return list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True))
 
 
 def _early(run: Run) -> dict[str, Any]:

@@ -49,4 +49,4 @@ function expire(item, stay = STAY) {
 }
 
 document.addEventListener("click", (event) => event.target.closest("[data-dismiss]")?.closest("li, .callout")?.remove());
-document.querySelectorAll("#toasts > .toast").forEach((item) => expire(item));
+document.querySelectorAll("#toasts > .toast").forEach((item) => expire(item, item.querySelector("form") ? STAY_TO_ACT : STAY));

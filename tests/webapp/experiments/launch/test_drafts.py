@@ -1,9 +1,10 @@
-"""Drafts: kept with their problems, changed, launched once whoever presses, discarded; no place that counts runs takes one for a run."""
+"""Drafts: kept with their problems, changed, launched once whoever presses, discarded and restored; no place that counts runs takes one for a run."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.http import Http404
 from django.utils import timezone
 
 from tests.at_once import at_once
@@ -12,8 +13,7 @@ from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets.models import DatasetVersion
-from webapp.experiments.launch import checks, drafts
+from webapp.experiments.launch import checks, discarding, drafts
 from webapp.experiments.launch.drafts import RunDraft
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.lifecycle import services as lifecycle
@@ -305,9 +305,44 @@ def test_the_pages_that_list_runs_show_a_draft(as_researcher, draft, run, django
         as_researcher.get(f"/runs/{kept.pk}")
 
 
-def test_discarding_asks_once_and_frees_nothing_else(as_researcher, draft, cast):
+def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draft, cast):
+    run = draft(name="kept", config=WRONG, limits=RunLimits(seconds=7200))
+    labels = {"tags": "tonight", "group": "ablation", "notes": "Why not."}
+    assert as_researcher.post(f"/runs/{run.pk}/labels", labels).url == f"/runs/{run.pk}"
+    before = Run.objects.filter(pk=run.pk).values().get()
+    answer = as_researcher.post(f"/runs/{run.pk}/discard", follow=True)
+    assert (
+        answer.redirect_chain[-1][0] == "/experiments" and f'action="/runs/{run.pk}/restore"' in answer.content.decode()
+    )
+    assert not Run.objects.exists()
+    gone = as_researcher.get(f"/runs/{run.pk}")
+    assert gone.status_code == 404 and "This draft was discarded" in gone.content.decode()
+    assert "Restore" not in as_reviewer.get(f"/runs/{run.pk}").content.decode()
+    assert as_reviewer.post(f"/runs/{run.pk}/restore").status_code == 403
+    assert "discarded" not in browser(cast.outsider).get(f"/runs/{run.pk}").content.decode()
+    assert browser(cast.outsider).post(f"/runs/{run.pk}/restore").status_code == 404
+    for _ in range(2):
+        assert as_researcher.post(f"/runs/{run.pk}/restore").url == f"/runs/{run.pk}"
+    assert Run.objects.filter(pk=run.pk).values().get() == before
+    assert actions(run) == ["run.draft", "run.tags", "run.group", "run.notes", "run.delete", "run.draft_restored"]
+    page = as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert all(words in page for words in ("tonight", "ablation", "Why not.", "Discarded", "Draft restored"))
+    assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
+
+
+def test_a_restored_draft_takes_another_number_if_its_own_is_taken(draft, cast):
     run = draft()
-    version = make_version(cast.owner, name="other", digest="e" * 64)
-    assert "This cannot be undone" in as_researcher.get(f"/runs/{run.pk}").content.decode()
-    assert as_researcher.post(f"/runs/{run.pk}/delete").url == "/experiments"
-    assert not Run.objects.exists() and DatasetVersion.objects.filter(pk=version.pk).exists()
+    discarding.discard(cast.researcher, run)
+    assert draft().number == run.number == 1
+    discarding.restore(cast.researcher, run.pk)
+    assert Run.objects.get(pk=run.pk).number == 2
+    with pytest.raises(Http404):
+        discarding.restore(cast.researcher, run.pk + 100)
+
+
+def test_a_launched_run_is_not_discarded(draft, cast):
+    run = draft()
+    drafts.launch(cast.researcher, run)
+    with pytest.raises(Conflict, match="launched or discarded"):
+        discarding.discard(cast.researcher, run)
+    assert Run.objects.get().state == "queued"
