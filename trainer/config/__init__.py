@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .errors import ConfigInvalid, FieldProblem
+from .errors import ConfigInvalid, FieldProblem, worded
 from .near import meant
 from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
@@ -91,10 +91,9 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:
         del loc[2]
     path = ".".join(loc)
-    if item["type"] == "extra_forbidden":
-        near = meant(schema, loc)
-        return FieldProblem(path, f"unknown key; did you mean {near}?" if near else "unknown key")
-    return FieldProblem(path, item["msg"])
+    if item["type"] == "extra_forbidden" and (near := meant(schema, loc)):
+        return FieldProblem(path, f"unknown key; did you mean {near}?")
+    return FieldProblem(path, worded(item))
 
 
 def _no_phase(loc: list[str], value: Any, schema: type[RecipeConfig]) -> str:

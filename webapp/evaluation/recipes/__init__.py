@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainer.config.errors import ConfigInvalid, FieldProblem
+from trainer.config.errors import ConfigInvalid, FieldProblem, worded
 
 from . import grade_or_compare, metajudge
 from .audits import criterion_audit, judge_audit, rubric_audit
@@ -46,8 +46,6 @@ def resolve(name: str, raw: dict[str, Any]) -> RecipeConfig:
 
 def _problem(item: Any) -> FieldProblem:
     path = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        return FieldProblem(path, "unknown key")
     if item["type"] == "int_type" and item["input"] in ("", None):
         return FieldProblem(path, "choose one")
-    return FieldProblem(path, str(item["msg"]).removeprefix("Value error, "))
+    return FieldProblem(path, worded(item))

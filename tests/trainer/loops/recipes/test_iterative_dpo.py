@@ -236,7 +236,7 @@ def test_it_learns_what_the_reward_asks_for(examples: list[Example], tiny_dir: P
         ({"pairs": {"choose": "extremes"}}, "pairs.choose", "needs a reward"),
         ({"rewards": [TRUTH | {"shadow": False}], "pairs": {"labels": "one_order"}}, "pairs.labels", "no orders"),
         ({"rewards": [JUDGED | {"against": "greedy"}]}, "rewards.0.against", "no greedy answer"),
-        ({"rollout": {"samples": 1}}, "rollout.samples", "greater than or equal to 2"),
+        ({"rollout": {"samples": 1}}, "rollout.samples", "must be at least 2"),
     ],
 )
 def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], field: str, words: str) -> None:
