@@ -176,6 +176,12 @@ KEYS: Mapping[str, Mapping[str, BlockKey]] = {
 }
 
 
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("charts", "plot", "graph", "curves"), "chart"),
+    **dict.fromkeys(("table", "run"), "runs"),
+    **dict.fromkeys(("rollouts", "response"), "rollout"),
+}
+"""What people call a block -> its name. Nothing else is drawn under such a name, but a person who writes it is told."""
 EXAMPLES: Mapping[str, str] = {
     "chart": "```chart\nmetric: eval/rubric_score\nquery: state:finished\n```",
     "runs": "```runs\nquery: state:finished\ncolumns: state, result, took\nsort: -result\n```",
@@ -188,10 +194,11 @@ def pieces(text: str) -> list[ReportWords | ReportBlock]:
     found: list[ReportWords | ReportBlock] = []
     words: list[str] = []
     start, inside = 1, ""
-    lines = iter(enumerate(text.split("\n"), 1))
+    every = text.split("\n")
+    lines = iter(enumerate(every, 1))
     for number, line in lines:
         mark = FENCE.match(line)
-        if mark and not inside and mark[2] in KEYS and len(mark[1]) == 3:
+        if mark and not inside and len(mark[1]) == 3 and (mark[2] in KEYS or _meant(mark[2], every[number:])):
             found += [ReportWords(start, "\n".join(words))] if any(map(str.strip, words)) else []
             body, end = _within(lines, mark[1])
             found.append(_block(number, mark[2], body, end))
@@ -209,6 +216,11 @@ def problems(parts: Sequence[ReportWords | ReportBlock]) -> list[LineFault]:
     return [problem for part in parts if isinstance(part, ReportBlock) for problem in part.problems]
 
 
+def _meant(name: str, after: Sequence[str]) -> bool:
+    """Whether somebody calls a block by another name: the line after the fence is one of that block. Else it is code."""
+    return bool(after) and name in MEANT and after[0].partition(":")[0].strip() in KEYS[MEANT[name]] and ":" in after[0]
+
+
 def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[int, str]], int | None]:
     """The lines up to the fence that closes, and where that stands; None if none does."""
     body: list[tuple[int, str]] = []
@@ -222,6 +234,9 @@ def _within(lines: Iterator[tuple[int, str]], fence: str) -> tuple[list[tuple[in
 def _block(line: int, kind: str, body: list[tuple[int, str]], end: int | None) -> ReportBlock:
     given: dict[str, Any] = {}
     places: dict[str, int] = {}
+    if kind in MEANT:
+        told = f"There is no block “{kind}”. Write ```{MEANT[kind]} if you mean one."
+        return ReportBlock(line, MEANT[kind], problems=(LineFault(line, told),))
     wrong = [] if end else [LineFault(line, "This block has no end. Write ``` on its own line after it.")]
     for number, text in body if end else ():
         if not text.strip() or text.lstrip().startswith("#"):

@@ -60,6 +60,23 @@ def test_what_is_wrong_with_tables_and_rollouts_is_told_too(kind, body, told):
     assert wrong(body, kind) == [told]
 
 
+@pytest.mark.parametrize(
+    ("named", "body", "meant"),
+    [
+        ("table", "query: state:finished", "runs"),
+        ("plot", "metric: a\nruns: 1", "chart"),
+        ("rollouts", "run: 1", "rollout"),
+    ],
+)
+def test_a_block_by_another_name_is_not_taken_for_code(named, body, meant):
+    assert wrong(body, named) == [f"Line 1: There is no block “{named}”. Write ```{meant} if you mean one."]
+
+
+def test_code_may_have_such_a_name():
+    for code in ("```table\n| a | b |\n```", "```graph\na: b\n```", "```table"):
+        assert pieces(code) == [ReportWords(1, code)]
+
+
 def test_a_block_without_an_end_says_so_and_swallows_no_word():
     (found,) = pieces("```chart\nmetric: a\n\nwords")
     assert [str(each) for each in problems([found])] == [
