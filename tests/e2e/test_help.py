@@ -1,6 +1,7 @@
 """The help in a browser: by keyboard from the sidebar to a heading, on every screen, and from an alarm of a run to its page."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_the_help_is_read_by_keyboard_on_every_screen(open_page, as_annotator):
     expect(page.get_by_role("heading", level=1)).to_have_text("Alarms")
     page.get_by_role("navigation", name="On this page").get_by_role("link", name="Dead gradients").press("Enter")
     expect(page.get_by_role("heading", name="Dead gradients")).to_be_in_viewport()
-    for address in ("/help", "/help/alarms", "/help/from-opinions"):
+    for address in ("/help", "/help/alarms", "/help/from-opinions", "/help/api"):
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
             assert in_both_themes(page, address) == [], (address, width)
@@ -46,6 +47,28 @@ def test_the_help_is_read_by_keyboard_on_every_screen(open_page, as_annotator):
     page.locator("summary", has_text="On this page").press("Enter")
     page.get_by_role("navigation", name="On this page").get_by_role("link", name="Dead gradients").press("Enter")
     expect(page.get_by_role("heading", name="Dead gradients")).to_be_in_viewport()
+
+
+def test_requests_are_shown_in_the_chosen_language(open_page, as_researcher):
+    page = open_page(as_researcher)
+    page.goto("/help/api")
+    launch, sweeps = (
+        page.locator(".languages", has_text=words) for words in ("touchstone launch run.yaml --key", "sweeps.launch")
+    )
+    expect(launch.locator("pre:visible")).to_contain_text("$base/recipes/policy")
+    button = sweeps.get_by_role("group", name="Language").get_by_role("button", name="Command")
+    button.scroll_into_view_if_needed()
+    before = button.bounding_box()
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(sweeps.locator("pre:visible")).to_have_text(
+        [re.compile("sweep.yaml"), re.compile("touchstone sweeps start")]
+    )
+    expect(launch.locator("pre:visible")).to_have_text([re.compile("run.yaml"), re.compile("touchstone launch")])
+    expect(page.locator(".languages").first.locator("pre:visible")).to_contain_text("touchstone api GET /me")
+    assert abs(button.bounding_box()["y"] - before["y"]) < 2, "what one reads stays where it is"
+    page.goto("/help/home")
+    expect(page.locator(".languages pre:visible")).to_contain_text("touchstone needs")
 
 
 def test_an_alarm_leads_to_the_heading_about_it(open_page, as_researcher, run, process):  # noqa: F811

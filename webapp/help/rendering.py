@@ -19,6 +19,7 @@ from markdown_it.token import Token
 from webapp.core.markdown import ATTRIBUTES, TAGS
 
 from . import pages
+from .languages import grouped
 from .pages import HelpFile
 
 _WITHIN = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
@@ -67,7 +68,10 @@ def rendered(file: HelpFile) -> RenderedPage:
     headings = _anchored(tokens)
     if tokens and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
         tokens = tokens[3:]
-    html = parser.renderer.render(tokens, parser.options, {}).replace("&lt;br&gt;", "<br>")
+    html = parser.renderer.render(grouped(tokens), parser.options, {}).replace("&lt;br&gt;", "<br>")
+    html = html.replace(
+        "<pre><code", '<pre tabindex="0"><code'
+    )  # the parser puts the attributes of a fence on its code
     return RenderedPage(pages.title(file), _clean(html), tuple(headings), tuple(lost))
 
 

@@ -129,3 +129,14 @@ def test_each_alarm_names_a_page_and_a_heading_that_exist():
         name, _, anchor = page(signal).partition("#")
         found = rendering.rendered(pages.by_name()[f"docs/{name}"])
         assert not anchor or f'id="{anchor}"' in found.html, signal
+
+
+def test_requests_in_several_languages_are_one_group(tmp_path: Path):
+    path, mark = tmp_path / "page.md", "```"
+    curl, python, file = "    api $base/x", f"{mark}python\nserver.x()\n{mark}", f"{mark}yaml\na: 1\n{mark}"
+    path.write_text("\n\n".join(["# A", curl, python, file, "    touchstone x", "words", python, "    pip install x"]))
+    html = rendering.rendered(pages.HelpFile("docs/page.md", "page", path)).html
+    _, *parts = html.split('<div class="language-name">')
+    assert [part.partition("<")[0] for part in parts] == ["curl", "Python", "Command"]
+    assert "a: 1" in parts[2] and "touchstone x" in parts[2].partition("words")[0]
+    assert html.count('class="languages"') == 1, "an example that no command follows stays as it is"
