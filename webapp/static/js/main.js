@@ -4,6 +4,7 @@ import "./theme.js";
 import "./rail.js";
 import "./menus.js";
 import "./once.js";
+import "./tabs.js";
 import "./dialogs.js";
 import "./times.js";
 import "./toast.js";
