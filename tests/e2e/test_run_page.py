@@ -326,6 +326,18 @@ def test_launch_is_heard_while_the_field_that_was_just_left_is_still_being_check
     assert checks and page.get_by_text("Queued").first.is_visible()
 
 
+def test_keys_of_the_config_are_read_on_a_phone(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/runs/{run.id}/config")
+    tall = (
+        "(keys) => keys.map((key) => key.getBoundingClientRect().height / parseFloat(getComputedStyle(key).fontSize))"
+    )
+    heights = page.locator(".config-table code").evaluate_all(tall)
+    assert len(heights) > 50 and max(heights) < 10, "broken after dots and underscores, never letter by letter"
+    assert faults(page) == []
+
+
 def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto(f"/runs/{run.id}")

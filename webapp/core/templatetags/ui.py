@@ -1,6 +1,7 @@
 """Template tags every page may use: icons, navigation, times, numbers, states."""
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -169,6 +170,12 @@ def noun(plural: str, count: int) -> str:
 def percent(fraction: float | None) -> str:
     """0.634 -> 63%; a dash if it is missing."""
     return "–" if fraction is None else f"{fraction:.0%}"
+
+
+@register.filter
+def keyed(path: str) -> SafeString:
+    """A dotted key that may be broken after its dots and underscores, and nowhere else."""
+    return mark_safe(re.sub(r"([._])", r"\1<wbr>", escape(path)))  # noqa: S308  escaped
 
 
 @register.filter
