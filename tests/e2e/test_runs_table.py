@@ -208,6 +208,20 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     photograph(page, "compare-log-time")
 
 
+def test_values_that_are_all_the_same_stand_in_the_middle(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={','.join(str(run.pk) for run in runs)}")
+    rows = page.locator("#compare-finals tbody tr")
+    for place in (1, 2):
+        rows.nth(place).get_by_role("checkbox").uncheck()
+    page.locator("#scatter-x").select_option("config.optim.lr")
+    expect(page.locator("#compare-scatter circle")).to_have_count(2)
+    box = page.locator("#compare-scatter svg").bounding_box()
+    for point in page.locator("#compare-scatter circle").all():
+        assert 0.4 < (point.bounding_box()["x"] - box["x"]) / box["width"] < 0.6
+    expect(page.locator(".scatter-text")).to_have_count(4)  # one number across, two upward, and what is drawn across
+
+
 def test_a_long_name_leaves_room_for_the_columns_beside_it(open_page, as_researcher, runs):
     Run.objects.filter(pk=runs[0].pk).update(name="a-run-with-a-name-of-one-word-" + "x" * 90)
     Dataset.objects.update(name="comparisons_" + "y" * 80)

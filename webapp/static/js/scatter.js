@@ -7,9 +7,11 @@ function scale(values, from, to, log) {
   const size = (value) => (log ? Math.log10(value) : value);
   const low = Math.min(...values.map(size));
   const high = Math.max(...values.map(size));
-  const span = high - low || 1;
-  return { at: (value) => from + ((size(value) - low) / span) * (to - from), ends: [Math.min(...values), Math.max(...values)] };
+  const share = (value) => (high === low ? 0.5 : (size(value) - low) / (high - low)); // values that are all the same stand in the middle
+  return { at: (value) => from + share(value) * (to - from), least: Math.min(...values), most: Math.max(...values) };
 }
+
+const ends = ({ least, most }) => [...new Set([least, most])];
 
 /** `points`: { label, href or null, x, y, colour, hidden }. Points without a place are counted in words. */
 export function scatter(place, points, { x, y, logX }) {
@@ -32,10 +34,8 @@ export function scatter(place, points, { x, y, logX }) {
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "scatter", role: "group", "aria-label": `${y} against ${x}, ${placed.length} runs` },
     makeSvg("path", { class: "scatter-axes", d: `M${LEFT} ${AIR}V${HEIGHT - BOTTOM}H${WIDTH - AIR}` }),
-    text(number(up.ends[1]), { x: LEFT - 6, y: AIR + 10, "text-anchor": "end" }),
-    text(number(up.ends[0]), { x: LEFT - 6, y: HEIGHT - BOTTOM - AIR + 4, "text-anchor": "end" }),
-    text(number(across.ends[0]), { x: LEFT + AIR, y: HEIGHT - BOTTOM + 14 }),
-    text(number(across.ends[1]), { x: WIDTH - AIR, y: HEIGHT - BOTTOM + 14, "text-anchor": "end" }),
+    ...ends(up).map((value) => text(number(value), { x: LEFT - 6, y: up.at(value) + 4, "text-anchor": "end" })),
+    ...ends(across).map((value) => text(number(value), { x: across.at(value), y: HEIGHT - BOTTOM + 14, "text-anchor": "middle" })),
     text(x, { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }),
     ...dots,
   );
