@@ -29,7 +29,7 @@ def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page,
     page.set_viewport_size({"width": 1280, "height": 900})
     runs.get_by_role("link", name="Show its lineage: e: run 2").focus()
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="What it rests on").click()
+    page.get_by_role("link", name="Based on").click()
     expect(page.get_by_role("region", name="People")).to_contain_text("Person 2")
     expect(page.get_by_role("region", name="Judges")).to_contain_text("directly")
 
