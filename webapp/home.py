@@ -19,6 +19,7 @@ from webapp.annotation.kinds import KINDS
 from webapp.annotation.work import inbox as annotation
 from webapp.annotation.work.inbox import WaitingProject
 from webapp.datasets import queries as datasets
+from webapp.experiments import recipe_metrics
 from webapp.experiments.launch import answers_to_model
 from webapp.experiments.models import Run
 from webapp.experiments.runs import listing
@@ -175,9 +176,8 @@ def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
     if finished is not None:
         text = "Scores can rise for the wrong reason. Read a few answers beside the criteria that graded them."
         href = _at("run_tab", finished.pk, "rollouts")
-        steps.append(
-            NextStep(icon="text-search", title=f"Read the rollouts of {_named(finished)}", text=text, href=href)
-        )
+        read = f"Read the {recipe_metrics.samples_title(finished.recipe).lower()} of {_named(finished)}"
+        steps.append(NextStep(icon="text-search", title=read, text=text, href=href))
         if membership.may(Role.RESEARCHER):
             text = "The form opens with the values of that run; your changes are marked."
             href = _at("run_fork", finished.pk)
@@ -188,7 +188,7 @@ def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
 
 
 def _named(run: Run) -> str:
-    return f"{run} of {run.experiment.name}"
+    return f"“{run}” of {run.experiment.name}" if run.name else f"{run} of {run.experiment.name}"
 
 
 def _at(name: str, *parts: object) -> str:

@@ -349,15 +349,12 @@ def _remarks(workspace: int) -> list[AttentionItem]:
 
 def _news(workspace: int) -> list[AttentionItem]:
     since = timezone.now() - NEWS
-    runs = list(
-        _runs(workspace).filter(state=Run.State.FINISHED, ended_at__gt=since).order_by("-ended_at")[: SINGLY + 1]
-    )
-    news = []
+    ended = _runs(workspace).filter(state=Run.State.FINISHED, ended_at__gt=since).order_by("-ended_at")
+    runs, news = list(ended[: SINGLY + 1]), []
     if len(runs) > SINGLY:
         text = f"The last is {_named(runs[0])}."
-        news.append(
-            AttentionItem("good", f"More than {SINGLY} runs finished", text, _table("finished", NEWS), icon="check")
-        )
+        title = f"{counted(ended.count(), 'runs')} finished"
+        news.append(AttentionItem("good", title, text, _table("finished", NEWS), icon="check"))
     else:
         news += [
             AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check")
@@ -377,7 +374,8 @@ def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: s
     found = list(rows[: SINGLY + 1])
     if len(found) > SINGLY:
         text = f"The last is “{_name(found[0])}”."
-        return [AttentionItem("good", f"More than {SINGLY} {many} finished", text, reverse(everything), icon="check")]
+        title = f"{counted(rows.count(), many)} finished"
+        return [AttentionItem("good", title, text, reverse(everything), icon="check")]
     return [
         AttentionItem("good", f"{one} “{_name(row)}” finished", _came_of(row), _at(page, row.pk), icon="check")
         for row in found
@@ -425,8 +423,8 @@ def _runs(workspace: int) -> QuerySet[Run]:
 
 
 def _named(run: Run) -> str:
-    """The name of the run as the start of a sentence: "Run 3 of …" if nobody has named it."""
-    return f"{run.name or f'Run {run.number}'} of {run.experiment.name}"
+    """The name of the run as the start of a sentence, in quotes because it may be any words: "Run 3 of …" if nobody has named it."""
+    return f"{f'“{run.name}”' if run.name else f'Run {run.number}'} of {run.experiment.name}"
 
 
 def _at(page: str, *parts: object) -> str:

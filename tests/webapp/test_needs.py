@@ -233,7 +233,7 @@ def test_sweeps_imports_and_complete_projects_are_news(cast, project):
     }
     for _ in range(3):
         ImportJob.objects.create(dataset_name="pairs", **plain)
-    assert "More than 3 imports finished" in [news.title for news in needs.of(cast.researcher).news]
+    assert "4 imports finished" in [news.title for news in needs.of(cast.researcher).news]
     Task.objects.filter(pk=reviewed(project, 1.0).pk).update(overlap=2, taken=0)
     assert "Project “Colours” has all its answers" not in [news.title for news in needs.of(cast.researcher).news]
 
@@ -294,6 +294,10 @@ def test_what_finished_since_yesterday_is_news(cast, as_researcher, launch):  # 
     assert news.href == f"/runs/{run.pk}" and "0.600, 0.200 at first" in news.text
     page = as_researcher.get("/").content.decode()
     assert "Since yesterday" in page and "Needs you" not in page
+    for _ in range(4):
+        last = end(launch(name="Twice as fast"), "finished")
+    (news,) = needs.of(cast.researcher).news
+    assert (news.title, news.text) == ("5 runs finished", f"The last is “Twice as fast” of {last.experiment.name}.")
 
 
 def test_nothing_of_another_workspace_is_told(cast, launch, project):  # noqa: F811

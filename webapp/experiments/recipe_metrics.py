@@ -68,6 +68,11 @@ def samples(recipe: str) -> str:
     return found.samples if found else "rollout"
 
 
+def samples_title(recipe: str) -> str:
+    """What the tab with the samples of its runs is called."""
+    return SAMPLES[samples(recipe)]
+
+
 def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
     """The parts of the run's reward as JSON, and the expression that puts them together; of a task those that its config makes. Without
     parts if nothing is rewarded, or if this version cannot read the config any more."""

@@ -114,7 +114,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "swept": SweepRun.objects.select_related("trial__sweep").filter(run=run).first(),
         "stats": pages.stats(run),
         "recipe_metrics": recipe_metrics.metrics(run.recipe),
-        "samples": recipe_metrics.SAMPLES[recipe_metrics.samples(run.recipe)],
+        "samples": recipe_metrics.samples_title(run.recipe),
         "viewer": recipe_metrics.samples(run.recipe),
         "people": graded.agreement(run),
         "alarms": shown,
