@@ -255,7 +255,7 @@ function groupCard(group) {
   const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
   if (rewards.length > 1 && !VIEWERS.pair.fits(group)) {
     const flat = spread(group) === 0;
-    const words = flat ? "all alike: nothing to learn from" : `S from ${score(Math.min(...rewards))} to ${score(Math.max(...rewards))}`;
+    const words = flat ? "all alike: nothing to learn from" : `rewards from ${score(Math.min(...rewards))} to ${score(Math.max(...rewards))}`;
     part("spread").append(flat ? icon("equal") : icon("chart-no-axes-column"), words);
   }
   const send = sendLink(group, { whole: true });
