@@ -124,14 +124,22 @@ def result(run: Run) -> RunResult:
     metric = recipe.metric(key) if recipe else None
     if metric is None:
         return RunResult(None, None, None)
-    n = run.summary.get(metric.count)
+    n, last = run.summary.get(metric.count), run.summary.get(key)
+    first = run.summary.get(key + FIRST)
     return RunResult(
         metric,
-        run.summary.get(key + FIRST),
-        run.summary.get(key),
+        None if first == last and _evaluated_once(run) else first,
+        last,
         metric.interval(run.summary),
         None if n is None else round(n),
     )
+
+
+def _evaluated_once(run: Run) -> bool:
+    """Whether only the evaluation before the first step can have been: its value is then no gain of 0."""
+    section = run.config.get("evaluation")
+    every = section.get("every") if isinstance(section, dict) else None
+    return isinstance(every, int) and run.step - run.start_step < every
 
 
 def result_json(run: Run) -> dict[str, Any] | None:

@@ -18,9 +18,15 @@ const FACTS = [
   ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
   ["perf/gpu_busy", "GPUs busy", (value) => number(value, true)],
   ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
-  ["perf/disk_written", "Disks, written", (value) => `${number(value)} MiB/s`],
-  ["perf/network_received", "Network, received", (value) => `${number(value)} MiB/s`],
+  ["perf/disk_written", "Disks, written", rate],
+  ["perf/network_received", "Network, received", rate],
 ];
+
+/** MiB per second, in the unit in which people read it. */
+function rate(mib) {
+  if (mib >= 1) return `${number(mib)} MiB/s`;
+  return mib * 1024 >= 1 ? `${number(mib * 1024)} KiB/s` : `${Math.round(mib * 1024 * 1024)} bytes/s`;
+}
 
 /** `steps`: Map from the step to its seconds by key. The last `SHOWN` of them, oldest first, each with its share by kind of work. */
 export function shares(steps) {

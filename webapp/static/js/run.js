@@ -86,6 +86,7 @@ function show() {
     if (!element.hidden) element.textContent = `95%: ${number(low, share)} to ${number(high, share)}${n ? ` · n ${n}` : ""}`;
   });
   const { first = null, last = null } = run.result ?? {}; // a run of another program has no result
+  if (first === null && last !== null) write("gain", "at the start");
   if (first !== null && last !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];

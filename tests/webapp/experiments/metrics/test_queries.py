@@ -193,6 +193,15 @@ def test_the_gain_is_last_minus_first(run):
     assert recipe_metrics.result(run).metric is None and recipe_metrics.result_json(run) is None
 
 
+def test_the_evaluation_before_the_first_step_is_no_gain_of_0(run):
+    run.summary = {"eval/rubric_score:first": 0.25, "eval/rubric_score": 0.25}
+    run.config["evaluation"]["every"], run.step = 10, 9
+    found = recipe_metrics.result(run)
+    assert (found.first, found.last, found.gain) == (None, 0.25, None)
+    run.step = 10
+    assert recipe_metrics.result(run).gain == 0.0, "it was evaluated again, with the same result"
+
+
 def test_without_rubrics_the_reward_tells_what_training_changed(run):
     run.summary = {"eval/reward:first": -1.0, "eval/reward": 2.0}
     found = recipe_metrics.result(run)
