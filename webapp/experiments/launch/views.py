@@ -32,6 +32,9 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
     form = RunForm.blank(membership, request.GET["recipe"], dataset)
     form.experiment = request.GET.get("experiment", "")[:120]
     form.fill({path[3:]: str(value) for path, value in request.GET.items() if path.startswith("at.")})
+    if dataset:  # a person who comes with data reads at once if the recipe cannot learn from it
+        form.check()
+        form.problems = {path: told for path, told in form.problems.items() if path == "dataset"}
     return render(request, "experiments/run_new.html", {"form": form})
 
 

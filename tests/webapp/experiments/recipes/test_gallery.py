@@ -38,6 +38,13 @@ def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researche
     assert "prompts with a reference answer to train on" in seen
     assert "prompts whose every criterion has a verifier" in seen and "prompts with a criterion for a judge" in seen
     assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in seen
+    assert "Set up with other data" in seen and f"recipe=policy&amp;dataset={version.dataset_id}" not in seen
+    told = as_researcher.get("/runs/new", {"recipe": "policy", "dataset": f"{version.dataset_id}:1"})
+    assert set(told.context["form"].problems) == {"dataset"} and "1 problem to" in shown(told)
+    assert (
+        as_researcher.get("/runs/new", {"recipe": "sft", "dataset": f"{version.dataset_id}:1"}).context["form"].problems
+        == {}
+    )
 
 
 def test_without_any_data_it_says_what_to_do(as_researcher):
