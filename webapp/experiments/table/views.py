@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.numbers import whole
@@ -159,6 +160,13 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     ids = ",".join(request.GET.getlist("ids"))
     if query is None and any(whole(part.strip()) is None for part in ids.split(",") if part.strip()):
         raise Http404("not run ids")
+    if query is None:
+        ids, gone = _there(membership, ids)
+        if gone:
+            told = f"{counted(gone, 'runs')} of this address {'is' if gone == 1 else 'are'} not here any more."
+            messages.info(request, told)
+        if gone and not ids:
+            return redirect("runs")
     try:
         found = chosen(membership, ids, query)
     except Problem as problem:
@@ -173,6 +181,14 @@ def compare(request: HttpRequest) -> HttpResponseBase:
         "experiments/compare.html",
         {"count": len(found), "asked": asked, "may_write": membership.may(Role.RESEARCHER)},
     )
+
+
+def _there(membership: Membership, ids: str) -> tuple[str, int]:
+    """The ids of an address that are runs of the workspace, and how many are not: an address outlives runs that are deleted."""
+    asked = [whole(part.strip()) for part in ids.split(",") if part.strip()]
+    ours = set(queries.ids_of(membership, asked))
+    there = [each for each in asked if each in ours]
+    return ",".join(map(str, there)), len(asked) - len(there)
 
 
 @member(runs_access.WRITER)

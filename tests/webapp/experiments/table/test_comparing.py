@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils.http import urlencode
 
-from tests.cast import ApiClient
+from tests.cast import ApiClient, browser
 from webapp.experiments.models import MetricPoint, Run
 from webapp.experiments.table import compare_api, comparing
 
@@ -80,6 +81,18 @@ def test_more_than_can_be_compared_are_refused_and_none_is_dropped(api, four, mo
     page = as_researcher.get("/runs/compare", {"ids": ids(four)}, follow=True)
     assert "1 to 4 runs at once" in page.content.decode()
     assert len(api.get("/runs/table/compare", q="eval/score>0.25").json()["runs"]) == 4
+
+
+def test_an_address_outlives_runs_that_are_deleted(four, as_researcher, cast):
+    page = as_researcher.get("/runs/compare", {"ids": f"{ids(four[:2])},999999999"})
+    assert page.status_code == 200 and page.context["asked"] == urlencode({"ids": ids(four[:2])})
+    assert "1 run of this address is not here any more." in page.content.decode()
+    for answer in (
+        as_researcher.get("/runs/compare", {"ids": "999999998,999999999"}, follow=True),
+        browser(cast.outsider).get("/runs/compare", {"ids": ids(four[:2])}, follow=True),
+    ):
+        assert answer.redirect_chain == [("/experiments", 302)]
+        assert "2 runs of this address are not here any more." in answer.content.decode()
 
 
 def test_runs_of_others_are_not_there(four, cast):
