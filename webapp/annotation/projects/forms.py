@@ -8,7 +8,7 @@ from typing import Any
 from django.http import QueryDict
 
 from webapp.accounts.models import Membership
-from webapp.core.problems import Invalid, Problem
+from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
@@ -98,16 +98,18 @@ class ChangeForm(SettingsForm):
 
     kind: str = ""
     emptied: tuple[str, ...] = ()  # numbers whose field was cleared: the stored number is not meant
+    overtaken: str = ""  # somebody else's change, which the next save replaces
 
     @classmethod
     def of(cls, project: Project) -> "ChangeForm":
         values = cls.drawn(project.settings)
         values |= {"name": project.name, "overlap": str(project.overlap), "keys": project.settings.get("keys", {})}
+        values["base"] = services.mark(project)
         return cls(values, workspace=project.workspace_id, kind=project.kind)
 
     @classmethod
     def posted(cls, project: Project, post: QueryDict) -> "ChangeForm":
-        values = cls.typed(post) | {name: post.get(name, "") for name in ("name", "overlap")}
+        values = cls.typed(post) | {name: post.get(name, "") for name in ("name", "overlap", "base")}
         actions, keys = post.getlist("key-action"), post.getlist("key")
         values["keys"] = {action: key for action, key in zip(actions, keys, strict=False) if action and key}
         emptied = tuple(name for name in NUMBERS if not post.get(name, "0").strip())
@@ -123,7 +125,11 @@ class ChangeForm(SettingsForm):
             return False
         settings = self.raw(self.values, project.kind) | {"keys": self.values["keys"]}
         try:
-            services.update(membership, project, name=self.values["name"], overlap=overlap, settings=settings)
+            base = self.values["base"]
+            services.update(membership, project, base, name=self.values["name"], overlap=overlap, settings=settings)
+        except Conflict as error:
+            self.overtaken, self.values["base"] = error.message, services.mark(Project.objects.get(pk=project.pk))
+            return False
         except Problem as error:
             self.problems |= error.fields or {"": error.message}
         return not self.problems

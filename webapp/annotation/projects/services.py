@@ -1,5 +1,7 @@
 """Writes to projects: making, opening, pausing, closing, changing, guidelines."""
 
+import json
+from hashlib import sha256
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -71,8 +73,16 @@ def create(
     return project
 
 
-def update(membership: Membership, project: Project, **changes: Any) -> Project:
+def mark(project: Project) -> str:
+    """The same for two reads of a project if nothing that `update` changes has changed between them."""
+    return sha256(json.dumps([project.name, project.overlap, project.settings], sort_keys=True).encode()).hexdigest()
+
+
+def update(membership: Membership, project: Project, base: str = "", **changes: Any) -> Project:
     """Changes `name`, `overlap` or `settings` (merged over the present ones). Raises Invalid at the fields.
+
+    `base` is the `mark` of the project that the changes were made from. Raises Conflict if the project has another one by now: a form
+    with all settings would silently take back what somebody else has changed.
 
     A smaller overlap never takes away a seat that is taken: such tasks keep the seats that they have.
     """
@@ -84,6 +94,8 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
         )
     try:
         with transaction.atomic():
+            if base and mark(Project.objects.select_for_update(no_key=True).get(pk=project.pk)) != base:
+                raise Conflict("Somebody else has changed these settings in the meantime.", "overtaken")
             Project.objects.filter(pk=project.pk).update(**checked)
             if checked.get("overlap", project.overlap) != project.overlap:
                 _reseat(project, checked["overlap"])

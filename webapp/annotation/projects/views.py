@@ -160,7 +160,8 @@ def project_settings(request: HttpRequest, project_id: int) -> HttpResponseBase:
         messages.success(request, "Saved. Tasks that somebody has open do not change.")
         return redirect("project_settings", project_id)
     context = page_context.context(membership, row, "settings") | {"form": form}
-    return render(request, "annotation/project_settings.html", context, status=422 if form.problems else 200)
+    status = 409 if form.overtaken else 422 if form.problems else 200
+    return render(request, "annotation/project_settings.html", context, status=status)
 
 
 @member(access.WRITER)

@@ -86,7 +86,7 @@ SOURCES = {  # of a resolution; the icon says the same without colour
 def meter(agreement: float | None) -> SafeString:
     """A task's agreement as a short bar with its number."""
     if agreement is None:
-        return format_html('<span class="missing">one answer</span>')
+        return format_html('<span class="missing">{}</span>', "one answer")
     return format_html(
         '<span class="meter"><svg viewBox="0 0 48 6" width="48" height="6" aria-hidden="true">'
         '<rect class="meter-track" width="48" height="6" rx="3"></rect>'

@@ -351,6 +351,22 @@ def test_a_number_that_was_cleared_is_asked_for_and_not_kept_silently(as_researc
     assert project.settings["gold_every"] == 0
 
 
+def test_settings_that_somebody_changed_meanwhile_are_not_replaced_silently(cast, as_researcher, project, form):
+    address = f"/projects/{project.pk}/settings"
+    base = as_researcher.get(address).context["form"].values["base"]
+    projects.update(cast.owner, project, settings={"reopen": 3})
+    late = {**form, "name": "Late", "base": base}
+    refused = as_researcher.post(address, late)
+    assert refused.status_code == 409
+    assert "Somebody else has changed these settings in the meantime." in refused.content.decode()
+    project.refresh_from_db()
+    assert (project.name, project.settings["reopen"]) == ("Colours", 3)
+    again = refused.context["form"].values["base"]  # the person knows of the other change now
+    assert as_researcher.post(address, late | {"base": again}).status_code == 302
+    project.refresh_from_db()
+    assert (project.name, project.settings["reopen"]) == ("Late", 10)
+
+
 def test_labels_of_a_scale_may_hold_commas(as_researcher, make_project, form):
     labels = {"-1": "no, not at all", "1": "yes, 1st class"}
     project = make_project("rating", settings={"scales": [{"name": "Help", "low": -1, "high": 1, "labels": labels}]})

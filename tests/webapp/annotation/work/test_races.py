@@ -20,7 +20,7 @@ from tests.at_once import at_once, outcome, somebody_waits
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from tests.webapp.webhooks.told import listen, told
-from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
+from webapp.annotation.models import Answer, Assignment, Participant, Project, ProjectInvite, Resolution, Task
 from webapp.annotation.people import services as participants
 from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services
@@ -89,6 +89,17 @@ def test_of_two_new_versions_of_the_guidelines_at_once_one_is_told_of_the_other(
     got = at_once([lambda t=text: projects.new_guidelines(lab, project, t, 1) for text in texts])
     assert sorted(type(one).__name__ for one in got) == ["Conflict", "Guidelines"]
     assert project.guidelines.count() == 2
+
+
+def test_of_two_changes_of_the_settings_at_once_one_is_told_of_the_other():
+    lab = make_cast().researcher
+    project = make_project(lab, 1)
+    base = projects.mark(Project.objects.get(pk=project.pk))
+    reads = [Project.objects.get(pk=project.pk) for _ in range(2)]
+    got = at_once(
+        [lambda r=read, n=n: projects.update(lab, r, base, settings={"reopen": n}) for n, read in enumerate(reads)]
+    )
+    assert sorted(type(one).__name__ for one in got) == ["Conflict", "Project"]
 
 
 def test_a_double_click_submits_once():
