@@ -57,7 +57,7 @@ def watch() -> None:
         state=State.WAITING, after__isnull=False, waits__in=ChainWait.objects.filter(run=None, on=None)
     )
     for pk in list(gone.order_by("pk").values_list("pk", flat=True).distinct()):
-        _tried(_refuse, pk)
+        tried(_refuse, pk)
     for run_id in list(_ready().order_by("after_id").values_list("after_id", flat=True).distinct()):
         take_up(run_id)
 
@@ -66,10 +66,10 @@ def take_up(run_id: int) -> None:
     """Launches every step that waits for this run, if it and all others for which the step waits have finished."""
     of_run = Q(after_id=run_id) | Q(pk__in=ChainWait.objects.filter(run=run_id).values("step"))
     for pk in list(_ready().filter(of_run).order_by("pk").values_list("pk", flat=True)):
-        _tried(_launch_ready, pk)
+        tried(_launch_ready, pk)
 
 
-def _tried(decide_on: Callable[[int], None], step_id: int) -> None:
+def tried(decide_on: Callable[[int], None], step_id: int) -> None:
     """One step must not keep the others waiting, of the same run or of other runs."""
     try:
         decide_on(step_id)

@@ -126,10 +126,14 @@ def take_up(project_id: int) -> None:
     if project is None or not waiting(project).exists() or why_not(project):
         return
     for pk in list(waiting(project).order_by("pk").values_list("pk", flat=True)):
-        with transaction.atomic():
-            step = waiting(project).select_for_update(of=("self",)).filter(pk=pk).first()
-            if step is not None and not rounds.decide(step, partial(_train, step=step, project=project)):
-                _tell_refused(step, project)
+        rounds.tried(partial(_launch, project), pk)
+
+
+@transaction.atomic
+def _launch(project: Project, step_id: int) -> None:
+    step = waiting(project).select_for_update(of=("self",)).filter(pk=step_id).first()
+    if step is not None and not rounds.decide(step, partial(_train, step=step, project=project)):
+        _tell_refused(step, project)
 
 
 def _tell_refused(step: ChainStep, project: Project) -> None:

@@ -103,6 +103,21 @@ def test_a_project_that_publishes_each_answer_needs_no_decision(cast, project, l
     assert fresh(step).run.dataset_version.counts["preferences"] == 8
 
 
+def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(cast, project, like, monkeypatch):
+    first, second = (settled.add(cast.researcher, project, like, name=name) for name in ("first", "second"))
+    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+    launch = launching.launch
+
+    def refusing(membership, **given):
+        if given["name"] == "first":
+            raise OSError("the disk is full")
+        return launch(membership, **given)
+
+    monkeypatch.setattr(launching, "launch", refusing)
+    settled.take_up(project.pk)
+    assert (fresh(first).state, fresh(second).state) == ("waiting", "launched")
+
+
 def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(cast, project, like):
     listen(cast.owner)
     step = settled.add(cast.researcher, project, like)
