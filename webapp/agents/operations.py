@@ -15,6 +15,7 @@ DATA = {
     "dataset_formats": ("GET", "/datasets/formats"),
     "import_dataset": ("POST", "/datasets/import"),
     "get_import": ("GET", "/imports/{job_id}"),
+    "cancel_import": ("POST", "/imports/{job_id}/cancel"),
 }
 RUNS = {
     "list_runs": ("GET", "/runs"),
@@ -35,6 +36,7 @@ RUNS = {
     "resume_run": ("POST", "/runs/{run_id}/resume"),
     "extend_run": ("POST", "/runs/{run_id}/extend"),
     "fork_run": ("POST", "/runs/{run_id}/fork"),
+    "stop_early": ("POST", "/runs/{run_id}/early"),
     "label_run": ("PATCH", "/runs/{run_id}/labels"),
     "register_checkpoint": ("POST", "/runs/{run_id}/artifacts/{artifact_id}/export"),
     "list_experiments": ("GET", "/experiments"),
@@ -84,5 +86,5 @@ TOOLS = ABOUT_HERE | DATA | RUNS | SWEEPS | PROJECTS | EVALUATIONS | MODELS
 
 ONLY_READ = {"check_config"}
 """Tools that change nothing although their operation is no GET."""
-END = {"stop_run", "stop_sweep", "cancel_evaluation"}
+END = {"stop_run", "stop_sweep", "cancel_evaluation", "cancel_import"}
 """Tools after which work is over. A client may ask its person before it calls them."""

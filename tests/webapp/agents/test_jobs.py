@@ -33,10 +33,16 @@ def rows(found: list[dict]) -> str:
     return "\n".join(json.dumps(each) for each in found)
 
 
-def imported(agent, name: str, content: str, **form) -> dict:
-    """Imports a text as a file, and follows the import to its end."""
+def sent(agent, name: str, content: str, **form) -> dict:
+    """The import of a text as a file, which waits for a worker."""
     job = agent.do("import_dataset", body={"name": name, "file": {"name": f"{name}.jsonl", "content": content}, **form})
     assert job["state"] == "queued"
+    return job
+
+
+def imported(agent, name: str, content: str, **form) -> dict:
+    """Imports a text as a file, and follows the import to its end."""
+    job = sent(agent, name, content, **form)
     imports.run_import(job["id"])  # the work of a worker
     return agent.do("get_import", job_id=job["id"])
 
@@ -156,6 +162,21 @@ def test_it_pauses_a_run_and_resumes_it(agent, launch):
     run = launch()
     assert agent.do("pause_run", run_id=run.pk)["state"] == "paused"
     assert agent.do("resume_run", run_id=run.pk)["state"] == "queued"
+
+
+def test_it_cancels_an_import_that_it_did_not_mean(agent):
+    job = sent(agent, "colours", rows(PAIRS))
+    assert agent.do("cancel_import", job_id=job["id"])["state"] == "cancelled"
+    assert agent.do("list_datasets")["items"] == []
+
+
+def test_it_sets_an_early_stop_and_takes_it_away(agent, launch):
+    run, rule = launch(), {"metric": "eval/rubric_score", "patience": 5}
+    told = agent.do("stop_early", run_id=run.pk, body={"stop_early": rule})
+    assert told["stop_early"]["patience"] == 5
+    wrong = agent.refusal("stop_early", run_id=run.pk, body={"stop_early": {**rule, "metric": "nothing"}})
+    assert [field["path"] for field in wrong["fields"]] == ["metric"]
+    assert agent.do("stop_early", run_id=run.pk, body={"stop_early": None})["stop_early"] is None
 
 
 def test_it_stops_a_run_and_the_history_names_its_person(agent, launch):
