@@ -122,7 +122,7 @@ def test_a_warm_up_has_the_roles_own_optimiser_and_a_rate_of_its_own_where_it_is
     [
         ({"judge_steps": 0, "writer_steps": 0}, "warmup.judge_steps", "no role has steps of warm-up"),
         ({"judge_steps": 3, "writer_steps": 5}, "warmup.writer_steps", "8 of the run's 8 steps"),
-        ({"judge_steps": -1}, "warmup.judge_steps", "greater"),
+        ({"judge_steps": -1}, "warmup.judge_steps", "must be at least 0"),
     ],
 )
 def test_a_warm_up_that_cannot_be_is_told_at_its_field(warmup: Any, path: str, said: str) -> None:
