@@ -186,14 +186,14 @@ def test_a_teacher_of_other_tokens_is_refused(
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"teachers": []}, "teachers", "at least 1"),
+        ({"teachers": []}, "teachers", "at least one entry"),
         ({"teachers": [TWO[0], TWO[0]]}, "teachers.1.stage", "the stage 'even' has teacher 1 already"),
         (
             {"teachers": [{"model": "a"}, {"model": "b"}]},
             "teachers.1.stage",
             "the other prompts have teacher 1 already",
         ),
-        ({"teachers": [{"model": ""}]}, "teachers.0.model", "at least 1 character"),
+        ({"teachers": [{"model": ""}]}, "teachers.0.model", "must not be empty"),
         ({"runner": {"kind": "offline", "push_every": 2}}, "runner.kind", "choose 'sync' or 'async'"),
         ({"optim": {"processes": 2}}, "optim.processes", "set it to 1"),
         ({"rollout": {"replace_flat": 2}}, "rollout.replace_flat", "with any reward"),
