@@ -63,4 +63,5 @@ class RepeatForm:
         if wrong:
             raise Invalid("The run cannot be repeated so.", wrong)
         weekday = int(self.rhythm) if self.rhythm.isdigit() and self.rhythm in dict(RHYTHMS) else None
-        return RepeatAsked(Rhythm(hours, at, weekday, self.zone or "UTC"), ends_at, bool(self.newest_data))
+        zone = (at and self.zone) or "UTC"  # the page shows no zone beside hours
+        return RepeatAsked(Rhythm(hours, at, weekday, zone), ends_at, bool(self.newest_data))

@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.http import Http404
 from django.utils import timezone
 
 from trainer.config import stored
@@ -117,7 +118,9 @@ def resume(membership: Membership, row: RunRepeat) -> RunRepeat:
 
 def _set(membership: Membership, row: RunRepeat, paused: bool) -> RunRepeat:
     with transaction.atomic():
-        held = RunRepeat.objects.select_for_update(of=("self",)).select_related("run").get(pk=row.pk)
+        held = _locked(row)
+        if held is None:
+            raise Http404("it was deleted meanwhile")
         if held.paused != paused:
             held.paused = paused
             if not paused and held.next_at is not None:
@@ -134,7 +137,13 @@ def following(row: RunRepeat, moment: datetime) -> datetime | None:
 
 
 def remove(membership: Membership, row: RunRepeat) -> None:
-    """The runs that it has launched stay."""
+    """The runs that it has launched stay. Twice is harmless."""
     with transaction.atomic():
-        if RunRepeat.objects.filter(pk=row.pk).delete()[0]:
+        if held := _locked(row):  # no worker adds a time meanwhile
+            held.delete()
             audit.record(membership, membership.user, "run.repeat_removed", row.run, repeat=row.pk)
+
+
+def _locked(row: RunRepeat) -> RunRepeat | None:
+    """None if it was deleted."""
+    return RunRepeat.objects.select_for_update(of=("self",)).select_related("run").filter(pk=row.pk).first()

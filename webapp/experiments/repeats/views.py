@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
-from webapp.core import sure
+from webapp.core import once, sure
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
@@ -69,7 +69,8 @@ def _added(membership: Membership, form: RepeatForm) -> bool:
         form.problems = {"run": "Choose a run."}
         return False
     try:
-        services.add(membership, access.run_write(membership, number), form.asked(), form.key or None)
+        run, asked = access.run_write(membership, number), form.asked()
+        once.sent(form, lambda: services.add(membership, run, asked, form.key or None))
     except Http404:
         form.problems = {"run": "This run is not there any more."}
     except ConfigInvalid as error:

@@ -9,5 +9,6 @@ function show() {
 }
 if (rhythm) {
   rhythm.addEventListener("change", show);
+  addEventListener("pageshow", show); // a browser that goes back restores the choice
   show();
 }

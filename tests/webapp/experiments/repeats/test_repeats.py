@@ -5,6 +5,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.http import Http404
 from django.utils import timezone
 
 from tests.at_once import at_once
@@ -299,6 +300,28 @@ def test_the_page_adds_pauses_and_asks_before_it_removes(run, as_researcher, cas
     )
     as_researcher.post(f"{act}/delete", {"sure": "1"})
     assert not RunRepeat.objects.exists()
+
+
+def test_hours_need_no_zone_and_a_form_that_was_sent_and_changed_repeats_again(run, as_researcher):
+    given = {"run": run.pk, "rhythm": "hours", "every_hours": "6", "zone": "Nowhere/At_all", "key": "once"}
+    assert as_researcher.post("/experiments/repeats", given).status_code == 302, "the page shows no zone beside hours"
+    assert as_researcher.post("/experiments/repeats", given | {"every_hours": "8"}).status_code == 302
+    assert list(RunRepeat.objects.order_by("pk").values_list("every_hours", "zone")) == [(6, "UTC"), (8, "UTC")]
+
+
+def test_a_repeat_that_was_deleted_meanwhile_is_not_there(repeat, cast):
+    services.remove(cast.researcher, repeat)
+    services.remove(cast.researcher, repeat)
+    assert AuditEntry.objects.filter(action="run.repeat_removed").count() == 1
+    with pytest.raises(Http404):
+        services.pause(cast.researcher, repeat)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_repeat_can_be_deleted_while_a_worker_decides_its_time(repeat, cast):
+    due(repeat)
+    at_once([rounds.watch, lambda: services.remove(cast.researcher, repeat)])
+    assert not RunRepeat.objects.exists() and not RepeatTime.objects.exists()
 
 
 def test_the_list_asks_as_much_of_the_database_however_many_there_are(
