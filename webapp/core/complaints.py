@@ -5,13 +5,13 @@ from typing import Any
 
 WORDS = {
     "missing": "is missing",
-    "string_too_long": "has more than {max_length:,} characters",
+    "string_too_long": "has more than {max_length} characters",
     "string_too_short": "must not be empty",
     "literal_error": "must be {expected}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "greater_than": "must be more than {gt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "less_than": "must be less than {lt:g}",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
     "int_parsing": "must be a whole number",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -41,8 +41,15 @@ def worded(error: Mapping[str, Any]) -> str:
     if error["type"] in ("too_short", "too_long"):
         return _of_length(**error["ctx"])
     if words := WORDS.get(error["type"]):
-        return words.format(**error.get("ctx", {}))
+        return words.format(**{name: _shown(name, value) for name, value in error.get("ctx", {}).items()})
     return str(error["msg"]).removeprefix("Value error, ")
+
+
+def _shown(name: str, value: Any) -> str:
+    """A bound with all its digits: `2.14748e+09` would be wrong."""
+    if name not in ("ge", "gt", "le", "lt", "max_length"):
+        return str(value)
+    return f"{int(value):,}" if isinstance(value, int | float) and value == int(value) else str(value)
 
 
 def _of_length(min_length: int | None = None, max_length: int | None = None, **rest: Any) -> str:

@@ -13,6 +13,8 @@ class Form(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=2000)] = "x"
     turns: Annotated[tuple[int, ...], Field(min_length=1, max_length=3)] = (1,)
     pair: Annotated[list[int], Field(min_length=2)] = [1, 2]
+    bytes_: Annotated[int, Field(lt=2**31)] = 1
+    most: Annotated[float, Field(le=1_500_000.5)] = 1
     side: Literal["train", "heldout"] = "train"
 
     @field_validator("side")
@@ -28,6 +30,8 @@ class Form(BaseModel):
     [
         ({"share": -1}, "must be at least 0"),
         ({"share": 1}, "must be less than 1"),
+        ({"bytes_": 2**31}, "must be less than 2,147,483,648"),
+        ({"most": 2e6}, "must be at most 1500000.5"),
         ({"share": "much"}, "must be a number"),
         ({"name": ""}, "must not be empty"),
         ({"name": "x" * 2001}, "has more than 2,000 characters"),
