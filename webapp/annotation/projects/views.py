@@ -122,23 +122,24 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
     """The present guidelines, an editor for people who may change them, and every earlier version with its changes."""
     membership = require(request)
     row = access.project_read(membership, project_id)
-    form, text, overtaken = ChangeForm(), None, ""
+    form, text, base, overtaken = ChangeForm(), None, None, ""
     if request.method == "POST":
         access.project_write(membership, project_id)
-        text = request.POST.get("guidelines", "")
+        text, base = request.POST.get("guidelines", ""), whole(request.POST.get("base", ""))
         try:
-            services.new_guidelines(membership, row, text, whole(request.POST.get("base", "")))
+            services.new_guidelines(membership, row, text, base)
             messages.success(request, "People see this version from now on.")
             return redirect("project_guidelines", project_id)
         except Invalid as problem:
             form.problems = problem.fields
         except Conflict as problem:
-            overtaken = problem.message
+            overtaken, base = problem.message, None  # the page shows the other version
     versions, people = list(queries.guidelines(row)[:50]), page_context.seen_as(request, membership, row)
     context = page_context.context(membership, row, "guidelines") | {
         "form": form,
         "text": versions[0].text if text is None and versions else text or "",
         "newest": versions[0] if versions else None,
+        "base": base if base is not None else versions[0].number if versions else 0,
         "history": guideline_diffs.history(versions),
         "overtaken": overtaken,
         "editing": bool(form.problems or overtaken) or "edit" in request.GET,

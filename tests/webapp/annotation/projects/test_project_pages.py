@@ -337,6 +337,8 @@ def test_guidelines_that_somebody_changed_meanwhile_are_not_replaced_silently(ca
     assert refused.status_code == 409 and "Ada saved version 2 in the meantime." in page
     assert "Be slow." in page and "Be quick." in page and 'name="base" value="2"' in page
     assert project.guidelines.count() == 2
+    long = as_researcher.post(address, late | {"guidelines": "x" * 100_001}).content.decode()
+    assert 'name="base" value="1"' in long, "the person has not seen the other version"
     as_researcher.post(address, late | {"base": "2"})  # the person has seen the other version
     assert queries.guidelines(project)[0].text == "Be fair.\nBe slow."
 
