@@ -47,8 +47,11 @@ def restore(membership: Membership, run_id: int) -> None:
     """Makes a discarded draft again, under its number. Does nothing if that was done already. Raises Http404 if it cannot be restored."""
     kept = cache.get(_key(membership, run_id))
     if kept is None:
+        if Run.objects.filter(pk=run_id, experiment__workspace_id=membership.workspace_id).exists():
+            return
         raise Http404("no such draft")
     with transaction.atomic():
+        transaction.on_commit(lambda: cache.delete(_key(membership, run_id)))  # the run may be deleted later on
         place = services.numbered(membership, kept["experiment"])
         if not Run.objects.filter(pk=run_id).exists():
             drafts.keep(membership, _made(kept, place), "run.draft_restored")

@@ -340,6 +340,20 @@ def test_a_restored_draft_takes_another_number_if_its_own_is_taken(draft, cast):
         discarding.restore(cast.researcher, run.pk + 100)
 
 
+def test_a_restored_draft_that_was_launched_and_deleted_does_not_come_back(
+    draft, cast, as_researcher, django_capture_on_commit_callbacks
+):
+    run = draft()
+    discarding.discard(cast.researcher, run)
+    with django_capture_on_commit_callbacks(execute=True):
+        discarding.restore(cast.researcher, run.pk)
+    discarding.restore(cast.researcher, run.pk)  # a second press
+    Run.objects.filter(pk=run.pk).delete()
+    with pytest.raises(Http404):
+        discarding.restore(cast.researcher, run.pk)
+    assert "Restore" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
+
+
 def test_a_launched_run_is_not_discarded(draft, cast):
     run = draft()
     drafts.launch(cast.researcher, run)
