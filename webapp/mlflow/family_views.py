@@ -1,6 +1,8 @@
 """MLflow's registered models and their versions."""
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponse
 
@@ -70,12 +72,16 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = query(request, b.Search)
     rows = ModelFamily.objects.filter(workspace_id=may_read(membership).workspace_id)
     page, more = searching.page(searching.models(rows, given.filter, given.order_by, searching.FAMILIES), given)
-    return said({"registered_models": [_family(row) for row in page], **more})
+    newest: dict[int, list[FamilyVersion]] = defaultdict(list)
+    for each in _newest(page):
+        newest[each.family_id].append(each)
+    return said({"registered_models": [shapes.family(row, newest[row.pk]) for row in page], **more})
 
 
 def _latest(membership: Membership, given: m.LatestVersions) -> HttpResponse:
     found = families.family(membership, given.name, write=False)
-    return said({"model_versions": [shapes.version(row) for row in _newest(found, given.stages)]})
+    rows = [row for row in _newest([found]) if not given.stages or row.stage in given.stages]
+    return said({"model_versions": [shapes.version(row) for row in rows]})
 
 
 @door("POST", Right.READ)
@@ -92,13 +98,13 @@ latest = by_method(GET=get_latest, POST=post_latest)
 
 
 def _family(found: ModelFamily) -> dict[str, object]:
-    return shapes.family(found, _newest(found, []))
+    return shapes.family(found, _newest([found]))
 
 
-def _newest(found: ModelFamily, stages: list[m.Stage]) -> list[FamilyVersion]:
-    """The newest version of each stage."""
-    rows = families.versions(found.workspace_id).filter(family=found).order_by("stage", "-number").distinct("stage")
-    return [row for row in rows if not stages or row.stage in stages]
+def _newest(found: Sequence[ModelFamily]) -> list[FamilyVersion]:
+    """The newest version of each stage of each family. One query."""
+    rows = FamilyVersion.objects.select_related("family", "row__run", "saved", "model").filter(family__in=found)
+    return list(rows.order_by("family_id", "stage", "-number").distinct("family_id", "stage"))
 
 
 @door("POST", Right.WRITE)
@@ -181,10 +187,8 @@ def describe_version(request: HttpRequest, membership: Membership) -> HttpRespon
 def move_version(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, m.MoveVersion)
     found = families.version(membership, given.name, given.version, write=True)
-    if given.archive_existing_versions and given.stage in ("Staging", "Production"):
-        found.family.versions.filter(stage=given.stage).exclude(pk=found.pk).update(stage="Archived")
-    found.stage = given.stage
-    found.save(update_fields=["stage", "updated_at"])
+    alone = given.archive_existing_versions and given.stage in ("Staging", "Production")
+    families.move(membership, found, given.stage, alone=alone)
     return said({"model_version": shapes.version(found)})
 
 

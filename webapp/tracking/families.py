@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import Http404
+from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.core import artifact_store, audit
@@ -114,6 +115,20 @@ def point(membership: Membership, found: ModelFamily, alias: str, number: int | 
         held.save(update_fields=["aliases", "updated_at"])
         audit.record(
             membership, membership.user, "model_family.alias", held, name=held.name, alias=alias, version=number
+        )
+
+
+def move(membership: Membership, found: FamilyVersion, stage: str, *, alone: bool) -> None:
+    """Gives a version this stage. `alone`: versions that have it become archived, so that two moves at once leave one there."""
+    with transaction.atomic():
+        held = ModelFamily.objects.select_for_update(no_key=True).get(pk=found.family_id)
+        if alone:
+            others = held.versions.filter(stage=stage).exclude(pk=found.pk)
+            others.update(stage="Archived", updated_at=timezone.now())
+        found.stage = stage
+        found.save(update_fields=["stage", "updated_at"])
+        audit.record(
+            membership, membership.user, "model_family.stage", held, name=held.name, version=found.number, stage=stage
         )
 
 

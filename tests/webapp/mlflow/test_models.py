@@ -1,13 +1,17 @@
 """Models that programs log and register: their files are files of runs, and those that can be loaded join the registry."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.at_once import at_once
 from tests.cast import browser
 from trainer.inference.models import make_tiny
+from webapp.core.models import AuditEntry
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
+from webapp.tracking import families
 from webapp.tracking.models import FamilyVersion, SavedModel
 
 from .speaking import ARTIFACTS, Speaker, error
@@ -210,3 +214,33 @@ def test_datasets_and_notes_of_older_clients_become_tags(speaker):
     tags = {each["key"]: each["value"] for each in speaker.told(run)["data"]["tags"]}
     assert tags["dataset.prompts"] == "abc1 local"
     assert '"n": 2' in tags["mlflow.log-model.history"] and '"n": 0' not in tags["mlflow.log-model.history"]
+
+
+def test_a_list_of_registered_models_takes_as_many_queries_for_many(speaker, django_assert_max_num_queries):
+    run = speaker.run()
+    speaker.send(run, "plain/weights.bin", b"w")
+    for name in ("a", "b", "c", "d", "e", "f", "g", "h"):
+        speaker.post("registered-models/create", name=name)
+        speaker.post("model-versions/create", name=name, source=f"runs:/{run}/plain")
+    speaker.post("model-versions/create", name="c", source=f"runs:/{run}/plain")
+    with django_assert_max_num_queries(12):
+        found = speaker.get("registered-models/search").json()["registered_models"]
+    newest = {each["name"]: [version["version"] for version in each["latest_versions"]] for each in found}
+    assert len(newest) == 8 and (newest["b"], newest["c"]) == (["1"], ["2"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_versions_that_move_to_production_at_once_leave_one_there(cast, speaker):
+    run = speaker.run()
+    speaker.send(run, "plain/weights.bin", b"w")
+    speaker.post("registered-models/create", name="net")
+    for _ in range(4):
+        speaker.post("model-versions/create", name="net", source=f"runs:/{run}/plain")
+
+    def move(number):
+        found = families.version(cast.researcher, "net", str(number), write=True)
+        families.move(cast.researcher, found, "Production", alone=True)
+
+    at_once([partial(move, number) for number in range(1, 5)])
+    assert FamilyVersion.objects.filter(stage="Production").count() == 1
+    assert AuditEntry.objects.filter(action="model_family.stage").count() == 4
