@@ -127,10 +127,10 @@ class AnotherProgram(httpx.BaseTransport):
     """Another program at the address."""
 
     def __init__(self, status: int, content: bytes, kind: str) -> None:
-        self.told = {"status_code": status, "content": content, "headers": {"Content-Type": kind}}
+        self.status, self.content, self.kind = status, content, kind
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return httpx.Response(**self.told)
+        return httpx.Response(self.status, content=self.content, headers={"Content-Type": self.kind})
 
 
 @pytest.mark.parametrize(

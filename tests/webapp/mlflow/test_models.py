@@ -192,7 +192,9 @@ def test_a_folder_that_runs_can_load_joins_the_registry(cast, speaker, tmp_path)
 
 
 def test_a_pickle_is_kept_and_never_loaded(speaker):
-    model = logged(speaker, speaker.run(), **{"model.pkl": b"cos\nsystem\n(S'touch /tmp/loaded'\ntR."})["model_id"]
+    model = logged(speaker, speaker.run(), "net", **{"model.pkl": b"cos\nsystem\n(S'touch /tmp/loaded'\ntR."})[
+        "model_id"
+    ]
     speaker.post("registered-models/create", name="summaries")
     version = speaker.post("model-versions/create", name="summaries", source=f"models:/{model}").json()["model_version"]
     assert not RegisteredModel.objects.exists()

@@ -204,14 +204,16 @@ def joinable(run: Run, behind: ChainStep | None = None, chosen: Collection[str] 
     found = runs(workspace).filter(state__in=ACTIVE).exclude(recipe=LOGGED).exclude(pk=run.pk).defer("config")
     steps = ChainStep.objects.filter(workspace_id=workspace, project=None, state=State.WAITING, kind=ChainStep.Kind.RUN)
     steps = steps.exclude(pk=behind.pk if behind else 0).order_by("-pk")[:MOST_OFFERED]
-    offers = [
+    offers: list[tuple[str, Run | ChainStep, str, str, str]] = [
         *(
             (f"{row.pk}", row, row.experiment.name, row.state, row.get_state_display())
             for row in found.order_by("-id")[:MOST_OFFERED]
         ),
         *((f"{STEP}{row.pk}", row, row.asked["experiment"], looks(row), "Not launched") for row in steps),
     ]
-    return [ChainOffer(value, str(row), *rest, chosen=value in chosen) for value, row, *rest in offers]
+    return [
+        ChainOffer(value, str(row), where, state, label, value in chosen) for value, row, where, state, label in offers
+    ]
 
 
 def judges(workspace_id: int) -> Options:

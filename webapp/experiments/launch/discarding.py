@@ -4,7 +4,7 @@ A draft is deleted at once, so that no list, count or query has to leave it out.
 draft cannot be restored, as after the day.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from django.core import serializers
 from django.core.cache import cache
@@ -60,13 +60,13 @@ def restore(membership: Membership, run_id: int) -> None:
 def _made(kept: dict[str, Any], place: dict[str, Any]) -> Run:
     """The row. The experiment may have been made again, its number taken, and what it points to deleted."""
     (told,) = serializers.deserialize("python", kept["row"])
-    run: Run = told.object
+    run = cast(Run, told.object)
     taken = Run.objects.filter(experiment=place["experiment"], number=run.number).exists()
     run.experiment, run.number = place["experiment"], place["number"] if taken else run.number
     run.launch_key, run.launch_digest = None, ""
-    if not Run.objects.filter(pk=run.forked_from_id).exists():
+    if run.forked_from_id and not Run.objects.filter(pk=run.forked_from_id).exists():
         run.forked_from = None
-    if not User.objects.filter(pk=run.created_by_id).exists():
+    if run.created_by_id and not User.objects.filter(pk=run.created_by_id).exists():
         run.created_by = None
     told.save()
     RunTag.objects.bulk_create(RunTag(run=run, name=name) for name in kept["tags"])

@@ -137,10 +137,10 @@ def _more(claimant: Claimant, free: Free) -> str:
     for kind in (Kind.GPUS, Kind.CPUS):
         asks, there = amount(claimant.asks, kind), amount(free.there, kind)
         if there and asks > there and not claimant.job:
-            asks = f"it asks for {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(there)}"
-            return f"Waits for {kind.value}: {asks}. It starts once there are as many; others pass it"
-    asks = f"it asks for {free.own(claimant).words}, and no machine of the cluster has as much"
-    return f"Waits: {asks}. It starts once one has; others pass it"
+            why = f"it asks for {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(there)}"
+            return f"Waits for {kind.value}: {why}. It starts once there are as many; others pass it"
+    why = f"it asks for {free.own(claimant).words}, and no machine of the cluster has as much"
+    return f"Waits: {why}. It starts once one has; others pass it"
 
 
 def _for_resources(claimant: Claimant, free: Free, kind: Kind, before: int, holders: Holders) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
+from typing import Any
 from uuid import uuid4
 
 from webapp.core.numbers import whole
@@ -37,7 +38,8 @@ class RepeatForm:
 
     @classmethod
     def posted(cls, post: Mapping[str, str]) -> "RepeatForm":
-        return cls(**{name: post.get(name, "").strip()[:64] for name in FIELDS})
+        typed: dict[str, Any] = {name: post.get(name, "").strip()[:64] for name in FIELDS}
+        return cls(**typed)
 
     @property
     def rhythms(self) -> list[tuple[str, str]]:

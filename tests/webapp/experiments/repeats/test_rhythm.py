@@ -13,8 +13,8 @@ VIENNA = "Europe/Vienna"
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)  # a Monday
 
 
-def utc(*parts):
-    return datetime(*parts, tzinfo=UTC)
+def utc(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> datetime:
+    return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

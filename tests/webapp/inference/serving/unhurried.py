@@ -20,5 +20,5 @@ class Unhurried(Server):
 
 
 if __name__ == "__main__":
-    command.Server = Unhurried  # type: ignore[misc]
+    setattr(command, "Server", Unhurried)  # noqa: B010 - it only imports the name
     sys.exit(command.main(sys.argv[1:]))
