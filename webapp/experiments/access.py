@@ -25,6 +25,14 @@ def may_write(membership: Membership) -> Membership:
     return at_least(membership, WRITER)
 
 
+def launcher(workspace_id: int, user_id: int | None) -> Membership | None:
+    """The membership in whose name a worker launches what this person has asked for. None if the person may not launch any more: the role
+    is too low, the membership is gone, or the account is closed."""
+    rows = Membership.objects.filter(workspace_id=workspace_id, user=user_id, user__is_active=True)
+    found = rows.select_related("user", "workspace").first()
+    return found if found is not None and found.may(WRITER) else None
+
+
 def run_read(membership: Membership, run_id: int) -> Run:
     return _run(may_read(membership), run_id)
 

@@ -119,8 +119,8 @@ def decide(step: ChainStep, make: Callable[[Membership], None]) -> bool:
     caller holds the lock of the step."""
     try:
         with transaction.atomic():  # what a refusal has written of it is undone
-            membership = Membership.objects.filter(workspace_id=step.workspace_id, user=step.created_by).first()
-            if step.created_by is None or membership is None or not membership.may(access.WRITER):
+            membership = access.launcher(step.workspace_id, step.created_by_id)
+            if membership is None:
                 raise StepRefused("The person who asked for it is no longer allowed to launch anything here")
             make(membership)
             step.state, step.decided_at = State.LAUNCHED, timezone.now()

@@ -252,9 +252,8 @@ def begin(study_id: int) -> None:
 
 def _of_who_asked(study: ClaimStudy) -> Membership:
     """Raises Conflict if they may not launch here any more."""
-    rows = Membership.objects.filter(workspace_id=study.workspace_id, user=study.created_by_id)
-    found = rows.select_related("user", "workspace").first()
-    if found is None or not found.may(access.WRITER):
+    found = access.launcher(study.workspace_id, study.created_by_id)
+    if found is None:
         raise Conflict(
             "The person who asked for it is no longer allowed to launch anything here. Launch the claim again."
         )

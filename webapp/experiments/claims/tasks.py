@@ -104,8 +104,8 @@ def _maker(job: WeightsJob) -> Membership:
     """A person who asked for the task and may still write here: data and model are entered in their name."""
     waiting = ClaimStudy.objects.filter(task__job=job, state=ClaimStudy.State.WAITING)
     asked = Q(user=job.created_by) | Q(user__in=waiting.values("created_by"))
-    rows = Membership.objects.filter(asked, workspace=job.workspace).select_related("user", "workspace").order_by("pk")
-    found = next((row for row in rows if row.may(access.WRITER)), None)
+    rows = Membership.objects.filter(asked, workspace=job.workspace, user__is_active=True).order_by("pk")
+    found = next((row for row in rows.select_related("user", "workspace") if row.may(access.WRITER)), None)
     if found is None:
         raise Invalid("The people who asked for this task are no longer allowed to launch runs here. Ask for it again.")
     return found

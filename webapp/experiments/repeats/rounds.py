@@ -77,8 +77,8 @@ def _decide(row: RunRepeat, time: RepeatTime) -> None:
     if earlier is not None:
         time.outcome, time.reason = RepeatFate.LEFT_OUT, f"{earlier} is not over"
         return
-    membership = Membership.objects.filter(workspace_id=row.workspace_id, user=row.created_by_id).first()
-    if row.created_by_id is None or membership is None or not membership.may(access.WRITER):
+    membership = access.launcher(row.workspace_id, row.created_by_id)
+    if membership is None:
         time.outcome, time.reason, row.paused = RepeatFate.REFUSED, GONE, True
         return
     try:

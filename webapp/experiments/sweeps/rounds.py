@@ -157,8 +157,8 @@ def _known(trial: SweepTrial, clock: int) -> choosing.KnownTrial:
 def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
     """Chooses and launches a trial. False if there is nothing more to launch."""
     number = len(trials) + 1
-    membership = Membership.objects.filter(workspace_id=sweep.workspace_id, user=sweep.created_by).first()
-    if membership is None or not membership.may(access.WRITER):
+    membership = access.launcher(sweep.workspace_id, sweep.created_by_id)
+    if membership is None:
         move(
             sweep,
             Sweep.State.FAILED,

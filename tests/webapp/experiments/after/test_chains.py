@@ -7,6 +7,7 @@ import pytest
 from tests.at_once import at_once
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
+from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
@@ -151,12 +152,18 @@ def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finis
     assert fresh(step).reason == "run 1 has left no model that a run can begin with"
 
 
-def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(run, add, finish, cast):
+@pytest.mark.parametrize("account_is_closed", [False, True])
+def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(
+    run, add, finish, cast, account_is_closed
+):
     step = add(name="second")
     last = add(behind=step, name="third")
     finish()
     listen(cast.owner)
-    Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
+    if account_is_closed:
+        close(cast.researcher.user, by="the directory")
+    else:
+        Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
     rounds.take_up(run.id)
     assert fresh(step).state == "refused"
     assert fresh(step).reason == "The person who asked for it is no longer allowed to launch anything here"

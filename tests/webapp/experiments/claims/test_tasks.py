@@ -17,6 +17,7 @@ from trainer.claims import faults, rubrics
 from trainer.claims.tasks import TASKS
 from trainer.config import ConfigInvalid
 from trainer.metrics.claims import PLANS
+from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
@@ -223,6 +224,15 @@ def test_names_that_are_taken_get_a_number(cast, ask, made):
     made(WeightsJob.objects.get())
     assert ClaimTask.objects.get().version.dataset.name == "claim-faults-2"
     assert ClaimTask.objects.get().model.name == "claim-faults-2"
+
+
+def test_a_closed_account_launches_nothing(cast, ask, made):
+    study = ask()
+    made(WeightsJob.objects.get())
+    close(cast.researcher.user, by="the directory")
+    claims.begin(study.pk)
+    study.refresh_from_db()
+    assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
 
 
 def test_who_left_launches_nothing(cast, ask, made):

@@ -11,6 +11,7 @@ from django.utils import timezone
 from tests.at_once import at_once
 from tests.cast import browser
 from tests.webapp.webhooks.told import listen, told
+from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership, Role
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -114,12 +115,14 @@ def test_while_its_last_run_is_not_over_the_next_time_is_left_out(repeat, state)
     assert [each.outcome for each in times(repeat)] == ["launched", "left_out", "launched"]
 
 
-@pytest.mark.parametrize("gone", ["member", "role", "account"])
+@pytest.mark.parametrize("gone", ["member", "role", "account", "closed"])
 def test_a_person_who_may_not_launch_any_more_launches_nothing_and_it_pauses(repeat, cast, gone):
     if gone == "member":
         Membership.objects.filter(pk=cast.researcher.pk).delete()
     elif gone == "role":
         Membership.objects.filter(pk=cast.researcher.pk).update(role=Role.REVIEWER)
+    elif gone == "closed":
+        close(cast.researcher.user, by="the directory")
     else:
         RunRepeat.objects.update(created_by=None)
     due(repeat)

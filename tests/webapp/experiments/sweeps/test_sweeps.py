@@ -5,6 +5,7 @@ from django.db import IntegrityError, transaction
 
 from tests.at_once import at_once
 from trainer.config import ConfigInvalid
+from webapp.accounts.administration.closing import close
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
 from webapp.core.problems import Conflict
@@ -279,6 +280,15 @@ def test_a_deleted_run_is_a_missing_seed_and_is_not_launched_again(cast, sweep):
     rounds.advance(row.pk)
     found = reading.standing(row).rows[0]
     assert found.estimate.missing == 1 and not found.complete and row.trials.count() == 3
+
+
+def test_it_launches_nothing_for_a_closed_account(cast, sweep):
+    row = sweep(at_once=1, seeds=1)
+    close(cast.researcher.user, by="the directory")
+    finish(runs(row, 1)[0], 0.1, row.metric)
+    rounds.advance(row.pk)
+    row.refresh_from_db()
+    assert row.state == "failed" and "is no longer allowed to launch" in row.state_reason
 
 
 def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(cast, sweep):
