@@ -26,8 +26,8 @@ class Environment(BaseSettings):
     )
     secret_key_fallbacks: Annotated[tuple[Annotated[str, Field(min_length=32)], ...], NoDecode] = Field(
         (),
-        description="Former values of SECRET_KEY, with commas; stored secrets that they encrypted can still be read. Empty it after manage.py "
-        "reencrypt",
+        description="Former values of SECRET_KEY, with commas; stored secrets that they encrypted can still be read. Remove them after "
+        "manage.py reencrypt",
     )
     debug: bool = Field(False, description="Show tracebacks in the browser; never switch this on for a shared machine")
     host: str = Field("127.0.0.1", description="Address the web server listens on")
@@ -141,8 +141,8 @@ class Environment(BaseSettings):
     )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
-        description="Addresses of the proxies in front of the server, such as 10.0.0.5,127.0.0.1; what they say of a client's address and "
-        "scheme is believed",
+        description="Addresses of the proxies in front of the server, such as 10.0.0.5,127.0.0.1; the server believes what they "
+        "say about a client's address and scheme",
     )
     hsts_subdomains: bool = Field(
         False,
