@@ -1,4 +1,4 @@
-"""What rests on what, read from the rows as they are: every relation once, to be followed in either direction.
+"""The relations of lineage, read from the rows as they are: each relation is declared once, and can be followed in either direction.
 
 Nothing is copied into a graph of its own. An edge leads from what stands `above` to what was made of it, `below`.
 """
