@@ -1,4 +1,4 @@
-"""What needs attention: failures, stalled runs, alarms, answers to decide on, and what ended since yesterday."""
+"""Everything that needs attention: failures, stalled runs, alarms, answers to decide on, and work that ended since yesterday."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What needs attention, over the API: the lines of the first page. Reading needs the role reviewer."""
+"""The API of everything that needs attention: the lines of the first page. Reading needs the role reviewer."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What the command palette finds besides the pages: runs, projects, datasets, judges and models by name."""
+"""The results of the command palette besides pages: runs, projects, datasets, judges and models by name."""
 
 from django.db.models import Q
 from django.http import HttpRequest, JsonResponse

@@ -1,4 +1,4 @@
-"""Which backups were made, when one was last restored to try it, and how often both shall be."""
+"""Backups that were made, restorations that tried one, and the plan of both."""
 
 from django.conf import settings
 from django.db import models

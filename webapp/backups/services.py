@@ -1,4 +1,4 @@
-"""All writes about backups: one is under way at a time, reports its progress, and ends if somebody asks."""
+"""All writes about backups: one backup is under way at a time, reports its progress, and ends if somebody asks for it."""
 
 import logging
 from contextlib import suppress

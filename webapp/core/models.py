@@ -1,4 +1,4 @@
-"""What every app records about changes."""
+"""The audit log: entries, their chain, and how far they were sent."""
 
 from django.conf import settings
 from django.db import models

@@ -1,4 +1,4 @@
-"""Experiments, their runs, and the data of a run that no room declares: questions to judges, alarms, log lines, artifacts."""
+"""Experiments, their runs, and the data of a run that no package below declares: questions to judges, alarms, log lines, artifacts."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The model registry, and the endpoints that answer for models elsewhere or value responses."""
+"""The model registry, and the endpoints: models elsewhere, and services that score responses."""
 
 from django.conf import settings
 from django.db import models

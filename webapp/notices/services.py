@@ -1,4 +1,4 @@
-"""Changes of people to their notices and watches, and the deletion of old notices."""
+"""Changes that people make to their notices and watches, and the deletion of old notices."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Files of what the installation holds about a person."""
+"""Exports of a person's data, and the rule by which unused accounts end."""
 
 from django.conf import settings
 from django.db import models

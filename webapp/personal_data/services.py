@@ -1,4 +1,4 @@
-"""Exports of a person's data: asked for, made by a worker, fetched until they end."""
+"""Exports of a person's data: a person asks for one, a worker makes it, and the person can fetch it until it ends."""
 
 import logging
 import secrets

@@ -1,4 +1,4 @@
-"""Scores of answers that somebody tried."""
+"""Scores of the answers that people get in *Try it*."""
 
 from django.db import models
 

@@ -1,4 +1,4 @@
-"""Reports: pages of words, with charts, tables and rollouts of runs among them, and each version that was saved."""
+"""Reports, which are pages of text with charts, tables and rollouts of runs, and each version that was saved."""
 
 from django.db import models
 

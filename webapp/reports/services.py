@@ -1,4 +1,7 @@
-"""All that people do to reports. A version is never changed: a person who saves from an older one is told, and nothing is lost."""
+"""Everything that people do with reports.
+
+A version is never changed: a person who saves from an older version gets a message, and nothing is lost.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What other programs say of the runs that they log here, in addition to the rows of `experiments`."""
+"""Data that other programs send about the runs that they log here, in addition to the rows of `experiments`."""
 
 from django.db import models
 

@@ -1,4 +1,4 @@
-"""All that a program elsewhere does to the runs that it logs here: begin, log, end, delete and restore.
+"""Everything that another program does with the runs that it logs here: begin, log, end, delete and restore.
 
 Each function checks, changes rows under the lock of the run, and tells pages and webhooks after commit. What is logged twice is
 stored once, and what comes late never replaces what is newer.

@@ -1,5 +1,7 @@
-"""The ledger: when processes ran, and what calls of endpoints used. Rows stay when the work itself is deleted, because it has cost
-something."""
+"""The ledger of costs: when processes ran, and how much the calls of endpoints used.
+
+Rows stay when the work itself is deleted, because the work has cost something.
+"""
 
 from django.db import models
 

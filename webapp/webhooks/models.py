@@ -1,4 +1,4 @@
-"""Addresses that are told of events in a workspace, and every message to them."""
+"""Addresses that receive the events of a workspace, and every message to them."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""Every change to hooks, and the announcing of events. Sending is `delivering`'s; it is called by the workers only."""
+"""Every change to hooks, and the announcement of events. `delivering` sends the messages; only workers call it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta

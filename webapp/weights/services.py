@@ -1,4 +1,4 @@
-"""Changes of jobs by people: start, stop, try again."""
+"""Changes that people make to jobs: start, stop, try again."""
 
 import hashlib
 import json
