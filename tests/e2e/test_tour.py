@@ -1,4 +1,4 @@
-"""The tour of the control room: its page shows the pictures that `make tour` takes, and each page that it photographs exists."""
+"""The tour of the pages for many runs: its page shows the pictures that `make tour` takes, and each page that it photographs exists."""
 
 import re
 
