@@ -1,8 +1,13 @@
-"""What a restoration does with the code of this program in the new database: a process of its own, as Django looks at one.
+"""The part of a restoration that uses the code of this program in the new database: a process of its own, as Django looks at one.
 
-Each line of its stdin is a step, [name, argument] as JSON; each line of its stdout is what came of it, or {"problem": words}:
-`tables` makes the tables as they were after the migrations that the argument names, `upgrade` brings them to this program,
-`reseal` seals under the key of the new folder what former keys open and tells how many secrets open under none, `look` opens the home page and a page of a dataset and tells {address: status}. The database is that of DATABASE_URL.
+Each line of its stdin is a step, [name, argument] as JSON; each line of its stdout is the result of a step, or {"problem": words}.
+
+- `tables` makes the tables as they were after the migrations that the argument names.
+- `upgrade` brings these tables to the version of this program.
+- `reseal` seals secrets that former keys open with the key of the new folder, and returns how many secrets no key opens.
+- `look` opens the home page and a page of a dataset, and returns {address: status}.
+
+The database is that of DATABASE_URL.
 """
 
 import json

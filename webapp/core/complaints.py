@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words for people, from an error of pydantic."""
+"""The words that tell people what is wrong with a value, from an error of pydantic."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the log adds, the id of the request, and what it leaves out: secrets in addresses, and tracebacks of refused requests."""
+"""The log: it adds the id of the request, and leaves out secrets in addresses, and tracebacks of refused requests."""
 
 import json
 import logging

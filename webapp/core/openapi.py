@@ -1,4 +1,4 @@
-"""What the API says about itself: an OpenAPI document complete enough to generate a client from."""
+"""The API's description of itself: an OpenAPI document complete enough to generate a client from."""
 
 from typing import Any
 

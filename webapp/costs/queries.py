@@ -1,4 +1,4 @@
-"""What the work of a workspace has cost: hours of processes and GPUs, tokens and money of endpoints, and minutes of people.
+"""The costs of the work of a workspace: hours of processes and GPUs, tokens and money of endpoints, and minutes of people.
 
 Hours, tokens and money come from the ledger (`webapp.usage`), minutes from the seats of tasks. Each source is one SELECT with the same
 columns. What was not measured is null there, never 0; a sum leaves it out, and is null itself if nothing of it was measured.

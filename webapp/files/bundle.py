@@ -1,4 +1,4 @@
-"""What is given to an import: one file, or a folder or zip archive of files that belong together."""
+"""The input of an import: one file, or a folder or zip archive of files that belong together."""
 
 import posixpath
 import zipfile

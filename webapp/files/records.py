@@ -1,4 +1,4 @@
-"""What comes out of a file of rows: the rows, the start of a file, and what is wrong with a line."""
+"""The results of reading a file of rows: the rows, the start of a file, and what is wrong with a line."""
 
 from dataclasses import dataclass, replace
 from typing import Any

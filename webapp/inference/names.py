@@ -1,4 +1,4 @@
-"""What a model or an endpoint may be called."""
+"""The names that a model or an endpoint may have."""
 
 from webapp.core.texts import one_line
 

@@ -1,4 +1,4 @@
-"""What the page and the API show of a walk: counts for each kind, and the rows of one kind by pages."""
+"""The parts of a walk that the page and the API show: counts for each kind, and the rows of one kind by pages."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a rubric, a judge or a reward model says of an answer that somebody tried.
+"""The score that a rubric, a judge or a reward model gives an answer in *Try it*.
 
 Verifiers answer at once; a judge and a reward model are asked by a worker, through the endpoint's limits and a budget.
 """

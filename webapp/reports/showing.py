@@ -1,4 +1,4 @@
-"""What the blocks of a report show to one reader: each object is fetched with the workspace and role of the reader.
+"""The contents of a report's blocks for one reader: each object is fetched with the workspace and role of the reader.
 
 What was deleted, lies elsewhere or cannot be found is said in its block, and the rest of the page is shown.
 """

@@ -1,4 +1,4 @@
-"""What calls of endpoints used, month by month.
+"""The use of endpoints by calls, month by month.
 
 A counter is a row that many transactions add to. So it comes after all other rows that several workers may want: the row of a job, verdicts,
 troubles of endpoints, judges of runs, questions. A transaction that holds a counter then waits for nobody who waits for the counter. `count`

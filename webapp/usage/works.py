@@ -1,4 +1,4 @@
-"""What the ledger counts for."""
+"""The pieces of work for which the ledger counts."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What jobs ask of the cluster and hold: GPUs, processors, memory. The line decides when they get it."""
+"""The resources that jobs ask of the cluster and hold: GPUs, processors, memory. The line decides when they get it."""
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.administration import quotas

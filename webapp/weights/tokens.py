@@ -1,4 +1,7 @@
-"""What the process of a job proves itself with. Derived, not stored: submitting twice hands out the same."""
+"""The token with which the process of a job proves its identity.
+
+The token is derived, not stored: if a job is submitted twice, the token is the same.
+"""
 
 from django.utils.crypto import constant_time_compare
 

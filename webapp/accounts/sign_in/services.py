@@ -1,4 +1,4 @@
-"""Accounts are made, and links that sign people in once."""
+"""Makes accounts, and links that sign people in once."""
 
 import secrets
 from datetime import timedelta

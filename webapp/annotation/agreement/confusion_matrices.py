@@ -1,4 +1,4 @@
-"""What the agreement page draws from the stored report: coefficients by pair of people, matrices with tints."""
+"""The parts of the agreement page that are drawn from the stored report: coefficients by pair of people, matrices with tints."""
 
 from typing import Any
 

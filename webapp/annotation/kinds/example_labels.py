@@ -1,5 +1,5 @@
-"""What an example contains already: its criteria, the rubrics of a study, a rationale, and the strengths that people and judges gave its
-pairs. `content` is an example's canonical JSON as a dict."""
+"""The labels that an example contains already: its criteria, the rubrics of a study, a rationale, and the strengths that people and
+judges gave its pairs. `content` is an example's canonical JSON as a dict."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an annotator sees of a task: texts under letters. Nothing here names a response, a model, a label or a rater.
+"""The part of a task that an annotator sees: texts under letters. Nothing here names a response, a model, a label or a rater.
 
 `content` is an example's canonical JSON as a dict. It was validated when it was stored, and this runs for each request, so plain dicts are
 built in the shape of `kinds.TaskView`.

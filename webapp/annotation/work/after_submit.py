@@ -1,4 +1,4 @@
-"""What happens after an answer is stored: kinds of task register their functions here."""
+"""Work after an answer is stored: kinds of task register their functions here."""
 
 from typing import Any
 

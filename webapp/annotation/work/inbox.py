@@ -1,4 +1,4 @@
-"""What waits for one person, and their last submissions: all that an annotator sees outside the workbench."""
+"""The work that waits for one person, and their last submissions: everything that an annotator sees outside the workbench."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""All that an annotator does: claim, draft, submit, skip, reopen, flag. `seats` decides who has which task.
+"""Everything that an annotator does: claim, draft, submit, skip, reopen, flag. `seats` decides who has which task.
 
 The rows themselves record who did what and when, so nothing here writes to the audit log. Refused work is never lost: content that can no
 longer become an answer stays as the assignment's draft.

@@ -1,4 +1,4 @@
-"""Changes of evaluations by people. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+"""Changes that people make to evaluations. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
 import hashlib
 import json

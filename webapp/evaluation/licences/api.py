@@ -1,4 +1,4 @@
-"""What is known about judges on labels, over the API. It needs the role reviewer."""
+"""The results of judges on labels, over the API. It needs the role reviewer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What became of the questions an evaluation asked: every answer that is missing is counted under its reason."""
+"""The results of the questions that an evaluation asked: every answer that is missing is counted under its reason."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

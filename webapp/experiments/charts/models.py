@@ -1,4 +1,4 @@
-"""Charts that people have made for the page of a run, and which charts somebody wants to see first."""
+"""Charts that people have made for the page of a run, and the charts that each person has pinned."""
 
 from django.db import models
 

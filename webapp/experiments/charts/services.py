@@ -1,4 +1,4 @@
-"""Custom charts are made, changed, moved, removed and brought back; charts are pinned. The one write path of both."""
+"""Custom charts are made, changed, moved, removed and restored; charts are pinned. The one write path of both."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What is sent to launch a run, as OpenAPI shows it."""
+"""The requests that launch a run, as OpenAPI shows them."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""What runs ask of the cluster: GPUs, processors, memory.
+"""The resources that runs ask of the cluster: GPUs, processors, memory.
 
 A run's own process asks Ray for a GPU, if there are any, so that two runs never share a card, and for the processors and the memory that its
 config reserves. Its workers and its processes that train together ask for theirs when it starts them. So that no run starts with half of

@@ -1,4 +1,4 @@
-"""What is sent to change a run, as OpenAPI shows it."""
+"""The requests that change a run, as OpenAPI shows them."""
 
 from typing import Annotated, Literal
 

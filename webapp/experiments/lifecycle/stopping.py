@@ -1,6 +1,6 @@
-"""What a run does after it was asked to stop or to pause, and how long it may take.
+"""How a run stops or pauses after it was asked to, and how long this may take.
 
-It gives up its step before the next micro-batch, the next token or, with vLLM, the next step of the engine, and writes a checkpoint of the
+The run gives up its step before the next micro-batch, the next token or, with vLLM, the next step of the engine, and writes a checkpoint of the
 steps that are done. A resumed run makes the step again. This holds for every recipe and runner. Only short work is not interrupted: a push
 of weights, the trial of a role after its turn, a checkpoint, the writing of the models at the end. `GRACE` and `grace` leave room for a
 long micro-batch and a large checkpoint.

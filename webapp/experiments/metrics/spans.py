@@ -1,4 +1,4 @@
-"""What the newest steps of a run were spent on."""
+"""The work on which the newest steps of a run were spent."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What runs leave behind, on the pages of datasets and models."""
+"""The outputs of runs, on the pages of datasets and models."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase

@@ -1,4 +1,4 @@
-"""What people say of a run, as OpenAPI shows it."""
+"""The answers of people about a run, as OpenAPI shows them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What people say of a run, as JSON."""
+"""The answers of people about a run, as JSON."""
 
 from typing import Any
 

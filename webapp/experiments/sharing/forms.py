@@ -1,4 +1,4 @@
-"""What people type when they share."""
+"""The form that people fill in when they share."""
 
 from django import forms
 

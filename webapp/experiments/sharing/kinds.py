@@ -1,4 +1,4 @@
-"""What links can show. The comparison is registered here; an app above registers its own kind."""
+"""The kinds of pages that links can show. The comparison is registered here; an app above registers its own kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

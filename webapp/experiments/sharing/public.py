@@ -1,5 +1,8 @@
-"""What opens without an account. Every view of a link stands behind `opens`, which reads through `access.opened_by` alone. Nothing is written
-but that the link was opened, and people who are signed in get the same as everybody."""
+"""The pages that open without an account.
+
+Every view of a link stands behind `opens`, which reads only through `access.opened_by`. The only thing that is written is that the link was
+opened. People who are signed in get the same as everybody.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import wraps

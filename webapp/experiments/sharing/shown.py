@@ -1,4 +1,4 @@
-"""What a shared comparison tells: that of the workspace's own page, with places for ids, and without what leads elsewhere."""
+"""The contents of a shared comparison: those of the workspace's own page, with places instead of ids, and without links to other pages."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a new sweep starts from: a run, or an earlier sweep. Its trials keep this config, except for the keys that change."""
+"""The start of a new sweep: a run, or an earlier sweep. Its trials keep this config, except for the keys that change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

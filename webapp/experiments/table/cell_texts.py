@@ -1,4 +1,4 @@
-"""What a cell of the table of runs says, on the page and in reports."""
+"""The text of a cell in the table of runs, on the page and in reports."""
 
 from webapp.core.durations import duration
 

@@ -1,4 +1,4 @@
-"""Changes of the table by people: labels of one run, actions on many runs and their undoing, saved views."""
+"""Changes that people make to the table: labels of one run, actions on many runs and their undo, saved views."""
 
 from collections.abc import Callable, Collection, Sequence
 

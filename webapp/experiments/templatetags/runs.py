@@ -1,4 +1,4 @@
-"""What the run pages draw on the server: small curves, durations, numbers."""
+"""Parts of the run pages that are drawn on the server: small curves, durations, numbers."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What an endpoint answers to one tiny request, and what else it can do.
+"""The answer of an endpoint to one tiny request, and the other things that it can do.
 
 A finding is yes, no, or not known with the reason: an endpoint that reports nothing about its cache may still have one.
 """

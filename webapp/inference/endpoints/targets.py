@@ -1,4 +1,4 @@
-"""What a client needs to ask an endpoint. The key is here in the clear: for workers only, and never to be stored or logged."""
+"""The data that a client needs to ask an endpoint. The key is here in the clear: for workers only, and never to be stored or logged."""
 
 from django.conf import settings
 

@@ -1,6 +1,6 @@
-"""What the directory of a model holds: a whole model or an adapter, which writes text or scores it.
+"""The contents of a model's directory: a whole model or an adapter, which writes text or scores it.
 
-It needs no torch: of a file of weights it reads only the header, which names each tensor with its shape.
+This module needs no torch: it reads only the header of a file of weights, which names each tensor with its shape.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Which model is the one to use: aliases that move from model to model, stages, and the history of both."""
+"""The choice of the model to use: aliases that move from model to model, stages, and the history of both."""

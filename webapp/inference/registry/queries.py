@@ -1,4 +1,4 @@
-"""Where a model comes from and what rests on it."""
+"""The origin of a model, and everything that was made with it."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a model can be used as, with the address of the form that is filled in for it."""
+"""The uses of a model, with the address of the form that is filled in for it."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""What recorded verdicts say about their judges, as JSON."""
+"""The report of recorded verdicts about their judges, as JSON."""
 
 from array import array
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What the API takes and gives of the suggestions of judges."""
+"""Requests and answers of the API about the suggestions of judges."""
 
 from typing import Any
 

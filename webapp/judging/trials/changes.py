@@ -1,4 +1,4 @@
-"""What a new version of a judge changes: the verdicts of both on the same questions, side by side."""
+"""The changes that a new version of a judge makes: the verdicts of both on the same questions, side by side."""
 
 import json
 from collections import Counter

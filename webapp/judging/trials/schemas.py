@@ -1,4 +1,4 @@
-"""What the API takes and gives of trials and comparisons."""
+"""Requests and answers of the API about trials and comparisons."""
 
 from datetime import datetime
 from typing import Annotated, Any

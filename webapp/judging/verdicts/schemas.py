@@ -1,4 +1,4 @@
-"""What the API gives of verdicts."""
+"""Answers of the API about verdicts."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What an opened link may read of a report, and which links of a report its writers may change."""
+"""The parts of a report that an opened link may read, and the links of a report that its writers may change."""
 
 from django.http import Http404
 

@@ -1,4 +1,4 @@
-"""What links show of reports, what a version shows now, and the list's words of these links."""
+"""The parts of reports that links show, the contents of a version now, and the words of the list about these links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

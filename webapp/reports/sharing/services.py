@@ -1,4 +1,4 @@
-"""Reports are shared: a link is made, and later shows a newer version. What is written into the report afterwards is not shown by itself."""
+"""Reports are shared: a link is made, and later shows a newer version. The link does not show later changes of the report by itself."""
 
 from django.db import transaction
 

@@ -1,4 +1,4 @@
-"""What rubrics are worth as a whole, in an audit of them: their quality by a judge of rubrics, and whether scores by them rank
+"""The worth of whole rubrics, in an audit of them: their quality by a judge of rubrics, and whether scores by them rank
 answers as people did (MaMs, 2026). The baseline rates answers without a rubric."""
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What a rule would delete now: counted before it is switched on."""
+"""The checkpoints that a rule would delete now, counted before the rule is switched on."""
 
 from collections import Counter
 from dataclasses import dataclass, field

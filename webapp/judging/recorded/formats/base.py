@@ -1,4 +1,4 @@
-"""What a recorded verdict is, and what a format must declare."""
+"""The definition of a recorded verdict, and the declarations that a format must have."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
