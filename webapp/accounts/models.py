@@ -25,7 +25,7 @@ RANK = {Role.ANNOTATOR: 0, Role.REVIEWER: 1, Role.RESEARCHER: 2, Role.OWNER: 3}
 
 
 class Proof(models.TextChoices):
-    """What has shown that an address belongs to the person of the account. See `addresses`."""
+    """The proof that an address belongs to the person of the account. See `addresses`."""
 
     NONE = "", "not verified"
     INVITATION = "invitation", "verified by an invitation"  # which an owner passed on

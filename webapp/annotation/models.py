@@ -331,10 +331,10 @@ class ProjectInvite(models.Model):
 
 
 class TaskReview(models.Model):
-    """What the answers to one task have in common, stored so that a list of 100,000 tasks can be ordered by it.
+    """The parts in which the answers to one task agree, stored so that a list of 100,000 tasks can be ordered by agreement.
 
-    `answers` are those behind it: if they are no longer the current ones, the review is made again. `groups` holds the items of rubrics or
-    reasons that say the same: [[[answer id, index], ...], ...].
+    `answers` are the answers that were compared: if they are no longer the current ones, the review is made again.
+    `groups` holds the items of rubrics or reasons that say the same: [[[answer id, index], ...], ...].
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="review")

@@ -12,7 +12,8 @@ class Origin(models.TextChoices):
 
 
 class Backup(models.Model):
-    """One backup, under way or over. `name` is that of its manifest; `size` what would be restored, `added` what it cost.
+    """One backup, under way or over. `name` is that of its manifest; `size` is the number of bytes that a restoration would
+    write, `added` the number of bytes that the backup added to the place of backups.
 
     `open` is true while it is under way and null afterwards: being unique, it lets one be under way at a time.
     """
@@ -57,7 +58,7 @@ class Backup(models.Model):
 
 
 class BackupPlan(models.Model):
-    """The one row says when backups are made and tried by themselves, and how many are kept; none: never, and all.
+    """The one row says when backups are made and tried automatically, and how many are kept. Null means never, or all.
 
     A backup is made at `hour`, or every so many `minutes`, or not at all if both are null.
     """
@@ -78,9 +79,9 @@ class BackupPlan(models.Model):
 
 
 class BackupDrill(models.Model):
-    """A backup that is restored beside the installation to see whether it is worth something.
+    """A backup that is restored beside the installation to see whether it works.
 
-    `passed` is null until it is known, and if somebody asked for the end. `open` as that of a backup.
+    `passed` is null until the result is known, and if somebody ended the drill. `open` is as for a backup.
     """
 
     origin = models.CharField(max_length=8, choices=Origin.choices, default=Origin.COMMAND)

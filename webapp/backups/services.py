@@ -175,7 +175,7 @@ def prune(folder: str, key_file: Path | None, daily: int, weekly: int) -> list[s
 
 
 def remarks(folder: str, key_file: Path | None, name: str) -> list[str]:
-    """What the person who made a backup must know."""
+    """Remarks that the person who made a backup must know."""
     kept = manifest.read(open_store(folder, passphrase_of(key_file)), name)
     said = [f"Not in the backup, because it is stored elsewhere: {path}" for path in kept.elsewhere]
     said += [f"Not in the backup, as it is gone: {path}" for path in kept.lost]

@@ -35,9 +35,9 @@ class AuditEntry(models.Model):
 
 
 class AuditSeal(models.Model):
-    """The chain over the log: `digest` is of the digest before it and of the entry, as `audit_chain` writes both.
+    """The chain over the log: `digest` is computed from the digest before it and from the entry, as `audit_chain` writes both.
 
-    Its order is that of sealing. `actor` is who the entry named: an account that is closed leaves the entry without.
+    The order is that of sealing. `actor` is the account that the entry named; when an account is erased, its entries lose their actor.
     """
 
     entry = models.OneToOneField(AuditEntry, on_delete=models.PROTECT, related_name="seal")

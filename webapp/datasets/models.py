@@ -332,7 +332,7 @@ class CurationJob(models.Model):
 
 
 class Finding(models.Model):
-    """What a curation job found about one position of its version: `removes` says that its filter would drop it."""
+    """The finding of a curation job about one position of its version. `removes` says that the filter of the job would drop the example."""
 
     job = models.ForeignKey(CurationJob, on_delete=models.CASCADE, related_name="findings")
     position = models.PositiveIntegerField()

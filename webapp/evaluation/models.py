@@ -118,7 +118,7 @@ class Case(models.Model):
 
 
 class EndpointAnswer(models.Model):
-    """What a model behind an endpoint answered to a prompt as it was sampled: asked once, even if its worker dies.
+    """The answer of a model behind an endpoint to a prompt, as it was sampled. The model is asked once, even if the worker dies.
 
     `key` is the content's address: messages, sampling, seed and number of the sample. `cost` is None if no price is known.
     """

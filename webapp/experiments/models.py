@@ -292,7 +292,7 @@ class RunSlot(models.Model):
 class RunJudge(models.Model):
     """A judge that a run asks through this server: its budget, its use, and why it cannot be asked, if so.
 
-    A budget of null is none. Tokens are those of prompts and replies, money is in the unit of the endpoint's prices.
+    If a budget is null, there is no limit. Tokens are those of prompts and replies, money is in the unit of the endpoint's prices.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judges")
@@ -316,9 +316,9 @@ class RunJudge(models.Model):
 
 
 class RunQuestion(models.Model):
-    """What a run asked (`trainer.contracts.JudgeQuestion`), until it is answered; then only which verdicts answer it.
+    """A question of a run (`trainer.contracts.JudgeQuestion`). Once it is answered, the row only names the verdicts that answer it.
 
-    `calls` are the keys of its verdicts, `made` of those that were called for it, 32 bytes each.
+    `calls` are the keys of these verdicts, `made` the keys of those that were called for this question, 32 bytes each.
     """
 
     class State(models.TextChoices):
@@ -384,9 +384,9 @@ class GradedResponse(models.Model):
 
 
 class RunAlarm(models.Model):
-    """More responses than usual show something that a policy does which games its reward (`trainer.contracts.AlarmData`).
+    """More responses than usual show a sign that the policy games its reward (`trainer.contracts.AlarmData`).
 
-    One of each signal and subject: a resumed run repeats steps, and the repeat replaces the row.
+    There is one row for each signal and subject: if a resumed run repeats steps, the repeat replaces the row.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="alarms")
@@ -422,7 +422,7 @@ class LogLine(models.Model):
 
 
 class Artifact(models.Model):
-    """Files that a run has left in its folder or, where `files` lists them, in the artifact store. `registered` is the model of
+    """Files that a run has left in its folder or, if `files` lists them, in the artifact store. `registered` is the model of
     the registry that such files are; `model` is what the run said of it (`trainer.contracts.ModelFacts`). A rule deleted it at `removed_at`
     (`outputs.retention`); while `erase_due`, its files may still be there."""
 
@@ -450,7 +450,7 @@ class Artifact(models.Model):
 
 
 class ReasonMatching(models.Model):
-    """Which reasons of a judgement say the same as which of people's, as somebody sees it who is not shown what the matcher found.
+    """A person's decision which reasons of a judgement say the same as which human reasons. The person does not see the matcher's result.
 
     A judgement by its place in the run is matched once. `matches` and `found`, the matcher's, hold [human, model] places in the two
     lists, of `human` and `model` reasons; a copy, for rollouts may be deleted.

@@ -37,7 +37,7 @@ class FromDirectory(models.Model):
 class Directory(models.Model):
     """A company's directory that keeps people and groups here up to date by SCIM. See `webapp.identity.scim`.
 
-    Its groups mean something in `workspaces` alone, or, if it is `everywhere`, in all there are and will be.
+    Its groups have a meaning only in `workspaces`, or, if it is `everywhere`, in all present and later workspaces.
     """
 
     name = models.CharField(max_length=80, unique=True)

@@ -14,7 +14,8 @@ class RegisteredModel(models.Model):
 
     `base` is the model that the training began with; an adapter (`format` peft) cannot be loaded without it. `digest` is the digest of
     the folder's files (trainer.outputs.folder_digest), if a run has reported it. `stored` lists the `files` of the folder that lie in the
-    artifact store, and the `mark` that shows a change (`folders.stored`). `stage` says how far the model has come; it may be empty.
+    artifact store, and the `mark` that shows a change (`folders.stored`). `stage` is the label
+    that people gave it, such as candidate; it may be empty.
     """
 
     class Source(models.TextChoices):

@@ -63,7 +63,7 @@ class Retention(models.Model):
 
 
 class UnusedAccount(models.Model):
-    """An account that is announced to go. `rounds` counts the daily rounds that found it unused, the first one not."""
+    """An account whose erasure was announced. `rounds` counts the daily rounds that found it unused, without the first one."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="unused_account")
     rounds = models.PositiveSmallIntegerField(default=0)

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class TriedScore(models.Model):
-    """An answer that a judge or a reward model shall score, and what came of it. A worker carries it out.
+    """An answer that a judge or a reward model shall score, and the result. A worker carries it out.
 
     `criteria`: the rubric by which it is scored, as `Criterion` records; empty if none is. `result` fits `scoring.Score`.
     """

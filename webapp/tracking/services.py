@@ -201,7 +201,7 @@ def spoke(row: LoggedRun, run: Run) -> None:
 
 
 def mark_lost(since: datetime) -> int:
-    """Gives up runs whose program has said nothing for LOGGED_SILENCE_HOURS: they count as failed until it speaks again. How many.
+    """Gives up runs whose program has said nothing for LOGGED_SILENCE_HOURS: they count as failed until it speaks again. Returns how many.
 
     `since` is when we began to hear programs: after an outage of ours each has a while to be heard.
     """
@@ -243,7 +243,7 @@ def restore(membership: Membership, row: LoggedRun) -> None:
 
 
 def erase_deleted() -> int:
-    """Erases the runs that were deleted so long ago that nobody restores them any more. How many."""
+    """Erases the runs that were deleted so long ago that nobody can restore them any more. Returns how many."""
     old = LoggedRun.objects.filter(deleted_at__lt=timezone.now() - RESTORABLE).values_list("pk", flat=True)
     erased = 0
     for pk in list(old[:1_000]):

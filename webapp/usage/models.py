@@ -51,7 +51,7 @@ class WorkSpan(models.Model):
 
 
 class MonthlyUse(models.Model):
-    """What the calls of one piece of work to one endpoint used in one month (UTC; `month` is its first day). `webapp.usage.counters` alone
+    """The use of one endpoint by the calls of one piece of work in one month (UTC; `month` is its first day). `webapp.usage.counters` alone
     writes it.
 
     `calls` are those that were answered. `untold` of them did not report their tokens, and `unpriced` of them have no price: neither is in
