@@ -2,6 +2,7 @@
 
 import json
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from webapp.accounts.areas import Right
@@ -122,11 +123,13 @@ def record(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Clients before MLflow 3 note their models so. The newest notes are kept, in the tag that their client reads."""
     given = body(request, m.RecordModel)
     row = access.logged_write(membership, given.run_id)
-    try:
-        notes = [*json.loads(row.tags.get(HIDDEN, "[]")), json.loads(given.model_json)]
-    except ValueError:
-        raise Refused("model_json: is not JSON") from None
-    while len(json.dumps(notes)) > services.LONGEST_TAG:
-        notes = notes[1:]
-    services.log(row, tags={HIDDEN: json.dumps(notes)})
+    with transaction.atomic():
+        services.held(row)  # two notes at the same moment are both kept
+        try:
+            notes = [*json.loads(row.tags.get(HIDDEN, "[]")), json.loads(given.model_json)]
+        except ValueError:
+            raise Refused("model_json: is not JSON") from None
+        while len(json.dumps(notes)) > services.LONGEST_TAG:
+            notes = notes[1:]
+        services.log(row, tags={HIDDEN: json.dumps(notes)})
     return said()

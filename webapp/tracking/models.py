@@ -103,7 +103,7 @@ class FamilyVersion(models.Model):
     number = models.PositiveIntegerField()
     row = models.ForeignKey(LoggedRun, null=True, on_delete=models.SET_NULL, related_name="+")
     saved = models.ForeignKey(SavedModel, null=True, on_delete=models.SET_NULL, related_name="versions")
-    path = models.CharField(max_length=400, blank=True)
+    path = models.CharField(max_length=500, blank=True)
     source = models.CharField(max_length=1000)
     description = models.TextField(blank=True)
     stage = models.CharField(max_length=20, default="None")

@@ -1,5 +1,7 @@
 """Models that programs log and register: their files are files of runs, and those that can be loaded join the registry."""
 
+import json
+from copy import copy
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +13,9 @@ from trainer.inference.models import make_tiny
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
+from webapp.mlflow import saved_views
 from webapp.tracking import families
-from webapp.tracking.models import FamilyVersion, SavedModel
+from webapp.tracking.models import FamilyVersion, LoggedRun, SavedModel
 
 from .speaking import ARTIFACTS, Speaker, error
 
@@ -216,6 +219,18 @@ def test_datasets_and_notes_of_older_clients_become_tags(speaker):
     tags = {each["key"]: each["value"] for each in speaker.told(run)["data"]["tags"]}
     assert tags["dataset.prompts"] == "abc1 local"
     assert '"n": 2' in tags["mlflow.log-model.history"] and '"n": 0' not in tags["mlflow.log-model.history"]
+
+
+def test_a_note_that_comes_while_another_is_written_down_keeps_it(speaker, monkeypatch):
+    run = speaker.run()
+    seen = LoggedRun.objects.select_related("run").get()
+    monkeypatch.setattr(
+        saved_views.access, "logged_write", lambda *_: copy(seen)
+    )  # both read the run before either wrote
+    for number in range(2):
+        assert speaker.post("runs/log-model", run_id=run, model_json=f'{{"n": {number}}}').status_code == 200
+    [tag] = speaker.told(run)["data"]["tags"]
+    assert json.loads(tag["value"]) == [{"n": 0}, {"n": 1}]
 
 
 def test_a_list_of_registered_models_takes_as_many_queries_for_many(speaker, django_assert_max_num_queries):

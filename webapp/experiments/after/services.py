@@ -73,7 +73,9 @@ def add(
         with transaction.atomic():
             # if a step for which it waits is launched at this moment, the new step waits for its run
             locked = _locked(membership, {*asked.also_steps, *([behind.pk] if behind else [])})
-            held = locked[behind.pk] if behind else None
+            held = locked.get(behind.pk) if behind else None
+            if behind and held is None:
+                raise Conflict("That step was deleted meanwhile.", "no_step")
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
                 raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")

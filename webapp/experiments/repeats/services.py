@@ -120,7 +120,7 @@ def _set(membership: Membership, row: RunRepeat, paused: bool) -> RunRepeat:
     with transaction.atomic():
         held = _locked(row)
         if held is None:
-            raise Http404("it was deleted meanwhile")
+            raise Http404("no such repeat")  # deleted meanwhile
         if held.paused != paused:
             held.paused = paused
             if not paused and held.next_at is not None:

@@ -129,6 +129,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "generated": token_limit.generated(run),
         **_early(run),
         "not_before": moments.field(run.not_before),
+        "repeated": may_write and run.repeats.exists(),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),
     }

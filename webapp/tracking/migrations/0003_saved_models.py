@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("number", models.PositiveIntegerField()),
-                ("path", models.CharField(blank=True, max_length=400)),
+                ("path", models.CharField(blank=True, max_length=500)),
                 ("source", models.CharField(max_length=1000)),
                 ("description", models.TextField(blank=True)),
                 ("stage", models.CharField(default="None", max_length=20)),

@@ -251,6 +251,13 @@ def test_cancelling_takes_those_behind_along_and_twice_is_harmless(run, add, cas
         add(behind=fresh(step))
 
 
+def test_nothing_waits_for_a_step_that_was_deleted_while_one_chose_it(add, monkeypatch):
+    step = add(name="second")
+    monkeypatch.setattr(services, "_checked", lambda *_: step.delete() and {})
+    with pytest.raises(Conflict, match="deleted meanwhile"):
+        add(behind=ChainStep.objects.get(pk=step.pk))
+
+
 def test_as_many_steps_as_may_wait_for_a_run_count_only_while_they_wait(run, add, cast, monkeypatch):
     monkeypatch.setattr(services, "MOST", 2)
     first, _ = add(), add()

@@ -240,9 +240,12 @@ def test_requests_at_once_add_no_more_than_a_workspace_may_have(run, cast, monke
     assert RunRepeat.objects.count() == 2
 
 
-def test_a_run_that_is_deleted_takes_its_repeats_along_and_those_it_launched_stay(run, repeat):
+def test_a_run_that_is_deleted_takes_its_repeats_along_and_those_it_launched_stay(run, repeat, as_researcher):
     due(repeat)
     rounds.watch()
+    told = "It is repeated by the clock"
+    assert told in as_researcher.get(f"/runs/{run.pk}").content.decode(), "the question says so"
+    assert told not in as_researcher.get(f"/runs/{launched(repeat).get().pk}").content.decode()
     Run.objects.get(pk=run.pk).delete()
     assert not RunRepeat.objects.exists() and Run.objects.count() == 1
 
