@@ -1,6 +1,7 @@
 """Commands of groups: what they send, what they print, and that a bad line changes neither."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -105,7 +106,12 @@ def test_datasets_and_aliases_are_found_by_their_commands(run, plans, cast):
 
 def test_a_table_that_a_program_reads_has_a_row_on_a_line():
     told = "import sys, touchstone.terminal as t; t.listed([{'a': 'word ' * 60, 'b': 2}], {'a': 'a', 'b': 'b'}, False)"
-    done = subprocess.run([sys.executable, "-c", told], cwd="client", capture_output=True, text=True, check=True)
+    env = {
+        name: value for name, value in os.environ.items() if name != "COLUMNS"
+    }  # some library sets it for all that follows
+    done = subprocess.run(
+        [sys.executable, "-c", told], cwd="client", env=env, capture_output=True, text=True, check=True
+    )
     assert len(done.stdout.splitlines()) == 2
 
 

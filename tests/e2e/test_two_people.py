@@ -91,4 +91,5 @@ def test_one_presses_stop_and_the_other_resume(two, process, run):  # noqa: F811
         assert came[-1] == f"run.{run.state}"
         for page in two:
             expect(page.locator("[data-bind=state]").first).to_have_text(run.state.capitalize())
-        Run.objects.filter(id=run.id).update(state="paused", ended_at=run.state_at)
+        # a process has had the attempt
+        Run.objects.filter(id=run.id).update(state="paused", ended_at=run.state_at, heartbeat_at=run.state_at)

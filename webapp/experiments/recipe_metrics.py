@@ -136,7 +136,10 @@ def result(run: Run) -> RunResult:
 
 
 def _evaluated_once(run: Run) -> bool:
-    """Whether only the evaluation before the first step can have been: its value is then no gain of 0."""
+    """Whether only the evaluation before the first step can have been: its value is then no gain of 0. Not asked where the
+    config is not read, as in the table of runs."""
+    if "config" in run.get_deferred_fields():
+        return False
     section = run.config.get("evaluation")
     every = section.get("every") if isinstance(section, dict) else None
     return isinstance(every, int) and run.step - run.start_step < every

@@ -229,8 +229,8 @@ def test_a_note_that_comes_while_another_is_written_down_keeps_it(speaker, monke
     )  # both read the run before either wrote
     for number in range(2):
         assert speaker.post("runs/log-model", run_id=run, model_json=f'{{"n": {number}}}').status_code == 200
-    [tag] = speaker.told(run)["data"]["tags"]
-    assert json.loads(tag["value"]) == [{"n": 0}, {"n": 1}]
+    tags = {each["key"]: each["value"] for each in speaker.told(run)["data"]["tags"]}
+    assert json.loads(tags["mlflow.log-model.history"]) == [{"n": 0}, {"n": 1}]
 
 
 def test_a_list_of_registered_models_takes_as_many_queries_for_many(speaker, django_assert_max_num_queries):

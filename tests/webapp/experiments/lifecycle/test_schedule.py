@@ -110,7 +110,7 @@ def test_a_time_that_has_passed_or_is_far_away_is_refused(launch, run, cast, hou
 
 def test_what_has_started_is_not_put_off_and_what_is_paused_waits_when_it_is_resumed(run, ray, cast):  # noqa: F811
     jobs.launch(run.id)
-    with pytest.raises(Conflict, match="It has started"):
+    with pytest.raises(Conflict, match="it has started"):
         change(cast, run, later())
     set_row(run, state="paused", ray_job_id="", next_try_at=None)
     change(cast, run, later())

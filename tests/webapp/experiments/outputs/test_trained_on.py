@@ -74,7 +74,10 @@ def test_a_run_is_told_before_its_launch(cast, seen, api, as_researcher, monkeyp
     address = f"/runs/new?recipe=sft&dataset={version.dataset_id}:1&at.model.name=twice"
     page = shown(as_researcher.get(address))
     assert "<strong>1 held-out example of next v1</strong> has its prompt" in page and "in first v1" in page
-    assert "trained on in second v1: not known yet" in page
+    assert (
+        "a held-out prompt of next v1 is nearly the same as one that is trained on in second v1. A job is looking"
+        in page
+    )
     for each in set(asked):
         near_leak_search.look(*each)
     config = {"model": {"name": "twice"}, "data": {"source": "references"}}
