@@ -193,8 +193,8 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     expect(rows).to_have_count(3)
     expect(page.locator("#compare-charts .chart canvas").first).to_be_visible()
     expect(page.locator("#compare-differences")).to_have_text("2 config fields differ")
-    rows.nth(0).get_by_role("button", name="Pin").click()
-    expect(rows.nth(0).get_by_role("button", name="Unpin")).to_be_visible()
+    rows.nth(0).get_by_role("button", name="Set as baseline").click()
+    expect(rows.nth(0).get_by_role("button", name="Clear baseline")).to_be_visible()
     expect(page.get_by_role("columnheader", name="against the baseline").first).to_be_visible()
     assert faults(page) == []
     photograph(page, "compare")

@@ -34,7 +34,7 @@ def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
     allow_share_links(cast.owner, True)
     mine = open_page(as_researcher)
     mine.goto(f"/runs/compare?ids={','.join(str(run.pk) for run in runs)}")
-    mine.locator("#compare-finals tbody tr").nth(1).get_by_role("button", name="Pin").click()
+    mine.locator("#compare-finals tbody tr").nth(1).get_by_role("button", name="Set as baseline").click()
     expect(mine.get_by_role("columnheader", name="against the baseline").first).to_be_visible()
     mine.get_by_role("link", name="Share").click()
     expect(mine.get_by_role("heading", name="Share a comparison")).to_be_visible()

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.http import urlencode
 
-from webapp.experiments.table import columns, comparing
+from webapp.experiments.table import columns
 
 from . import language, queries, sources, tables
 from .access import ReportReader, may_read
@@ -68,11 +68,12 @@ def one(reader: ReportReader, block: ReportBlock) -> ShownBlock:
 def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
     source = sources.found(reader, block)
     given = block.given
+    recipes = list(reader.runs.filter(pk__in=source.ids).order_by("pk").values_list("recipe", flat=True))
     facts = {
         "source": API,
         "asked": urlencode(source.asked),
         "ids": source.ids,
-        "metrics": [_metric(key) for key in given["metric"]],
+        "metrics": [_metric(key, recipes) for key in given["metric"]],
         "apart": given.get("seeds") == "apart",
         "axis": "time" if given.get("across") == "time" else "step",
         "log": given.get("scale") == "log",
@@ -81,9 +82,9 @@ def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dic
     return source.notes, facts
 
 
-def _metric(key: str) -> dict[str, Any]:
-    declared = columns.declared_metrics().get(key)
-    return {"key": key, "label": comparing.label_of(key), "share": bool(declared and declared.share)}
+def _metric(key: str, recipes: Sequence[str]) -> dict[str, Any]:
+    declared = columns.metric_of(key, recipes)
+    return {"key": key, "label": columns.metric_label(key, recipes), "share": bool(declared and declared.share)}
 
 
 def _rollout(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:

@@ -100,6 +100,27 @@ def declared_metrics() -> Mapping[str, Metric]:
     return found
 
 
+def metric_of(key: str, recipes: Iterable[str]) -> Metric | None:
+    """The declaration of a key that runs of these recipes send; None if there is none. The same pattern means different things in different
+    recipes, so only theirs count; an exact key is the same in all."""
+    if exact := declared_metrics().get(key):
+        return exact
+    own = (RECIPES[name].metric(key) for name in dict.fromkeys(recipes) if name in RECIPES)
+    return next((metric for metric in own if metric), None)
+
+
+def metric_label(key: str, recipes: Iterable[str]) -> str:
+    """The name of a metric where no chart stands around it. A pattern's is its chart and the part that the config named, such as
+    `Criteria met: bullet count`; a key that nobody has declared is its own name."""
+    metric = metric_of(key, recipes)
+    if metric is None:
+        return key
+    if not metric.is_pattern:
+        return metric.label
+    before, _, after = metric.key.partition("*")
+    return f"{metric.chart or metric.title}: {key[len(before) : len(key) - len(after)].replace('_', ' ')}"
+
+
 def resolve(workspace_id: int, names: Iterable[str]) -> dict[str, Column | UnknownColumn]:
     """Every name with its column, or with the reason why there is none. At most two queries for any number of names."""
     wanted = {name: _named(name) for name in dict.fromkeys(names)}

@@ -178,7 +178,7 @@ def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
         "config": found.config,
         "keys": found.keys,
         "metrics": [
-            {"key": key, "label": comparing.label_of(key), "last": [_short(value) for value in values]}
+            {"key": key, "label": columns.metric_label(key, found.recipes), "last": [_short(value) for value in values]}
             for key, values in found.metrics.items()
         ],
         "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
@@ -246,13 +246,13 @@ def _runs(found: RunComparison) -> list[dict[str, Any]]:
 
 
 def _finals(found: RunComparison, key: str, base: int | None) -> dict[str, Any]:
-    metric = columns.declared_metrics().get(key)
+    metric = columns.metric_of(key, found.recipes)
     against = None
     if base is not None:
         against = [_final(comparing.against(found, key, each, found.families[base])) for each in found.families]
     return {
         "key": key,
-        "label": comparing.label_of(key),
+        "label": columns.metric_label(key, found.recipes),
         "better": metric.better if metric else "",
         "share": bool(metric and metric.share),
         "families": [_final(comparing.over_seeds(found, key, each)) for each in found.families],

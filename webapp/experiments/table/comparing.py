@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from django.db import connection
@@ -14,7 +15,6 @@ from ..metrics import points as stored
 from ..models import Run
 from ..runs import likeness
 from ..table_facts import SEED
-from . import columns
 
 MOST_RUNS = 1000
 MOST_KEYS = 50  # metrics in one answer
@@ -63,6 +63,10 @@ class RunComparison:
     keys: list[str]  # all metrics that any of the runs has
     metrics: dict[str, list[float | None]]
     unlike: dict[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def recipes(self) -> list[str]:
+        return list(dict.fromkeys(run.recipe for run in self.runs))
 
 
 def compared(
@@ -190,8 +194,3 @@ def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
         values, times = held.setdefault(run_id, ([None] * len(places), [None] * len(places)))
         values[at[place]], times[at[place]] = value, mean_time - start
     return Curves(steps, held, most, exact)
-
-
-def label_of(name: str) -> str:
-    metric = columns.declared_metrics().get(name)
-    return metric.label if metric else name

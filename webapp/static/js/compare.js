@@ -106,12 +106,11 @@ function drawFinals() {
     const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
     const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", runs[family.runs[0]].experiment), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
     const cells = finals.flatMap((metric) => [estimate(metric.families[i], metric.share), ...(metric.against ? [i === baseline ? make("td", "num muted", "baseline") : difference(metric.against[i], metric)] : [])]);
-    const pin = make("button", "btn small ghost", i === baseline ? "Unpin" : "Pin");
-    pin.setAttribute("aria-label", `${pin.textContent} ${family.label} as baseline`);
-    pin.type = "button";
-    pin.setAttribute("aria-pressed", String(i === baseline));
-    pin.addEventListener("click", () => setBaseline(i === baseline ? null : id));
-    const row = make("tr", why ? "unlike" : "", make("td", "", box), names, make("td", "num", String(family.runs.length)), make("td", "", pin), ...cells);
+    const base = make("button", "btn small ghost", i === baseline ? "Clear baseline" : "Set as baseline");
+    base.setAttribute("aria-label", `${base.textContent}: ${family.label}`);
+    base.type = "button";
+    base.addEventListener("click", () => setBaseline(i === baseline ? null : id));
+    const row = make("tr", why ? "unlike" : "", make("td", "", box), names, make("td", "num", String(family.runs.length)), make("td", "", base), ...cells);
     return row;
   });
   table.append(make("thead", "", head), make("tbody", "", ...rows));

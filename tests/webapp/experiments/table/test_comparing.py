@@ -8,6 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlencode
 
 from tests.cast import ApiClient, browser
+from webapp.experiments.bulk import StepMetrics
+from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import MetricPoint, Run
 from webapp.experiments.table import compare_api, comparing
 
@@ -62,6 +64,25 @@ def test_answers_are_as_the_document_says(api, four):
         told = api.get(f"/runs/table/{path}", ids=ids(four), **({"key": "loss"} if path == "curves" else {})).json()
         schema.model_validate(told)
         assert set(told) == set(schema.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "key", "words", "share"),
+    [
+        ("policy", "criterion/bullet_count", "Criteria met: bullet count", True),
+        ("policy", "reward/mean", "Reward", False),
+        ("policy", "eval/domain/law", "Held-out score by domain: law", False),
+        ("reward_model", "eval/domain/law", "Accuracy by domain: law", True),
+        ("reward_model", "eval/domain_low/law", "Accuracy by domain, lower end: law", True),
+        ("logged", "criterion/bullet_count", "criterion/bullet_count", False),
+    ],
+)
+def test_metrics_have_the_names_that_the_recipes_of_the_runs_give_them(api, four, recipe, key, words, share):
+    Run.objects.update(recipe=recipe)
+    facts.keep_metrics(four[0].experiment.workspace_id, four[0], series.of_steps([StepMetrics(1, NOON, {key: 0.5})]))
+    told = api.get("/runs/table/compare", ids=ids(four), keys=key).json()
+    assert [each["label"] for each in told["metrics"]] == [words]
+    assert [(each["label"], each["share"]) for each in told["finals"]] == [(words, share)]
 
 
 def test_a_run_without_a_path_differs_from_those_that_have_it(api, four):
