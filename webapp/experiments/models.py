@@ -1,5 +1,6 @@
 """Experiments, their runs, and the data of a run that no package below declares: questions to judges, alarms, log lines, artifacts."""
 
+import re
 from datetime import timedelta
 
 from django.db import models
@@ -45,6 +46,8 @@ LOGGED = "logged"
 
 RETRIES = 2
 """How many processes in a row a run may lose unless somebody says otherwise: with the next one it is over."""
+
+SEED_AT_END = re.compile(r"(?<=\S),? seed \d+\Z")
 
 
 class Experiment(models.Model):
@@ -212,6 +215,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return self.name or f"run {self.number}"
+
+    @property
+    def name_over_seeds(self) -> str:
+        """The name of all the runs that differ from it only by their seed: without the seed at its end, which sweeps and claims give."""
+        return SEED_AT_END.sub("", str(self))
 
     @property
     def is_over(self) -> bool:

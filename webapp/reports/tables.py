@@ -40,6 +40,7 @@ class TableCell:
 @dataclass(frozen=True)
 class TableRow:
     run: Run
+    name: str
     ids: tuple[int, ...]  # of the runs that it stands for
     small: str
     cells: tuple[TableCell, ...]
@@ -81,7 +82,7 @@ def _alone(row: queries.RunRow, told: ToldValue) -> TableRow:
     cells = tuple(
         _aligned(_cell(row.run, cell, told), cell.column) for cell in row.cells if cell.column.name not in PICTURES
     )
-    return TableRow(row.run, (row.run.pk,), row.run.experiment.name, cells)
+    return TableRow(row.run, str(row.run), (row.run.pk,), row.run.experiment.name, cells)
 
 
 def _family(row: folded.FoldedRow, told: ToldValue) -> TableRow:
@@ -89,7 +90,7 @@ def _family(row: folded.FoldedRow, told: ToldValue) -> TableRow:
     cells = tuple(
         _aligned(_folded(row, cell, told), cell.column) for cell in row.cells if cell.column.name not in PICTURES
     )
-    return TableRow(row.run, row.ids, f"{row.run.experiment.name}{seeds}", cells)
+    return TableRow(row.run, row.name, row.ids, f"{row.run.experiment.name}{seeds}", cells)
 
 
 def _aligned(cell: TableCell, column: Column) -> TableCell:

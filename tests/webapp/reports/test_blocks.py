@@ -7,7 +7,7 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from tests.pages import shown
-from webapp.experiments.models import Rollout
+from webapp.experiments.models import Rollout, Run
 from webapp.reports import export, services, svg
 
 from .conftest import CHART
@@ -35,6 +35,16 @@ def test_seeds_are_one_row_with_mean_and_interval_or_stand_apart(cast, seeds):
     assert "Column no/such: No run here has no/such." in together
     apart = cells(page_of(cast.researcher, block.format("seeds: apart\nsort: -reward/mean")))
     assert [apart[2], apart[5]] == ["1.300", "0.300"]
+
+
+def test_folded_seeds_are_not_named_after_one_of_them(cast, seeds):
+    for run, name in zip(seeds, ("rates, trial 2, seed 0", "rates, trial 2, seed 1"), strict=True):
+        Run.objects.filter(pk=run.pk).update(name=name)
+    ids = ", ".join(str(run.pk) for run in seeds)
+    told = cells(page_of(cast.researcher, f"```runs\nruns: {ids}\n```"))
+    assert told[0].startswith("rates, trial 2 × 2 ") and "seeds 0, 1" in told[0]
+    alone = cells(page_of(cast.researcher, f"```runs\nruns: {seeds[1].pk}\n```"))
+    assert alone[0].startswith("rates, trial 2, seed 1 ")
 
 
 def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(cast, seeds):

@@ -135,8 +135,9 @@ def _families(runs: Sequence[Run], config: list[dict[str, Any]]) -> list[Family]
 
 
 def _label(runs: Sequence[Run], places: list[int], telling: list[dict[str, Any]]) -> str:
+    run = runs[places[0]]
     if len(places) == 1 or not telling:
-        return str(runs[places[0]])
+        return str(run) if len(places) == 1 else run.name_over_seeds
     held = [(row["path"].rpartition(".")[2], row["values"][row["held"][places[0]]]) for row in telling]
     return ", ".join(f"{name} {columns_text(value)}" for name, value in held)
 

@@ -49,6 +49,11 @@ class FoldedRow:
     def run(self) -> Run:
         return self.newest.run
 
+    @property
+    def name(self) -> str:
+        """The name of its newest run; that of several is without the seed."""
+        return self.run.name_over_seeds if len(self.ids) > 1 else str(self.run)
+
 
 def page(
     membership: Membership,

@@ -42,6 +42,13 @@ def test_what_differs_is_told_and_the_rest_is_not(api, four):
     ]
 
 
+def test_seeds_that_do_not_differ_otherwise_are_not_named_after_one_of_them(api, four):
+    Run.objects.filter(pk=four[0].pk).update(name="rates, trial 2, seed 0")
+    for runs, label in ((four[:3], "rates, trial 2"), (four[:1], "rates, trial 2, seed 0")):
+        told = api.get("/runs/table/compare", ids=ids(runs)).json()
+        assert [each["label"] for each in told["families"]] == [label]
+
+
 def test_means_over_seeds_and_differences_paired_by_seed(api, four):
     told = api.get("/runs/table/compare", ids=ids(four), keys="eval/score", baseline=four[0].pk).json()
     (finals,) = told["finals"]

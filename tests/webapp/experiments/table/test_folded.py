@@ -71,6 +71,13 @@ def test_runs_of_other_experiments_or_without_a_family_stand_alone(six, cast, ma
     assert sizes == {"elsewhere": 1, "c": 1, "b1": 2, "a2": 2, "a0": 1}
 
 
+def test_a_row_of_several_seeds_is_not_named_after_one_of_them(six, cast):
+    for run in six[2:]:
+        Run.objects.filter(pk=run.pk).update(name=f"rates, trial {run.name[0]}, seed {run.config['seed']}")
+    rows = folded.page(cast.researcher, Layout()).rows
+    assert [row.name for row in rows] == ["rates, trial c, seed 0", "rates, trial b", "rates, trial a"]
+
+
 def test_a_query_folds_what_it_finds_alone(six, cast):
     rows = folded.page(cast.researcher, Layout(query="eval/score>0.15")).rows
     assert {row.run.name[0]: len(row.ids) for row in rows} == {"a": 2, "b": 1}
