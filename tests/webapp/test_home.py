@@ -99,3 +99,16 @@ def test_a_page_that_does_not_exist_is_drawn_like_the_others(as_researcher):
     answer = as_researcher.get("/nowhere")
     assert answer.status_code == 404
     assert b"Nothing here" in answer.content and b"css/components" in answer.content
+
+
+def test_somebody_signed_in_goes_on_from_a_page_that_is_not_there_or_closed(as_researcher, as_annotator, client):
+    for answer, status in (
+        (as_researcher.get("/nowhere"), 404),
+        (as_researcher.get("/runs/999999999"), 404),
+        (as_annotator.get("/costs"), 403),
+    ):
+        page = answer.content.decode()
+        assert answer.status_code == status and 'class="rail"' in page and 'class="rail-item" href="/"' in page
+        assert ('href="/datasets"' in page) == (status == 404)  # an annotator's navigation stays an annotator's
+    stranger = client.get("/nowhere").content.decode()
+    assert "Nothing here" in stranger and 'class="rail"' not in stranger

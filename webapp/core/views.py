@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -51,8 +52,19 @@ def version(request: HttpRequest) -> HttpResponse:
 
 def problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
     """A page that needs no database and no session, because either may be broken."""
-    context = {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
+    context = _context(request, status, title, message)
     return HttpResponse(render_to_string("errors/problem.html", context), status=status)
+
+
+def _inside(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
+    """The same with the navigation, for somebody who is signed in. Nothing is broken: only this page is closed, or not there."""
+    if getattr(request, "membership", None) is None:
+        return problem(request, status, title, message)
+    return render(request, "errors/problem_inside.html", _context(request, status, title, message), status=status)
+
+
+def _context(request: HttpRequest, status: int, title: str, message: str) -> dict[str, Any]:
+    return {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -64,7 +76,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     message = str(exception) or "Your role in this workspace does not allow it."
-    return problem(request, 403, "You may not do this", message)
+    return _inside(request, 403, "You may not do this", message)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -72,7 +84,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return problem(request, 404, "Nothing here", "The page does not exist, or you may not see it.")
+    return _inside(request, 404, "Nothing here", "The page does not exist, or you may not see it.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
