@@ -114,7 +114,7 @@ def test_what_was_not_measured_is_missing_and_counted_once_for_each_run(cast, la
     assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (6.0, 1)
     assert found.total.amounts["money"] == queries.MeasuredCost(None, 0)
     text = shown(browser(cast.reviewer).get("/costs?by=run"))
-    assert "2 unknown" in text and "Together" in text
+    assert "2 unknown" in text and ">Total</th>" in text and ">Hours as a bar</th>" in text
 
 
 def test_all_who_ask_endpoints_cost_tokens_and_money(cast, run):  # noqa: F811
