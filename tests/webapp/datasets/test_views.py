@@ -67,6 +67,12 @@ def test_an_import_is_cancelled_from_its_card_by_those_who_may_import(as_researc
     assert b"has finished already" in as_researcher.post(f"/imports/{job.pk}/cancel", follow=True).content
 
 
+def test_how_many_responses_there_are_and_how_long_they_are_can_be_told_apart(importing, as_researcher):
+    version = importing([{"prompt": "2 + 2?", "chosen": "4", "rejected": "five"}]).version
+    page = shown(as_researcher.get(f"/datasets/{version.dataset_id}"))
+    assert ">Responses (length)</abbr>" in page and '2 <span class="muted">(2)</span>' in page
+
+
 def test_an_empty_file_is_refused_at_its_field(as_researcher):
     answer = as_researcher.post("/datasets/import", {"file": upload(""), "name": "Pairs"})
     assert answer.status_code == 422 and b"empty" in answer.content
