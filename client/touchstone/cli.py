@@ -26,6 +26,7 @@ from .commands import (
     models,
     projects,
     recipes,
+    repeats,
     rollouts,
     runs,
     sweeps,
@@ -51,6 +52,7 @@ GROUPS = {
     "runs": runs.app,
     "rollouts": rollouts.app,
     "sweeps": sweeps.app,
+    "repeats": repeats.app,
     "evaluations": evaluations.app,
     "claims": claims.app,
     "models": models.app,
@@ -59,7 +61,7 @@ GROUPS = {
 PANELS = {
     "Begin": ("login", "needs", "notices", "watch"),
     "Data and people": ("import", "imports", "datasets", "export", "projects"),
-    "Training": ("recipes", "launch", "runs", "compare", "download", "rollouts", "sweeps", "costs"),
+    "Training": ("recipes", "launch", "runs", "compare", "download", "rollouts", "sweeps", "repeats", "costs"),
     "Models and what they are worth": ("models", "generate", "evaluations", "claims"),
     "Other programs": ("import-runs", "sync", "webhooks", "api"),
 }

@@ -14,7 +14,7 @@ from touchstone import cli, terminal
 from tests.webapp.experiments.conftest import make_model, make_version
 from trainer.contracts import jsonlines
 from webapp.evaluation.models import Evaluation, Recording
-from webapp.experiments.models import LogLine, Run, Sweep
+from webapp.experiments.models import LogLine, RepeatTime, Run, RunRepeat, Sweep
 from webapp.notices.models import Watch
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +92,28 @@ def test_a_run_is_renamed_and_deleted(run, launched):
     Run.objects.update(state="finished")
     assert run("runs", "delete", launched.pk).exit_code != 0 and Run.objects.exists(), "nobody has said yes"
     assert run("runs", "delete", launched.pk, "--yes").exit_code == 0 and not Run.objects.exists()
+
+
+def test_a_run_is_repeated_paused_resumed_and_ended(run, launched):
+    added = run("repeats", "add", launched.pk, "--at", "02:00", "--weekday", "sunday", "--zone", "Europe/Vienna")
+    repeat = RunRepeat.objects.get()
+    assert added.exit_code == 0 and f"repeat {repeat.pk} · run {launched.pk}" in added.output
+    assert (repeat.weekday, repeat.zone, repeat.newest_data) == (6, "Europe/Vienna", False)
+    assert "waiting · next 2" in added.output and "none yet" in run("repeats", "list").output
+    assert json.loads(run("repeats", "pause", repeat.pk, "--json").output)["state"] == "paused"
+    assert " · paused" in run("repeats", "pause", repeat.pk).output, "twice is harmless, and has no next time"
+    assert "waiting · next 2" in run("repeats", "resume", repeat.pk).output
+    RepeatTime.objects.create(repeat=repeat, due=timezone.now(), outcome="refused", reason="the dataset is gone")
+    assert "refused (the dataset is gone)" in run("repeats", "list").output
+    [row] = jsonlines.rows(run("repeats", "list", "--json").output)
+    assert row["times"][0]["outcome"] == "refused"
+    assert run("repeats", "end", repeat.pk).exit_code == 0 and not RunRepeat.objects.exists()
+    assert run("repeats", "end", repeat.pk).exit_code == 1
+    both = run("repeats", "add", launched.pk, "--at", "02:00", "--every-hours", 4)
+    assert both.exit_code == 1 and "every_hours" in both.output
+    again = ("repeats", "add", launched.pk, "--every-hours", 12, "--newest-data", "--key", "k", "--json")
+    first, second = (json.loads(run(*again).output)["id"] for _ in range(2))
+    assert first == second and RunRepeat.objects.get().newest_data
 
 
 def test_datasets_and_aliases_are_found_by_their_commands(run, plans, cast):
