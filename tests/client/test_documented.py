@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 from tests.e2e.live import Process, Server
 from tests.e2e.seed import seed_run
+from tests.e2e.workbench import make_project
 from tests.patience import SECONDS
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import User
@@ -128,9 +129,12 @@ def runs(cast, settings) -> dict[int, Run]:
         "evaluation_evaluation",
         "evaluation_recording",
         "experiments_sweep",
+        "annotation_project",
+        "annotation_assignment",
         "webhooks_webhook",
     ):
         numbered(table, 1)
+    make_project(cast.owner, tasks=9)
     version = make_version(cast.owner, name="Demo prompts", train=16)
     RegisteredModel.objects.create(
         workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
