@@ -671,7 +671,7 @@ class Runs(Group):
         return self._json(RunOut, "PATCH", f"/runs/{run_id}", body=body)
 
     def delete(self, run_id: int) -> None:
-        """Delete a run that is over, or a draft."""
+        """Delete a run that is over, or a draft. A draft can be restored for a day."""
         self._nothing("DELETE", f"/runs/{run_id}")
 
     def log(self, run_id: int, *, after_seq: int | None = None, before_seq: int | None = None) -> LogOut:
@@ -849,6 +849,12 @@ class Runs(Group):
         already is returned as it is.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/launch", again=True)
+
+    def restore_draft(self, run_id: int) -> RunOut:
+        """Restore a deleted draft. For a day after it was deleted, with its number, tags, notes and history.
+        Twice is harmless.
+        """
+        return self._json(RunOut, "POST", f"/runs/{run_id}/restore")
 
     def fork(self, run_id: int, body: ForkIn, *, key: str | None = None) -> RunOut:
         """Run again with changes."""

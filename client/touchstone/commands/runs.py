@@ -104,7 +104,7 @@ def runs_rename(run: int, name: str, as_json: AsJson = False) -> None:
 
 @app.command("delete")
 def runs_delete(run: int, yes: Annotated[bool, typer.Option("--yes", help="Do not ask")] = False) -> None:
-    """Deletes a run that is over, or a draft, with its files."""
+    """Deletes a run that is over, with its files, or a draft, which can be restored for a day."""
     with told():
         known = terminal.server()
         found = known.runs.get(run)
@@ -112,6 +112,12 @@ def runs_delete(run: int, yes: Annotated[bool, typer.Option("--yes", help="Do no
             raise ValueError("Nothing was deleted.")
         known.runs.delete(run)
         say(f"Run {run} is deleted.")
+
+
+@app.command("restore")
+def runs_restore(run: int, as_json: AsJson = False) -> None:
+    """Restores a draft that was deleted within the last day. Twice is harmless."""
+    _moved(lambda server: server.runs.restore_draft(run), as_json)
 
 
 @app.command("log")

@@ -1,4 +1,4 @@
-"""Launching over the API: check a config, launch a run, fork one."""
+"""Launching over the API: check a config, launch a run, fork one; drafts, and what becomes of them."""
 
 from typing import Any
 
@@ -12,11 +12,12 @@ from webapp.core.problems import Conflict
 
 from .. import access, serializers
 from .. import schemas as s
+from ..lifecycle import services as lifecycle
 from ..models import Run
 from ..outputs import trained_on
 from ..parameters import LaunchKey, RunId, router
 from ..schemas import ExperimentOut
-from . import checks, drafts, expected, services
+from . import checks, discarding, drafts, expected, services
 from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, LaunchIn, RunDraftIn, RunDraftOut, choice
 
 
@@ -102,6 +103,24 @@ def launch_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """422 with every field that is wrong; it then stays a draft. A run that was launched already is returned as it is."""
     membership = require(request)
     return serializers.run(drafts.launch(membership, access.run_write(membership, run_id)))
+
+
+@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over, or a draft")
+def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
+    """A draft can be restored for a day."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    does = discarding.discard if run.is_draft else lifecycle.delete
+    does(membership, run)
+    return Status(204, None)
+
+
+@router.post("/runs/{run_id}/restore", response=s.RunOut, summary="Restore a deleted draft")
+def restore_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """For a day after it was deleted, with its number, tags, notes and history. Twice is harmless."""
+    membership = access.may_write(require(request))
+    discarding.restore(membership, run_id)
+    return serializers.run(access.run_write(membership, run_id))
 
 
 def _draft(recipe: str, payload: LaunchIn | RunDraftIn) -> drafts.RunDraft:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
-from ninja import Status
 
 from webapp.accounts.access import require
 from webapp.core.texts import RenameIn
@@ -25,13 +24,6 @@ from .schemas import ExtendIn, PriorityIn, ScheduleIn, StopEarlyIn, TimeLimitIn,
 def rename(request: HttpRequest, run_id: RunId, payload: RenameIn) -> dict[str, Any]:
     membership = require(request)
     return serializers.run(services.rename(membership, access.run_write(membership, run_id), payload.name))
-
-
-@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over, or a draft")
-def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
-    membership = require(request)
-    services.delete(membership, access.run_write(membership, run_id))
-    return Status(204, None)
 
 
 @router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Save and stop")

@@ -8,7 +8,7 @@ from django.http import Http404
 from django.utils import timezone
 
 from tests.at_once import at_once
-from tests.cast import browser
+from tests.cast import ApiClient, browser
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.once import KeyReused
@@ -352,6 +352,20 @@ def test_a_restored_draft_that_was_launched_and_deleted_does_not_come_back(
     with pytest.raises(Http404):
         discarding.restore(cast.researcher, run.pk)
     assert "Restore" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
+
+
+def test_a_draft_is_deleted_and_restored_over_the_api(draft, cast):
+    run, api = draft(), ApiClient(cast.researcher)
+    before = Run.objects.filter(pk=run.pk).values().get()
+    restore = f"/runs/{run.pk}/restore"
+    assert api.client.delete(f"/api/v1/runs/{run.pk}").status_code == 204 and not Run.objects.exists()
+    assert ApiClient(cast.reviewer).post(restore).status_code == 403
+    assert ApiClient(cast.outsider).post(restore).status_code == 404
+    assert [api.post(restore).json()["id"] for _ in range(2)] == [run.pk] * 2
+    assert Run.objects.filter(pk=run.pk).values().get() == before
+    assert actions(run) == ["run.draft", "run.delete", "run.draft_restored"]
+    Run.objects.filter(pk=run.pk).update(state="finished", draft=None)
+    assert api.client.delete(f"/api/v1/runs/{run.pk}").status_code == 204
 
 
 def test_a_launched_run_is_not_discarded(draft, cast):
