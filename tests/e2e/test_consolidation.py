@@ -265,6 +265,20 @@ def test_a_comment_that_was_not_sent_is_given_back(open_page, cast):
     expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
 
 
+def test_a_comment_that_is_too_long_is_kept_whole_and_refused(open_page, cast):
+    page, _, _ = open_agreed(open_page, cast)
+    page.keyboard.press("c")
+    page.keyboard.insert_text("x" * 2_001)  # as a browser pastes
+    page.keyboard.press("Control+Enter")
+    field = page.locator("#words-text")
+    said = "This text has 2,001 characters. Shorten it to 2,000 or fewer."
+    expect(field).to_have_js_property("validationMessage", said)
+    expect(field).to_have_value("x" * 2_001)
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-remarks]")).to_contain_text("x" * 2_000)
+
+
 def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
     """`g d` opens the datasets. In an earlier version its `d` also dropped the row."""
     made = make_project(cast, n=1)

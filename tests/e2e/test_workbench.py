@@ -312,6 +312,33 @@ def test_a_task_is_skipped_with_a_reason_and_flagged(bench):
     assert Assignment.objects.get(state="skipped").skip_reason.startswith("The text is broken")
 
 
+def test_words_about_a_task_that_are_too_long_are_kept_whole_and_refused(bench):
+    for key, place, most in (("f", "#work-flag", 4_000), ("Backspace", "#work-skip", 400)):
+        bench.press(key)
+        field = bench.page.locator(f"{place}-text")
+        field.focus()
+        bench.page.keyboard.insert_text("x" * (most + 1))  # as a browser pastes
+        if place == "#work-skip":
+            bench.page.locator(f"{place} input[type=radio]").first.check()
+        bench.page.locator(f"{place} .btn.primary").click()
+        expect(bench.page.locator(place)).to_be_visible()
+        said = f"This text has {most + 1:,} characters. Shorten it to {most:,} or fewer."
+        expect(field).to_have_js_property("validationMessage", said)
+        expect(field).to_have_value("x" * (most + 1))
+        if place == "#work-skip":
+            bench.press("Escape")
+            bench.press(key)
+            expect(field).to_have_js_property("validationMessage", "")  # the next question begins empty
+            bench.press("Escape")
+        else:
+            field.fill("short enough")
+            bench.page.locator(f"{place} .btn.primary").click()
+            expect(bench.page.locator(place)).to_be_hidden()
+    bench.delivered()
+    assert Comment.objects.get().text == "short enough"
+    assert not Assignment.objects.filter(state="skipped").exists()
+
+
 def test_a_late_answer_about_a_flag_leaves_the_next_flag_open(bench):
     """In an earlier version, the answer closed the dialog although another flag was being written by then."""
     held = []
