@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
@@ -105,6 +105,18 @@ def test_a_change_of_a_field_does_not_press_the_last_button_again(open_page, as_
     expect(keys).to_have_count(2)
 
 
+def is_loaded_again_as_it_was_left(page: Page) -> None:
+    """A sweep that is under way comes anew every few seconds. The order of its trials and the open table stay."""
+    page.locator("#trials-table").get_by_role("button", name="Trial").click()
+    first = page.locator("#trials-table tbody tr").first.locator("td").first
+    expect(first).to_have_text("16")
+    page.evaluate("() => (document.getElementById('standing').dataset.old = 'yes')")
+    expect(page.locator("#standing:not([data-old])")).to_be_visible()
+    expect(first).to_have_text("16")
+    expect(page.locator("#trials-table th").first).to_have_attribute("aria-sort", "descending")
+    expect(page.locator("#contour-table")).to_be_visible()
+
+
 def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, cast, run):
     axes: list[dict[str, Any]] = [
         {"path": "optim.lr", "low": 1e-5, "high": 1e-2, "scale": "log"},
@@ -140,6 +152,7 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     assert page.evaluate(LOOK) == []
     assert faults(page) == []
     photograph(page, "sweep")
+    is_loaded_again_as_it_was_left(page)
     page.get_by_role("button", name="Add trials").click()
     page.get_by_label("How many more").fill("2")
     page.get_by_role("button", name="Add them").click()

@@ -23,17 +23,25 @@ export function sorted(rows, column, kind, descending) {
 
 const leader = (row) => ("follows" in row.dataset ? leader(row.previousElementSibling) : row);
 
+const orders = new Map(); // id of a table -> the column and direction that somebody chose, for when it is loaded again
+
 function sortBy(head, button) {
-  const table = head.closest("table");
   const descending = head.getAttribute("aria-sort") === (head.dataset.sort === "number" ? "none" : "ascending");
   const down = head.getAttribute("aria-sort") === "descending" ? false : descending;
+  const { id } = head.closest("table");
+  if (id) orders.set(id, { column: head.cellIndex, down });
+  arrange(head, down);
+  button.focus();
+}
+
+function arrange(head, down) {
+  const table = head.closest("table");
   for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   for (const body of table.tBodies) {
     const groups = Map.groupBy(body.rows, leader);
     for (const row of sorted(groups.keys(), head.cellIndex, head.dataset.sort, down)) body.append(...groups.get(row));
   }
-  button.focus();
 }
 
 function prepare(table) {
@@ -47,6 +55,9 @@ function prepare(table) {
     if (!head.hasAttribute("aria-sort")) head.setAttribute("aria-sort", "none");
     button.addEventListener("click", () => sortBy(head, button));
   }
+  const chosen = orders.get(table.id);
+  const head = chosen && table.tHead.rows[0].cells[chosen.column];
+  if (head?.dataset.sort) arrange(head, chosen.down);
   const first = table.querySelector("tbody tr[data-href]");
   if (first) first.tabIndex = 0;
 }
