@@ -56,6 +56,13 @@ def test_templates_hold_nothing_that_the_csp_blocks(rule):
     assert found == []
 
 
+def test_links_in_running_text_are_underlined_by_what_holds_them():
+    """`.in-text a` underlines; the class on the link itself does nothing."""
+    marked = re.compile(r"""<a\b[^>]*class=["'][^"']*\bin-text\b""")
+    found = [str(path.relative_to(ROOT)) for path in TEMPLATES if marked.search(path.read_text())]
+    assert found == []
+
+
 def test_lines_of_templates_stay_short():
     found = [
         f"{path.relative_to(ROOT)}:{number}: {len(line)} characters"
