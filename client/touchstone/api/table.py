@@ -31,6 +31,7 @@ class ComparedFamily(TypedDict):
 class ComparedMetric(TypedDict):
     key: str
     label: str
+    share: bool
     last: list[float | None]
 
 

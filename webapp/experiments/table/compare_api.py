@@ -50,6 +50,7 @@ class ComparedPath(Schema):
 class ComparedMetric(Schema):
     key: str
     label: str
+    share: bool
     last: list[float | None]
 
 
@@ -177,10 +178,7 @@ def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
         "families": [{"label": each.label, "runs": each.places} for each in found.families],
         "config": found.config,
         "keys": found.keys,
-        "metrics": [
-            {"key": key, "label": columns.metric_label(key, found.recipes), "last": [_short(value) for value in values]}
-            for key, values in found.metrics.items()
-        ],
+        "metrics": [_named(found, key) | {"last": list(map(_short, values))} for key, values in found.metrics.items()],
         "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
         "baseline": base,
         "unlike": {str(pk): why for pk, why in found.unlike.items()},
@@ -245,16 +243,18 @@ def _runs(found: RunComparison) -> list[dict[str, Any]]:
     ]
 
 
+def _named(found: RunComparison, key: str) -> dict[str, Any]:
+    metric = columns.metric_of(key, found.recipes)
+    return {"key": key, "label": columns.metric_label(key, found.recipes), "share": bool(metric and metric.share)}
+
+
 def _finals(found: RunComparison, key: str, base: int | None) -> dict[str, Any]:
     metric = columns.metric_of(key, found.recipes)
     against = None
     if base is not None:
         against = [_final(comparing.against(found, key, each, found.families[base])) for each in found.families]
-    return {
-        "key": key,
-        "label": columns.metric_label(key, found.recipes),
+    return _named(found, key) | {
         "better": metric.better if metric else "",
-        "share": bool(metric and metric.share),
         "families": [_final(comparing.over_seeds(found, key, each)) for each in found.families],
         "against": against,
     }

@@ -21,6 +21,9 @@ const charts = new Map(); // key -> { chart, curves: answer of the API }
 
 const complain = (error) => toast(`The comparison could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
 const api = (path, more) => json(`${page.dataset.source}${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
+/** The comparison holds only so many metrics; of the others the key is known. */
+const known = (key) => state.data.metrics.find((each) => each.key === key) ?? { key, label: key, share: false };
+const titled = ({ key, label }) => (label === key ? key : `${label} (${key})`);
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
 /** Indices, label and colour of each line, which is a family of seeds or a single run. */
@@ -169,7 +172,7 @@ function columns() {
   const { config, metrics } = state.data;
   const numeric = config.filter(({ values }) => values.some((value) => typeof value === "number"));
   const paths = numeric.map(({ path, values, held }) => ({ name: `config.${path}`, label: path, values: held.map((which) => (typeof values[which] === "number" ? values[which] : null)) }));
-  return [...paths, ...metrics.map(({ key, label, last }) => ({ name: key, label: label === key ? key : `${label} (${key})`, values: last }))];
+  return [...paths, ...metrics.map((metric) => ({ name: metric.key, label: titled(metric), values: metric.last }))];
 }
 
 function drawScatter() {
@@ -209,11 +212,10 @@ function wire() {
   });
   const more = document.getElementById("compare-metric");
   const unseen = state.data.keys.filter((key) => !charts.has(key));
-  more.append(...unseen.map((key) => Object.assign(make("option", "", key), { value: key })));
+  more.append(...unseen.map((key) => Object.assign(make("option", "", titled(known(key))), { value: key })));
   more.closest("label").hidden = !unseen.length;
   more.addEventListener("change", () => {
-    const known = state.data.metrics.find((each) => each.key === more.value);
-    addChart(known ?? { key: more.value, label: more.value });
+    addChart(known(more.value));
     more.selectedOptions[0].remove();
     more.value = "";
   });
@@ -225,9 +227,7 @@ try {
   wireShare();
   drawFinals();
   drawConfig();
-  const shares = new Map(state.data.finals.map((each) => [each.key, each.share]));
-  const first = state.data.metrics.slice(0, CHARTS).map((metric) => ({ ...metric, share: shares.get(metric.key) }));
-  for (const metric of first) addChart(metric);
+  for (const metric of state.data.metrics.slice(0, CHARTS)) addChart(metric);
   drawScatter();
   wire();
   comparePrompts(state.data.runs, state.baseline, complain);

@@ -88,7 +88,7 @@ def test_metrics_have_the_names_that_the_recipes_of_the_runs_give_them(api, four
     Run.objects.update(recipe=recipe)
     facts.keep_metrics(four[0].experiment.workspace_id, four[0], series.of_steps([StepMetrics(1, NOON, {key: 0.5})]))
     told = api.get("/runs/table/compare", ids=ids(four), keys=key).json()
-    assert [each["label"] for each in told["metrics"]] == [words]
+    assert [(each["label"], each["share"]) for each in told["metrics"]] == [(words, share)]
     assert [(each["label"], each["share"]) for each in told["finals"]] == [(words, share)]
 
 
