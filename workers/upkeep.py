@@ -7,6 +7,7 @@ from webapp.core import cluster, jobs
 from webapp.experiments.after import rounds as chains
 from webapp.experiments.after import settled
 from webapp.experiments.claims import services as claims
+from webapp.experiments.launch import discarding
 from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.people import graded
@@ -41,6 +42,7 @@ def forget_fetched() -> None:
 @shared_task(name="workers.upkeep.erase_deleted_runs")
 def erase_deleted_runs() -> None:
     tracking.erase_deleted()
+    discarding.forget()
 
 
 @shared_task(name="workers.upkeep.clear_sessions")

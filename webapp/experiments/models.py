@@ -15,6 +15,7 @@ from webapp.inference.models import RegisteredModel
 from .after.models import ChainStep, ChainWait
 from .charts.models import CustomChart, PinnedCharts
 from .claims.models import ClaimRun, ClaimStudy, ClaimTask
+from .launch.models import DiscardedDraft
 from .metrics.models import MetricLevel, MetricPoint, MetricProgress, MetricStretch, Point, StepSpans
 from .notes.models import TokenNote
 from .outputs.retention.models import CheckpointRule
@@ -38,7 +39,7 @@ __all__ = [
 __all__ += ["MetricLevel", "MetricPoint", "MetricProgress", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
-__all__ += ["WordBlock", "BlockWords", "CheckpointRule", "RepeatTime", "RunRepeat"]
+__all__ += ["WordBlock", "BlockWords", "CheckpointRule", "RepeatTime", "RunRepeat", "DiscardedDraft"]
 
 LOGGED = "logged"
 """The recipe of a run that another program trains and logs here: it cannot be started, stopped or resumed here."""

@@ -1,24 +1,26 @@
 """Discarded drafts: for a day they can be restored, with their address, tags and history.
 
-A draft is deleted at once, so that no list, count or query has to leave it out. What its row held lies in the cache. If the cache is lost, such a
-draft cannot be restored, as after the day.
+A draft is deleted at once, so that no list, count or query has to leave it out. `DiscardedDraft` keeps what its row held.
 """
 
+import json
+from datetime import timedelta
 from typing import Any, cast
 
 from django.core import serializers
-from django.core.cache import cache
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import Http404
+from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
 from webapp.core.problems import Conflict
 
 from ..lifecycle import services as lifecycle
-from ..models import Run, RunTag
+from ..models import DiscardedDraft, Run, RunTag
 from . import drafts, services
 
-KEPT_S = 24 * 60 * 60
+KEPT = timedelta(days=1)
 
 
 def discard(membership: Membership, run: Run) -> None:
@@ -31,30 +33,40 @@ def discard(membership: Membership, run: Run) -> None:
             "row": serializers.serialize("python", [held]),
             "experiment": held.experiment.name,
             "tags": list(RunTag.objects.filter(run=held).values_list("name", flat=True)),
-            "name": str(held),
         }
-        cache.set(_key(membership, run.pk), kept, KEPT_S)
+        # `str` keeps every digit of a time; Django's encoder cuts it to milliseconds
+        text = json.dumps(kept, default=str, ensure_ascii=False)
+        DiscardedDraft.objects.create(workspace=membership.workspace, run=run.pk, name=str(held), held=text)
         lifecycle.delete(membership, run)
 
 
 def found(membership: Membership, run_id: int) -> str | None:
     """The name of a draft of this workspace that can be restored; None if there is none of this number."""
-    kept = cache.get(_key(membership, run_id))
-    return kept and str(kept["name"])
+    return _kept(membership, run_id).values_list("name", flat=True).first()
 
 
 def restore(membership: Membership, run_id: int) -> None:
     """Makes a discarded draft again, under its number. Does nothing if that was done already. Raises Http404 if it cannot be restored."""
-    kept = cache.get(_key(membership, run_id))
-    if kept is None:
-        if Run.objects.filter(pk=run_id, experiment__workspace_id=membership.workspace_id).exists():
-            return
-        raise Http404("no such draft")
     with transaction.atomic():
-        transaction.on_commit(lambda: cache.delete(_key(membership, run_id)))  # the run may be deleted later on
-        place = services.numbered(membership, kept["experiment"])
-        if not Run.objects.filter(pk=run_id).exists():
-            drafts.keep(membership, _made(kept, place), "run.draft_restored")
+        kept = _kept(membership, run_id).select_for_update().first()
+        if kept is None:
+            if Run.objects.filter(pk=run_id, experiment__workspace_id=membership.workspace_id).exists():
+                return
+            raise Http404("no such draft")
+        held = json.loads(kept.held)
+        place = services.numbered(membership, held["experiment"])
+        drafts.keep(membership, _made(held, place), "run.draft_restored")
+        kept.delete()  # the run may be deleted later on
+
+
+def forget() -> None:
+    """Erases the drafts that cannot be restored any more."""
+    DiscardedDraft.objects.filter(discarded_at__lte=timezone.now() - KEPT).delete()
+
+
+def _kept(membership: Membership, run_id: int) -> QuerySet[DiscardedDraft]:
+    since = timezone.now() - KEPT
+    return DiscardedDraft.objects.filter(workspace_id=membership.workspace_id, run=run_id, discarded_at__gt=since)
 
 
 def _made(kept: dict[str, Any], place: dict[str, Any]) -> Run:
@@ -71,7 +83,3 @@ def _made(kept: dict[str, Any], place: dict[str, Any]) -> Run:
     told.save()
     RunTag.objects.bulk_create(RunTag(run=run, name=name) for name in kept["tags"])
     return run
-
-
-def _key(membership: Membership, run_id: int) -> str:
-    return f"discarded-draft:{membership.workspace_id}:{run_id}"

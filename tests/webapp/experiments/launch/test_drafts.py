@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.http import Http404
 from django.utils import timezone
 
@@ -19,9 +20,10 @@ from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import waiting_line
 from webapp.experiments.lifecycle.limits import RunLimits
-from webapp.experiments.models import Run, RunSlot, RunValue
+from webapp.experiments.models import DiscardedDraft, Run, RunSlot, RunValue
 from webapp.experiments.runs import history, listing
 from webapp.experiments.runs.queries import experiments
+from workers import upkeep
 
 from ..conftest import make_version
 from .test_forms import posted
@@ -366,6 +368,21 @@ def test_a_draft_is_deleted_and_restored_over_the_api(draft, cast):
     assert actions(run) == ["run.draft", "run.delete", "run.draft_restored"]
     Run.objects.filter(pk=run.pk).update(state="finished", draft=None)
     assert api.client.delete(f"/api/v1/runs/{run.pk}").status_code == 204
+
+
+def test_a_discarded_draft_outlives_the_cache_and_is_erased_after_a_day(draft, cast):
+    kept, late = draft(), draft()
+    for run in (kept, late):
+        discarding.discard(cast.researcher, run)
+    cache.clear()
+    DiscardedDraft.objects.filter(run=late.pk).update(discarded_at=timezone.now() - discarding.KEPT)
+    assert discarding.found(cast.researcher, late.pk) is None
+    with pytest.raises(Http404):
+        discarding.restore(cast.researcher, late.pk)
+    upkeep.erase_deleted_runs()
+    assert list(DiscardedDraft.objects.values_list("run", flat=True)) == [kept.pk]
+    discarding.restore(cast.researcher, kept.pk)
+    assert Run.objects.get().pk == kept.pk and not DiscardedDraft.objects.exists()
 
 
 def test_a_launched_run_is_not_discarded(draft, cast):
