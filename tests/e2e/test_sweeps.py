@@ -106,7 +106,7 @@ def test_a_change_of_a_field_does_not_press_the_last_button_again(open_page, as_
 
 
 def is_loaded_again_as_it_was_left(page: Page) -> None:
-    """A sweep that is under way comes anew every few seconds. The order of its trials and the open table stay."""
+    """A sweep that is under way is loaded again every few seconds. The order of its trials and the open table stay."""
     page.locator("#trials-table").get_by_role("button", name="Trial").click()
     first = page.locator("#trials-table tbody tr").first.locator("td").first
     expect(first).to_have_text("16")

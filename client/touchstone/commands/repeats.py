@@ -67,13 +67,13 @@ def repeats_add(
 
 @app.command("pause")
 def repeats_pause(number: int, as_json: AsJson = False) -> None:
-    """Launches nothing until the repeat is resumed. Runs that were launched go on."""
+    """Launches nothing until the repeat is resumed. Runs that were launched continue."""
     _moved(lambda server: server.repeats.pause(number), as_json)
 
 
 @app.command("resume")
 def repeats_resume(number: int, as_json: AsJson = False) -> None:
-    """Goes on with a paused repeat. Times during the pause are left out."""
+    """Ends the pause of a repeat. Times during the pause are left out."""
     _moved(lambda server: server.repeats.resume(number), as_json)
 
 
