@@ -68,7 +68,7 @@ def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
         assert refusals(strange) == []
         photograph(strange, "shared")
         strange.get_by_role("checkbox", name="Fold seeds").uncheck()
-        rows.nth(1).get_by_role("button", name="Unpin").click()
+        rows.nth(1).get_by_role("button", name="Clear baseline").click()
         expect(strange.get_by_role("columnheader", name="against the baseline")).to_have_count(0)
         strange.set_viewport_size(PHONE)
         assert refusals(strange) == []
