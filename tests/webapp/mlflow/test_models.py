@@ -13,8 +13,7 @@ from trainer.inference.models import make_tiny
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
-from webapp.mlflow import saved_views
-from webapp.tracking import families
+from webapp.tracking import access, families
 from webapp.tracking.models import FamilyVersion, LoggedRun, SavedModel
 
 from .speaking import ARTIFACTS, Speaker, error
@@ -224,9 +223,7 @@ def test_datasets_and_notes_of_older_clients_become_tags(speaker):
 def test_a_note_that_comes_while_another_is_written_down_keeps_it(speaker, monkeypatch):
     run = speaker.run()
     seen = LoggedRun.objects.select_related("run").get()
-    monkeypatch.setattr(
-        saved_views.access, "logged_write", lambda *_: copy(seen)
-    )  # both read the run before either wrote
+    monkeypatch.setattr(access, "logged_write", lambda *_: copy(seen))  # both read the run before either wrote
     for number in range(2):
         assert speaker.post("runs/log-model", run_id=run, model_json=f'{{"n": {number}}}').status_code == 200
     tags = {each["key"]: each["value"] for each in speaker.told(run)["data"]["tags"]}
