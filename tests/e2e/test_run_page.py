@@ -163,6 +163,18 @@ def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_resear
         page.screenshot(path=f"{folder}/in-turns.png", full_page=True)
 
 
+def test_the_first_chart_is_in_sight_before_anybody_scrolls(open_page, as_researcher, run):
+    seed_run(run, steps=40, state="finished")
+    page = open_page(as_researcher)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("#charts canvas").first).to_be_attached()
+    expect(page.get_by_role("region", name="Time and machine")).to_contain_text("Steps 1 to 40")
+    assert page.locator("#charts .chart").first.bounding_box()["y"] <= 730
+    assert faults(page) == []
+    look(page, "run-head")
+
+
 def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):
     trainer = process(run)
     page = open_page(as_researcher)
