@@ -203,6 +203,10 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     page.get_by_role("button", name="Time").click()
     expect(page.locator("#compare-charts .chart-key").first).to_be_visible()
     expect(page.locator("#compare-scatter circle")).to_have_count(6)
+    picture = page.locator("#compare-scatter svg").bounding_box()
+    for text in page.locator(".scatter-text").all():  # no number is cut at the edge
+        box = text.bounding_box()
+        assert picture["x"] <= box["x"] and box["x"] + box["width"] <= picture["x"] + picture["width"] + 1
     rows.nth(1).get_by_role("checkbox").uncheck()
     expect(page.locator("#compare-scatter circle")).to_have_count(4)
     photograph(page, "compare-log-time")

@@ -35,7 +35,7 @@ export function scatter(place, points, { x, y, logX }) {
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "scatter", role: "group", "aria-label": `${y} against ${x}, ${placed.length} runs` },
     makeSvg("path", { class: "scatter-axes", d: `M${LEFT} ${AIR}V${HEIGHT - BOTTOM}H${WIDTH - AIR}` }),
     ...ends(up).map((value) => text(number(value), { x: LEFT - 6, y: up.at(value) + 4, "text-anchor": "end" })),
-    ...ends(across).map((value) => text(number(value), { x: across.at(value), y: HEIGHT - BOTTOM + 14, "text-anchor": "middle" })),
+    ...ends(across).map((value, place) => text(number(value), { y: HEIGHT - BOTTOM + 14, ...(place ? { x: WIDTH, "text-anchor": "end" } : { x: across.at(value), "text-anchor": "middle" }) })),
     text(x, { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }),
     ...dots,
   );
