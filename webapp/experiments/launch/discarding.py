@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from django.core import serializers
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.utils import timezone
 
-from webapp.accounts.models import Membership, User
+from webapp.accounts.models import Membership
 from webapp.core.problems import Conflict
 
 from ..lifecycle import services as lifecycle
@@ -76,10 +76,10 @@ def _made(kept: dict[str, Any], place: dict[str, Any]) -> Run:
     taken = Run.objects.filter(experiment=place["experiment"], number=run.number).exists()
     run.experiment, run.number = place["experiment"], place["number"] if taken else run.number
     run.launch_key, run.launch_digest = None, ""
-    if run.forked_from_id and not Run.objects.filter(pk=run.forked_from_id).exists():
-        run.forked_from = None
-    if run.created_by_id and not User.objects.filter(pk=run.created_by_id).exists():
-        run.created_by = None
+    for link in (field for field in Run._meta.concrete_fields if field.many_to_one and field.null):
+        linked = cast(type[Model], link.related_model)._base_manager.filter(pk=getattr(run, link.attname))
+        if not linked.exists():
+            setattr(run, link.attname, None)
     told.save()
     RunTag.objects.bulk_create(RunTag(run=run, name=name) for name in kept["tags"])
     return run

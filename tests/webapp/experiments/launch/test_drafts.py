@@ -23,6 +23,7 @@ from webapp.experiments.lifecycle.limits import RunLimits
 from webapp.experiments.models import DiscardedDraft, Run, RunSlot, RunValue
 from webapp.experiments.runs import history, listing
 from webapp.experiments.runs.queries import experiments
+from webapp.inference.models import RegisteredModel
 from workers import upkeep
 
 from ..conftest import make_version
@@ -330,6 +331,16 @@ def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draf
     page = as_researcher.get(f"/runs/{run.pk}").content.decode()
     assert all(words in page for words in ("tonight", "ablation", "Why not.", "Discarded", "Draft restored"))
     assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
+
+
+def test_a_restored_draft_names_nothing_that_was_deleted_meanwhile(draft, cast):
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="short-lived", source="local", path="/m")
+    run = draft()
+    Run.objects.filter(pk=run.pk).update(model=model)
+    discarding.discard(cast.researcher, run)
+    model.delete()
+    discarding.restore(cast.researcher, run.pk)
+    assert Run.objects.get(pk=run.pk).model is None
 
 
 def test_a_restored_draft_takes_another_number_if_its_own_is_taken(draft, cast):
