@@ -23,6 +23,7 @@ def two(open_page, as_researcher, as_owner, run) -> tuple[Page, Page]:  # noqa: 
 
 
 def come(page: Page, run: Run) -> None:  # noqa: F811
+    page.goto("about:blank")  # a page whose run ends loads itself again, and would interrupt the next line
     page.goto(f"/runs/{run.id}")
     page.wait_for_selector('#connection[data-state="live"]')
 
