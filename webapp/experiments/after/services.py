@@ -73,9 +73,7 @@ def add(
         with transaction.atomic():
             # if a step for which it waits is launched at this moment, the new step waits for its run
             locked = _locked(membership, {*asked.also_steps, *([behind.pk] if behind else [])})
-            held = locked.get(behind.pk) if behind else None
-            if behind and held is None:
-                raise Conflict("That step was deleted meanwhile.", "no_step")
+            held = _held(locked, behind)
             first = held.run if held and held.state == State.LAUNCHED else None if held else run
             if held and first is None and (held.state != State.WAITING or held.kind != Kind.RUN):
                 raise Conflict("Nothing can wait for that step, because it does not become a run.", "no_run")
@@ -121,6 +119,12 @@ def _locked(membership: Membership, ids: set[int]) -> dict[int, ChainStep]:
     """The steps of chains with these ids, by id. They are locked in one order, so that no two requests ever wait for one another."""
     rows = ChainStep.objects.select_for_update().filter(workspace=membership.workspace, project=None, pk__in=ids)
     return {row.pk: row for row in rows.order_by("pk")}
+
+
+def _held(locked: dict[int, ChainStep], behind: ChainStep | None) -> ChainStep | None:
+    if behind is not None and behind.pk not in locked:
+        raise Conflict("That step was deleted meanwhile.", "no_step")
+    return behind and locked[behind.pk]
 
 
 def _awaited(locked: dict[int, ChainStep], ids: tuple[int, ...], behind: ChainStep | None) -> list[ChainStep]:
