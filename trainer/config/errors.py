@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-_WORDS = {
+WORDS = {
     "missing": "is missing",
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be at least {ge}",
@@ -20,6 +20,7 @@ _WORDS = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a group of fields"),
 }
+"""{type of an error of pydantic: what is said, with its context filled in}"""
 _LEAST = {
     "string_too_short": ("must not be empty", "characters"),
     "too_short": ("must have at least one entry", "entries"),
@@ -35,8 +36,8 @@ def worded(item: Any) -> str:
     if item["type"] in _LEAST:
         one, counted = _LEAST[item["type"]]
         return one if found["min_length"] == "1" else f"must have at least {found['min_length']} {counted}"
-    if item["type"] in _WORDS:
-        return _WORDS[item["type"]].format(**found)
+    if item["type"] in WORDS:
+        return WORDS[item["type"]].format(**found)
     return str(item["msg"]).removeprefix("Value error, ")
 
 

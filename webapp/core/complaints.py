@@ -3,31 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = {
-    "missing": "is missing",
+from trainer.config.errors import WORDS as WORDS_OF_FORMS
+
+# the words of forms, with those for values that only the bodies of programs have
+WORDS = WORDS_OF_FORMS | {
     "string_too_long": "has more than {max_length} characters",
     "string_too_short": "must not be empty",
-    "literal_error": "must be {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "greater_than": "must be more than {gt}",
-    "less_than_equal": "must be at most {le}",
-    "less_than": "must be less than {lt}",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "string_type": "must be a text",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
     "tuple_type": "must be a list",
-    "list_type": "must be a list",
     "extra_forbidden": "unknown key",
     "string_pattern_mismatch": "must have the form {pattern}",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
     **dict.fromkeys(("date_type", "date_parsing", "date_from_datetime_parsing"), "must be a date, such as 2026-12-01"),
     **dict.fromkeys(
         ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "timezone_aware"),
