@@ -57,7 +57,7 @@ def main() -> None:
     if options.index:
         return _index(options.index)
     with database():
-        logging.getLogger("webapp.core.limits").setLevel(
+        logging.getLogger("webapp.core.requests.limits").setLevel(
             logging.ERROR
         )  # there is no cache here, and each request says so
         _measure(options.rows, options.rounds, options.stored)

@@ -1,7 +1,7 @@
 """`python -m scripts.migrations` lists the new migrations, with the digest of each.
 
 An installation that has applied a migration never applies it again, so a listed file must never change: a change to the schema is a
-new file. `tests/webapp/core/test_schema.py` compares the list with the files.
+new file. `tests/webapp/core/database/test_schema.py` compares the list with the files.
 """
 
 import sys

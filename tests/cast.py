@@ -19,7 +19,8 @@ from webapp.accounts.models import Membership, Proof, Role, SignedIn, User, Work
 from webapp.accounts.sessions.store import SessionStore
 from webapp.accounts.tokens.services import create_token
 from webapp.accounts.workspaces.services import create_workspace
-from webapp.core import audit, prepared
+from webapp.core.auditing import audit
+from webapp.core.database import prepared
 
 Row = TypeVar("Row", bound=Model)
 Answered = Any  # the client of tests returns a response with .json(), whose type depends on the view

@@ -76,7 +76,7 @@ def start() -> Reading:
 
 def _at_hand() -> socket.socket:
     """Our end of the nursery's socket. The nursery is started if there is none."""
-    from webapp.core.children import environment  # imported here, because a reader loads no Django
+    from webapp.core.background.children import environment  # imported here, because a reader loads no Django
 
     if not _nursery:
         ours, theirs = socket.socketpair()

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Model
 
 from tests import nursery
-from webapp.core import locks
+from webapp.core.database import locks
 
 ROOT = Path(__file__).parents[1]
 

@@ -23,12 +23,12 @@ from webapp.accounts.api import router as accounts
 from webapp.accounts.authentication.credentials import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
-from webapp.core.complaints import worded
+from webapp.core.forms.complaints import worded
 from webapp.core.health import DATABASE_AWAY
-from webapp.core.limits import TooMany
-from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
-from webapp.core.strict_query import known_query
+from webapp.core.requests.limits import TooMany
+from webapp.core.requests.openapi import DescribedAPI
+from webapp.core.requests.strict_query import known_query
 from webapp.core.views import RETRY_AFTER_S
 from webapp.costs.api import router as costs
 from webapp.datasets.api import router as datasets

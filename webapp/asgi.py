@@ -20,7 +20,7 @@ options["pool"] = settings.DATABASE_POOL
 django.setup(set_prefix=False)  # fills the app registry, which the imports below need
 
 from webapp.accounts.authentication.headers import has_account  # noqa: E402
-from webapp.core.handler import ThreadedHandler  # noqa: E402
+from webapp.core.requests.handler import ThreadedHandler  # noqa: E402
 from webapp.experiments.live.consumers import FeedDoor  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 

@@ -28,9 +28,13 @@ from webapp.accounts.audit_log.queries import audit_of_all
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.accounts.sessions.services import end_sessions_of
 from webapp.backups import queries as backups
-from webapp.core import audit_chain, health, reconciling, schema, sure, syslog
+from webapp.core import health
+from webapp.core.auditing import audit_chain, syslog
+from webapp.core.database import schema
+from webapp.core.database.paging import Page, page
+from webapp.core.distributed import reconciling
 from webapp.core.models import AuditEntry
-from webapp.core.paging import Page, page
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
 from webapp.experiments.lifecycle import waiting_line

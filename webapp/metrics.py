@@ -1,4 +1,4 @@
-"""`/metrics` in Prometheus' text format: counters (`webapp.core.telemetry`), and the present state."""
+"""`/metrics` in Prometheus' text format: counters (`webapp.core.monitoring.telemetry`), and the present state."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,9 +22,10 @@ from prometheus_client.registry import Collector
 
 from webapp.annotation.models import Job
 from webapp.backups import queries
-from webapp.core import health, telemetry
-from webapp.core.authorization import bearer_token
+from webapp.core import health
 from webapp.core.health import DATABASE_AWAY
+from webapp.core.monitoring import telemetry
+from webapp.core.requests.authorization import bearer_token
 from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Run

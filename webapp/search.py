@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Project
 from webapp.annotation.work import inbox
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel

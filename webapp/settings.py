@@ -105,12 +105,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "webapp.core.middleware.ApiErrorsMiddleware",
-    "webapp.core.middleware.RequestIdMiddleware",
+    "webapp.core.requests.middleware.ApiErrorsMiddleware",
+    "webapp.core.requests.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "webapp.core.middleware.UsableMiddleware",
-    "webapp.core.statics.KeptFiles",
+    "webapp.core.requests.middleware.UsableMiddleware",
+    "webapp.core.pages.statics.KeptFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -180,7 +180,7 @@ def _database() -> dict[str, object]:
         "PORT": str(parts.get("port", "")),
         # a dead connection is found before a request gets it, not by the request
         "CONN_HEALTH_CHECKS": True,
-        # the ORM's statements are never prepared; those of `webapp.core.prepared` are
+        # the ORM's statements are never prepared; those of `webapp.core.database.prepared` are
         "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
     }
 
@@ -396,14 +396,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request_id": {"()": "webapp.core.logs.RequestIdFilter"},
-        "refusals": {"()": "webapp.core.logs.Refusals"},
-        "no_secrets": {"()": "webapp.core.logs.NoSecrets"},
-        "one_line": {"()": "webapp.core.logs.OneLine"},
+        "request_id": {"()": "webapp.core.monitoring.logs.RequestIdFilter"},
+        "refusals": {"()": "webapp.core.monitoring.logs.Refusals"},
+        "no_secrets": {"()": "webapp.core.monitoring.logs.NoSecrets"},
+        "one_line": {"()": "webapp.core.monitoring.logs.OneLine"},
     },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(person)s %(name)s: %(message)s"},
-        "json": {"()": "webapp.core.logs.JsonLines"},
+        "json": {"()": "webapp.core.monitoring.logs.JsonLines"},
     },
     "handlers": {
         "console": {

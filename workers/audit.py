@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.conf import settings
 
-from webapp.core import audit_chain, syslog
+from webapp.core.auditing import audit_chain, syslog
 
 
 @shared_task(name="workers.audit.seal")

@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.core.artifact_store import StoreAway
+from webapp.core.storage.artifact_store import StoreAway
 from webapp.experiments.lifecycle import jobs
 from webapp.experiments.metrics import condensing
 from webapp.experiments.outputs import artifact_store

@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from webapp.accounts.sessions import services as sessions
-from webapp.core import cluster, jobs
+from webapp.core.background import jobs
+from webapp.core.distributed import cluster
 from webapp.experiments.after import rounds as chains
 from webapp.experiments.after import settled
 from webapp.experiments.claims import services as claims

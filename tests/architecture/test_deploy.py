@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from webapp.core import bodies
+from webapp.core.requests import bodies
 from webapp.environment import Environment
 from webapp.experiments.live import consumers
 
@@ -18,7 +18,7 @@ METRIC = re.compile(r"\btouchstone_\w+")
 def told() -> set[str]:
     """The names of metrics in the product's source, as Prometheus shows them."""
     names = set()
-    for source in ("webapp/core/telemetry.py", "webapp/metrics.py"):
+    for source in ("webapp/core/monitoring/telemetry.py", "webapp/metrics.py"):
         names |= set(METRIC.findall((ROOT / source).read_text()))
     return names
 

@@ -32,8 +32,9 @@ from tests.patience import SECONDS
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import User
 from webapp.celery import app
-from webapp.core import destinations, tasks
-from webapp.core.handler import ThreadedHandler
+from webapp.core import tasks
+from webapp.core.network import destinations
+from webapp.core.requests.handler import ThreadedHandler
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
 from webapp.experiments.models import Rollout, Run

@@ -9,7 +9,8 @@ from playwright.sync_api import expect
 from tests.cast import browser
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
-from webapp.core import audit, reconciling
+from webapp.core.auditing import audit
+from webapp.core.distributed import reconciling
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAGE = "/installation/reconciler"

@@ -28,7 +28,7 @@ from tests.patience import SECONDS
 from tests.webapp.backups.bucket_server import BucketServer
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.lifecycle import jobs

@@ -10,7 +10,7 @@ from ninja import NinjaAPI, Schema
 from tests.cast import ApiClient
 from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.api import api
-from webapp.core.openapi import Document
+from webapp.core.requests.openapi import Document
 
 DOCUMENT = api.get_openapi_schema()
 ERROR = {"$ref": "#/components/responses/Error"}
@@ -66,7 +66,7 @@ def test_no_body_loses_a_key_in_silence():
         for name in names
         if "properties" in schemas[name] and schemas[name].get("additionalProperties") is not False
     }
-    assert len(names) > 100 and loose <= LOOSE, "derive it from webapp.core.openapi.StrictIn"
+    assert len(names) > 100 and loose <= LOOSE, "derive it from webapp.core.requests.openapi.StrictIn"
 
 
 def test_it_is_made_once_for_each_place_of_the_api():

@@ -14,9 +14,10 @@ from django.test import Client, override_settings
 from prometheus_client.parser import text_string_to_metric_families
 
 from webapp.backups.models import Backup, BackupDrill
-from webapp.core import health, telemetry
-from webapp.core.handler import ThreadedHandler
+from webapp.core import health
 from webapp.core.health import ServiceState, ServiceWatch
+from webapp.core.monitoring import telemetry
+from webapp.core.requests.handler import ThreadedHandler
 
 TOKEN = "a-token-of-twenty-letters"
 
@@ -52,7 +53,7 @@ async def ask(path: str, method: str = "GET", headers: tuple = ()) -> int:
 async def test_requests_are_counted_by_route_and_never_by_address():
     seen = telemetry.REQUESTS.labels("GET", "/healthz", "200")
     before, slow = seen._value.get(), telemetry.SECONDS.labels("/healthz")._sum.get()
-    with override_settings(MIDDLEWARE=["webapp.core.middleware.RequestIdMiddleware"]):
+    with override_settings(MIDDLEWARE=["webapp.core.requests.middleware.RequestIdMiddleware"]):
         assert await ask("/healthz") == 200
         assert await ask("/no/such/address-77", "BREW") == 404
     assert seen._value.get() == before + 1
@@ -121,7 +122,7 @@ def test_a_cache_that_is_away_costs_the_count_alone(monkeypatch, caplog):
 
 PROGRAM = """
 import os, sys
-from webapp.core import telemetry
+from webapp.core.monitoring import telemetry
 telemetry.answered(None, "GET", 200, 0.02)
 telemetry.WEBSOCKETS.inc()
 if sys.argv[1:]:

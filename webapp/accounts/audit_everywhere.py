@@ -1,6 +1,6 @@
 """Audit entries for events that concern all workspaces of a person."""
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 
 from .models import Membership, User
 

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from trainer.product import NAME
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
 from webapp.help import pages as help_pages
 
 from .tools import tools

@@ -12,10 +12,10 @@ from django.views.decorators.csrf import csrf_exempt
 
 from trainer.product import SLUG
 from webapp.accounts.authentication.credentials import live_token
-from webapp.core import audit
-from webapp.core.addresses import public_url
-from webapp.core.authorization import bearer_token
-from webapp.core.limits import seconds_to_wait
+from webapp.core.auditing import audit
+from webapp.core.network.addresses import public_url
+from webapp.core.requests.authorization import bearer_token
+from webapp.core.requests.limits import seconds_to_wait
 from webapp.version import VERSION
 
 from .requests import WrongArguments, ask

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Path, Schema
 from pydantic import Field
 
-from webapp.core.openapi import StrictIn
-from webapp.core.strict_query import OneOf
+from webapp.core.requests.openapi import StrictIn
+from webapp.core.requests.strict_query import OneOf
 from webapp.datasets.api.references import DatasetRef
 
 from .kinds import KINDS, Settings

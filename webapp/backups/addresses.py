@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from webapp.core.destinations import DestinationRefused
+from webapp.core.network.destinations import DestinationRefused
 
 from .places import BackupPlace, FolderPlace
 from .problems import BackupProblem

@@ -3,7 +3,7 @@
 import logging
 
 from webapp.accounts.models import User
-from webapp.core import mail
+from webapp.core.network import mail
 
 logger = logging.getLogger(__name__)
 

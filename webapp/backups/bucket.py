@@ -28,8 +28,8 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from webapp.core import buckets
-from webapp.core.buckets import UnusableBucket
+from webapp.core.storage import buckets
+from webapp.core.storage.buckets import UnusableBucket
 
 from .places import LOCKS, ContentReader, no_backups_here
 from .problems import BackupProblem, Damaged, room

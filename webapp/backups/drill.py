@@ -19,8 +19,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import User
-from webapp.core import locks
-from webapp.core.jobs import BROKE, JobKind
+from webapp.core.background.jobs import BROKE, JobKind
+from webapp.core.database import locks
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 from webapp.localstack.postgres import Postgres

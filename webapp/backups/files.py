@@ -18,8 +18,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from webapp.core import locks
-from webapp.core.jobs import OPEN
+from webapp.core.background.jobs import OPEN
+from webapp.core.database import locks
 from webapp.datasets.models import ImportJob
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel

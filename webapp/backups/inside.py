@@ -37,7 +37,7 @@ def tables(applied: list[list[str]]) -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    from webapp.core.migration_states import fast
+    from webapp.core.database.migration_states import fast
 
     wanted = {(app, name) for app, name in applied}
     executor = MigrationExecutor(connection)

@@ -11,7 +11,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, Role, User
-from webapp.core import audit, jobs, locks
+from webapp.core.auditing import audit
+from webapp.core.background import jobs
+from webapp.core.database import locks
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce

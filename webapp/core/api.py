@@ -7,7 +7,7 @@ from ninja import Router, Schema
 
 from webapp.version import VERSION
 
-from .schema import state
+from .database.schema import state
 
 router = Router(tags=["installation"])
 

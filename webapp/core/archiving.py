@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models, transaction
 from django.utils import timezone
 
-from . import audit
+from .auditing import audit
 
 if TYPE_CHECKING:
     from webapp.accounts.models import Membership

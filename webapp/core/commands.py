@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from .jsonlines import printed
+from .text.jsonlines import printed
 
 
 class JsonCommand(BaseCommand):

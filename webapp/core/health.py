@@ -21,8 +21,8 @@ from psycopg_pool import PoolTimeout
 
 from webapp.celery import app
 
-from .bodies import ROOM
-from .ray_client import RayAway, RayRefused, client
+from .distributed.ray_client import RayAway, RayRefused, client
+from .requests.bodies import ROOM
 
 logger = logging.getLogger(__name__)
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 RECONCILED = ("run.reconciled", "weights_job.reconciled")
-"""Actions of the reconciler: see `webapp.core.reconciling`."""
+"""Actions of the reconciler: see `webapp.core.distributed.reconciling`."""
 
 
 class AuditEntry(models.Model):

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
-from .middleware import ViewGuard
 from .problems import told
+from .requests.middleware import ViewGuard
 from .views import problem
 
 logger = logging.getLogger(__name__)

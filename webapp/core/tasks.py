@@ -10,7 +10,7 @@ from django.utils import timezone
 from trainer import tracing
 from webapp.celery import REQUEST_ID, app
 
-from .logs import asked_by
+from .monitoring.logs import asked_by
 
 logger = logging.getLogger(__name__)
 UNTAKEN = timedelta(seconds=120)  # queued for so long: its task was lost, or many are before it

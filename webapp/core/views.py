@@ -16,7 +16,8 @@ from django.views.decorators.http import require_safe
 
 from webapp.version import VERSION
 
-from . import health, schema
+from . import health
+from .database import schema
 from .health import DATABASE_AWAY
 
 RETRY_AFTER_S = 5

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from webapp.accounts import areas
 from webapp.accounts.access import key_opens, require
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import OneOf
+from webapp.core.requests.strict_query import OneOf
 from webapp.experiments.access import may_read, run_read
 
 from . import queries

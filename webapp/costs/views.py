@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core import spreadsheets
+from webapp.core.text import spreadsheets
 from webapp.experiments.access import run_read
 from webapp.experiments.models import Run
 

@@ -7,8 +7,9 @@ from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User, Workspace
-from webapp.core import audit, locks
-from webapp.core.jobs import OPEN
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import OPEN
+from webapp.core.database import locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue, silent
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from webapp.accounts.models import Membership, User
-from webapp.core import audit
+from webapp.core.auditing import audit
 
 from . import queries
 from .models import DatasetVersion, Probe

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from trainer.contracts import Example as ExampleRecord
-from webapp.core.jobs import OPEN
-from webapp.core.numbers import whole
-from webapp.core.paging import MAX_LIMIT, Page, page
+from webapp.core.background.jobs import OPEN
+from webapp.core.database.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from .columns.filters import Filters
 from .exploration import narrowing

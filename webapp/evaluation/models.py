@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
 
 MAX_NAME = 120
 MAX_TAG = 120

@@ -8,7 +8,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from trainer.contracts import Example
-from webapp.core.paging import Page, page
+from webapp.core.database.paging import Page, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.queries import stream_canonical

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
 
 from .models import Case, Evaluation, Recording
 

@@ -6,7 +6,7 @@ from django.http import Http404
 
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from .models import Artifact, ClaimStudy, Rollout, Run, RunAlarm, RunJudge, Sweep
 from .queries import runs, studies, sweeps

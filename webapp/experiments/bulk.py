@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 
 from trainer.contracts import ArtifactData, RolloutRecord, TurnsData
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from .models import LogLine
 

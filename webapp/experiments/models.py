@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from trainer.contracts import TERMINAL_STATES
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
 from webapp.core.problems import Conflict
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from . import recipe_metrics
 from .models import LOGGED, Run

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from webapp.core.markdown import ATTRIBUTES, TAGS
+from webapp.core.text.markdown import ATTRIBUTES, TAGS
 
 from . import pages
 from .languages import grouped

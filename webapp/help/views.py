@@ -10,7 +10,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.authentication.credentials import live_token
-from webapp.core.authorization import bearer_token
+from webapp.core.requests.authorization import bearer_token
 
 from . import pages, rendering
 

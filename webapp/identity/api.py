@@ -6,7 +6,7 @@ from ninja import Field, Router
 from webapp.accounts import access
 from webapp.accounts.models import Role, Workspace
 from webapp.accounts.sessions import time_outs
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["accounts"])
 

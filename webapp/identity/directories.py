@@ -9,9 +9,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User, Workspace, hash_secret
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from .models import Directory, DirectoryGroup, DirectoryKey, DirectoryPerson
 

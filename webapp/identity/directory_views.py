@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.accounts.access import administrators
 from webapp.accounts.models import User, Workspace
-from webapp.core import sure
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
 
 from . import directories

@@ -7,10 +7,10 @@ from django.db.models import Q, QuerySet
 
 from webapp.accounts.members import removals, services
 from webapp.accounts.models import RANK, Membership, Role, User, Workspace
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 

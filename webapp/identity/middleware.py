@@ -7,8 +7,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from webapp.accounts.models import Membership
-from webapp.core.middleware import ViewGuard
 from webapp.core.problems import told
+from webapp.core.requests.middleware import ViewGuard
 
 from . import second_factor
 

@@ -21,8 +21,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from webapp.core import audit
-from webapp.core.limits import seconds_to_wait
+from webapp.core.auditing import audit
+from webapp.core.requests.limits import seconds_to_wait
 
 from . import company
 

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from webapp.accounts.models import Membership, SignedIn, User, Workspace
 from webapp.accounts.sessions import services as sessions
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
 
 logger = logging.getLogger(__name__)

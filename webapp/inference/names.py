@@ -1,6 +1,6 @@
 """The names that a model or an endpoint may have."""
 
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 
 MAX_NAME = 120
 

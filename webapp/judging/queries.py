@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import Count, Prefetch, QuerySet
 
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 from webapp.datasets.models import Example
 
 from .models import Judge, JudgeVersion, Trial

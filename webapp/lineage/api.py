@@ -9,8 +9,8 @@ from pydantic import Field
 from webapp.accounts import areas
 from webapp.accounts.access import key_opens, require
 from webapp.accounts.models import Membership
-from webapp.core.paging import Limit, page
-from webapp.core.strict_query import OneOf
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.strict_query import OneOf
 
 from . import queries
 from .drawing import GraphBox

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from webapp.core.curves import curve
+from webapp.core.pages.curves import curve
 
 from .graph import Surroundings, answers_given
 from .kinds import KINDS, LineageKind

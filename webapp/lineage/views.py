@@ -8,9 +8,9 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from . import queries
 from .drawing import HEIGHT, WIDTH

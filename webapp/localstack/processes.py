@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOG_LIMIT = 5_000_000  # bytes; one older log of the same size is kept beside it

@@ -5,7 +5,7 @@ from django.http.response import HttpResponseBase
 
 from webapp.accounts.areas import Right
 from webapp.accounts.models import Membership
-from webapp.core.archive import respond
+from webapp.core.storage.archive import respond
 from webapp.tracking import access, files, saved_models
 from webapp.tracking.models import LoggedRun
 

@@ -19,12 +19,12 @@ from webapp.accounts import areas
 from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.authentication.credentials import authenticate
 from webapp.accounts.models import Membership
-from webapp.core import audit
-from webapp.core.authorization import bearer_token
+from webapp.core.auditing import audit
+from webapp.core.database.nul import visible
 from webapp.core.health import DATABASE_AWAY
-from webapp.core.limits import TooMany, seconds_to_wait
-from webapp.core.nul import visible
 from webapp.core.problems import Problem
+from webapp.core.requests.authorization import bearer_token
+from webapp.core.requests.limits import TooMany, seconds_to_wait
 
 logger = logging.getLogger(__name__)
 LARGEST = 2_000_000  # bytes of a body; MLflow's client sends at most half of it at once

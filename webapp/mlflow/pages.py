@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
 from webapp.tracking import access
 
 from .door import told

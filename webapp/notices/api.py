@@ -8,9 +8,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.requests.openapi import StrictIn
 
 from . import access, queries, services, words
 from .models import Notice, NoticeSettings, Watch

@@ -18,7 +18,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.models import RANK, Membership, Role, User
-from webapp.core import broadcast, mail
+from webapp.core import broadcast
+from webapp.core.network import mail
 from webapp.webhooks.services import when_announced
 
 from . import words

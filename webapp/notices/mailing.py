@@ -16,8 +16,8 @@ from django.utils import timezone
 from trainer.contracts.counted import counted
 from trainer.product import NAME
 from webapp.accounts.models import Membership, User
-from webapp.core import mail
-from webapp.core.addresses import public_url
+from webapp.core.network import mail
+from webapp.core.network.addresses import public_url
 from webapp.core.tasks import enqueue
 
 from . import queries, words

@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Project
-from webapp.core import mail
+from webapp.core.network import mail
 from webapp.datasets.models import CurationJob, Dataset, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Run, Sweep

@@ -8,9 +8,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.numbers import whole
 
 from . import access, queries, services, words
 from .listening import READER

@@ -17,9 +17,9 @@ from django.core.cache import cache
 
 from trainer.config.objectives.catalogue import CATALOGUE
 from webapp.accounts.models import Membership
-from webapp.core.children import environment
-from webapp.core.limits import seconds_to_wait
+from webapp.core.background.children import environment
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.limits import seconds_to_wait
 from webapp.core.tasks import enqueue
 
 LONGEST = 20_000  # characters of a record: enough to try something out, too few to keep a machine busy

@@ -16,10 +16,10 @@ from trainer.config.objectives.catalogue import CATALOGUE, DIAGNOSTICS, Objectiv
 from trainer.config.objectives.policy import CHOICES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.formtree import Input, Tree
-from webapp.core.model_schemas import schema_of
-from webapp.core.numbers import whole
+from webapp.core.forms.formtree import Input, Tree
+from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Problem
+from webapp.core.requests.numbers import whole
 
 from . import calculator
 from .calculator import Calculation

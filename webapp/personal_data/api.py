@@ -9,9 +9,9 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.accounts.access import BY_HAND, by_hand
 from webapp.accounts.models import User
-from webapp.core.archive import respond
-from webapp.core.openapi import sends
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import sends
+from webapp.core.storage.archive import respond
 
 from . import access, queries, services
 from .models import DataExport

@@ -20,7 +20,7 @@ from webapp.accounts.members import removals
 from webapp.accounts.models import Membership, Role, SignedIn, User
 from webapp.accounts.sessions.services import end
 from webapp.annotation.people import handover
-from webapp.core import audit, audit_chain
+from webapp.core.auditing import audit, audit_chain
 from webapp.core.problems import Conflict
 
 from .holdings import HOLDINGS, Erasure

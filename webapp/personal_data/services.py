@@ -14,10 +14,12 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership, User, hash_secret
 from webapp.accounts.sessions.services import record_session
-from webapp.core import archive, audit, locks
-from webapp.core.archive import Gone
-from webapp.core.jobs import JobKind, JobLost
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import JobKind, JobLost
+from webapp.core.database import locks
 from webapp.core.problems import Conflict
+from webapp.core.storage import archive
+from webapp.core.storage.archive import Gone
 from webapp.core.tasks import enqueue
 
 from .models import DataExport

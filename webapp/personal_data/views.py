@@ -14,10 +14,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import administrators
 from webapp.accounts.models import User
-from webapp.core import sure
-from webapp.core.addresses import public_url
-from webapp.core.archive import respond
+from webapp.core.network.addresses import public_url
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
+from webapp.core.storage.archive import respond
 
 from . import access, erasing, queries, retention, services
 from .forms import RetentionForm

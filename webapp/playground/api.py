@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from trainer.contracts import Message
 from webapp.accounts.access import require
 from webapp.annotation import access as annotation
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 from webapp.datasets import access as datasets
 from webapp.experiments import access as experiments
 

@@ -9,7 +9,7 @@ from trainer.judges.chat import EndpointProblem
 from trainer.judges.combine import criterion_ratings, criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from trainer.rubrics import likert_score, verdicts
-from webapp.core.jobs import failure
+from webapp.core.background.jobs import failure
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel

@@ -16,10 +16,10 @@ from trainer.contracts import Criterion, Message, Rubric, Verdict
 from trainer.judges.spec import KINDS
 from trainer.rubrics import breakdown, report_score, verdicts
 from webapp.accounts.models import Membership
-from webapp.core import locks
-from webapp.core.jobs import OPEN, JobKind
-from webapp.core.limits import measured
+from webapp.core.background.jobs import OPEN, JobKind
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
+from webapp.core.requests.limits import measured
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
 from webapp.inference.folders.tokenizers import unloadable

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 from webapp.experiments import queries as experiments
 from webapp.experiments.models import Run
 

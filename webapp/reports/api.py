@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from webapp.accounts.access import require
-from webapp.core.openapi import sends
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.requests.openapi import sends
 
 from . import access, export, queries, services
 from . import schemas as s

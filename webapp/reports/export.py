@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from webapp.accounts.models import Membership
-from webapp.core import exported
+from webapp.core.pages import exported
 from webapp.experiments.access import runs_read
 from webapp.experiments.table import comparing
 

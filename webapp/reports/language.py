@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 
 FENCE = re.compile(r"(`{3,}|~{3,})\s*([\w-]*)")
 MOST_METRICS = 6

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.core import archiving, audit
+from webapp.core import archiving
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.models import Experiment
 

@@ -10,10 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.text_diff import DiffLine, lines
+from webapp.core.requests.numbers import whole
+from webapp.core.text.text_diff import DiffLine, lines
 
 from . import access, export, language, queries, services, showing
 from .access import ReportReader

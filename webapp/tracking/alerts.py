@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Run
 from webapp.webhooks.services import announce

@@ -10,8 +10,9 @@ from django.http import Http404
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import artifact_store, audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid, Problem
+from webapp.core.storage import artifact_store
 from webapp.experiments.access import may_read, may_write
 from webapp.experiments.models import Artifact
 from webapp.experiments.outputs import artifacts

@@ -16,9 +16,10 @@ from django.http import Http404
 from trainer.contracts import ModelFile
 from webapp.accounts.administration import quotas
 from webapp.accounts.models import Membership
-from webapp.core import artifact_store, audit
-from webapp.core.archive import Download
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.storage import artifact_store
+from webapp.core.storage.archive import Download
 from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import artifacts
 

@@ -9,7 +9,7 @@ from django.http import Http404
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.experiments.access import may_read, may_write
 from webapp.experiments.lifecycle.states import State
 from webapp.experiments.models import Experiment

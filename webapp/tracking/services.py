@@ -17,8 +17,9 @@ from django.utils import timezone
 
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.experiments import names, table_facts
 from webapp.experiments.bulk import StepMetrics

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from django.utils import timezone
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from .works import PERSON, MeteredWork
 

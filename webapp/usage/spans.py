@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import F, FloatField, Q, Value
 from django.db.models.functions import Coalesce, Greatest, NullIf
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from .models import WorkKind, WorkSpan
 from .works import PERSON, MeteredWork

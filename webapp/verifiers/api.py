@@ -9,9 +9,9 @@ from pydantic import Field
 from trainer.contracts import VerifierSpec
 from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
-from webapp.core.limits import measured
-from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
+from webapp.core.requests.limits import measured
+from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["verifiers"])
 

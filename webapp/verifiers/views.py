@@ -11,9 +11,9 @@ from trainer.contracts import VerifierSpec
 from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.limits import measured
-from webapp.core.model_schemas import schema_of
+from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Problem
+from webapp.core.requests.limits import measured
 
 MAX_TRIED = 100_000  # characters
 

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.accounts.access import require
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
-from webapp.core.strict_query import OneOf
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import StrictIn
+from webapp.core.requests.strict_query import OneOf
 
 from . import access, queries, services
 from .models import Delivery, Webhook

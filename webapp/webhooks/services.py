@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.sealed import seal
 from webapp.core.tasks import enqueue

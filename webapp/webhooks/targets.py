@@ -1,10 +1,10 @@
-"""The addresses that a webhook may have. See webapp.core.destinations."""
+"""The addresses that a webhook may have. See webapp.core.network.destinations."""
 
 import httpx
 from django.conf import settings
 
-from webapp.core import destinations
-from webapp.core.destinations import DestinationRefused, Fence, port
+from webapp.core.network import destinations
+from webapp.core.network.destinations import DestinationRefused, Fence, port
 from webapp.core.problems import Invalid
 
 __all__ = ["DestinationRefused", "addresses", "checked", "parse", "port"]

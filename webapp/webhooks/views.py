@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from . import access, queries, services

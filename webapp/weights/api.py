@@ -8,10 +8,10 @@ from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import OneOf
+from webapp.core.requests.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 

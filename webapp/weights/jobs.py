@@ -1,4 +1,4 @@
-"""From the queue to Ray and back: nothing runs twice, nothing runs for ever. Runs go the same way, see `webapp.core.ray_jobs`."""
+"""From the queue to Ray and back: nothing runs twice, nothing runs for ever. Runs go the same way, see `webapp.core.distributed.ray_jobs`."""
 
 import logging
 from datetime import datetime, timedelta
@@ -7,9 +7,10 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import cluster, hearing, reconciling
-from webapp.core.ray_client import RayClient, RayJob
-from webapp.core.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
+from webapp.core.background import hearing
+from webapp.core.distributed import cluster, reconciling
+from webapp.core.distributed.ray_client import RayClient, RayJob
+from webapp.core.distributed.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
 from webapp.inference.folders import stored
 
 from . import line, resources, tokens

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
 
 from .models import ALIVE, WeightsJob
 

@@ -3,7 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
 
 
 class WeightsJob(models.Model):

@@ -2,7 +2,7 @@
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.administration import quotas
-from webapp.core.ray_client import JobResources
+from webapp.core.distributed.ray_client import JobResources
 
 from .models import ALIVE, WeightsJob
 

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from trainer.config.errors import ConfigInvalid, FieldProblem, worded
 from trainer.config.fields import Section
 from webapp.accounts.models import Membership, User, Workspace
-from webapp.core import audit
-from webapp.core.priorities import Priority
+from webapp.core.auditing import audit
+from webapp.core.background.priorities import Priority
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion

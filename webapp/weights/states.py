@@ -6,7 +6,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.accounts.models import User
-from webapp.core import audit, broadcast
+from webapp.core import broadcast
+from webapp.core.auditing import audit
 from webapp.usage import spans
 from webapp.usage.models import WorkKind
 from webapp.usage.works import MeteredWork

@@ -19,7 +19,7 @@ from webapp.annotation.people import services as people
 from webapp.annotation.work import queue
 from webapp.backups import bucket, services
 from webapp.backups.models import Backup, Origin
-from webapp.core import buckets
+from webapp.core.storage import buckets
 
 from .bucket_server import BucketServer
 

@@ -18,7 +18,7 @@ from webapp.accounts.models import User
 from webapp.backups import files, manifest, places, rows, services
 from webapp.backups.models import Backup, Origin
 from webapp.backups.store import open_store
-from webapp.core import jobs
+from webapp.core.background import jobs
 from webapp.core.problems import Conflict
 from webapp.inference.models import RegisteredModel
 

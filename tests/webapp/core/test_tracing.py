@@ -18,7 +18,7 @@ from django.test import Client, RequestFactory
 
 from benchmarks.chatserver import ChatServer
 from tests.answering import Answering, address, serving
-from tests.webapp.core.test_logs import line
+from tests.webapp.core.monitoring.test_logs import line
 from tests.webapp.experiments.conftest import (  # noqa: F401 - fixtures
     launch,
     model,
@@ -30,7 +30,7 @@ from trainer import tracing
 from trainer.judges.client import ChatClient, ChatRequest, EndpointProblem, Target
 from trainer.judges.sampling import Sampling
 from webapp.celery import app
-from webapp.core.middleware import RequestIdMiddleware
+from webapp.core.requests.middleware import RequestIdMiddleware
 from webapp.core.tasks import _send
 
 KEY, SAID = "sk-very-secret-key", "Is the sky blue?"

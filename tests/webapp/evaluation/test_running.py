@@ -7,9 +7,11 @@ from django.utils import timezone
 
 from tests.webapp.webhooks.told import listen, told
 from trainer.config.errors import ConfigInvalid
-from webapp.core import jobs, once, tasks
+from webapp.core import tasks
+from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recipes import RECIPES

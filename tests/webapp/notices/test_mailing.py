@@ -9,7 +9,7 @@ from django.core import mail as outgoing
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from webapp.accounts.models import Membership
-from webapp.core import mail
+from webapp.core.network import mail
 from webapp.core.problems import Invalid
 from webapp.experiments.lifecycle.states import move
 from webapp.experiments.models import Run

@@ -27,7 +27,7 @@ from webapp.annotation.models import AgreementReport, Answer, Assignment, Commen
 from webapp.annotation.people import queries as people
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import services as review
-from webapp.core import audit_chain
+from webapp.core.auditing import audit_chain
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.models import Run

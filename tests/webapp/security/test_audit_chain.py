@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from tests.cast import ApiClient, browser
-from webapp.core import audit, audit_chain
+from webapp.core.auditing import audit, audit_chain
 from webapp.core.models import AuditEntry, AuditSeal
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,8 @@ from django.db import connection
 
 from tests.cast import ApiClient, browser
 from webapp.accounts.authentication.headers import has_account
-from webapp.core import bodies, patience
-from webapp.core.handler import ThreadedHandler
+from webapp.core.requests import bodies, patience
+from webapp.core.requests.handler import ThreadedHandler
 
 GB = 10**9
 

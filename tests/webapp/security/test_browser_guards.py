@@ -12,8 +12,8 @@ from django.test import Client
 from tests.cast import browser
 from tests.webapp.security.test_bodies import GB, Sender, nobody, scope
 from webapp.accounts.profile.services import set_password
-from webapp.core.archive import ascii_name
-from webapp.core.handler import ThreadedHandler
+from webapp.core.requests.handler import ThreadedHandler
+from webapp.core.storage.archive import ascii_name
 from webapp.datasets.ingest.uploads import safe_name
 
 PASSWORD = "a long enough passphrase"
@@ -78,7 +78,9 @@ def test_every_answer_carries_the_guards_of_browsers(cast, who):
 
 async def test_a_refused_body_carries_the_guards_as_well(monkeypatch):
     """The request is refused before any middleware sees it."""
-    monkeypatch.setattr("webapp.core.handler.HSTS", {"Strict-Transport-Security": "max-age=1; includeSubDomains"})
+    monkeypatch.setattr(
+        "webapp.core.requests.handler.HSTS", {"Strict-Transport-Security": "max-age=1; includeSubDomains"}
+    )
     for scheme, promised in (("http", False), ("https", True)):
         sent = []
 

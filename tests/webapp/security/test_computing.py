@@ -10,8 +10,9 @@ from tests.patience import SECONDS
 from tests.webapp.annotation.seed import make_project, pair
 from trainer.rubrics.structure import compound
 from webapp.annotation.work import rubric_trial
-from webapp.core import confined, limits
-from webapp.core.markdown import MAX_CHARACTERS, line, markdown
+from webapp.core.background import confined
+from webapp.core.requests import limits
+from webapp.core.text.markdown import MAX_CHARACTERS, line, markdown
 
 pytestmark = pytest.mark.django_db
 SLOW = {"name": "regex", "args": {"pattern": "(a|aa)+$"}}

@@ -13,7 +13,7 @@ from webapp.accounts.models import ApiToken
 from webapp.accounts.profile.services import set_password
 from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.accounts.tokens.services import TOKEN_DAYS
-from webapp.core.logs import NoSecrets, Refusals, hidden
+from webapp.core.monitoring.logs import NoSecrets, Refusals, hidden
 
 pytestmark = pytest.mark.django_db
 SECRET = "Xb3-_kQ9"

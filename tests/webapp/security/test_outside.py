@@ -13,7 +13,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tests.cast import ApiClient
-from webapp.core import confined
+from webapp.core.background import confined
 from webapp.core.problems import Invalid
 from webapp.datasets.ingest import inspection, processes, services
 from webapp.datasets.models import ImportJob

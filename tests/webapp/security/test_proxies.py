@@ -24,7 +24,7 @@ scope = {"type": "http", "client": ("10.0.0.5", 1), "scheme": "http", "path": "/
          "headers": [(b"x-forwarded-for", b"198.51.100.9, 203.0.113.7"), (b"x-forwarded-proto", b"https")]}
 asyncio.run(app(scope, None, None))
 from django.conf import settings
-from webapp.core.handler import HSTS
+from webapp.core.requests.handler import HSTS
 print(seen["client"], seen["scheme"], *HSTS.values())
 """
 

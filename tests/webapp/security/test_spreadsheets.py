@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.core.spreadsheets import guarded
+from webapp.core.text.spreadsheets import guarded
 
 STATIC = Path(__file__).parents[3] / "webapp" / "static" / "js"
 FORMULAS = ["=1+1", "+1", "@SUM(A1)", "-cmd|' /C calc'!A0", "\t=1", "\r=1", "\n=1", "\uff1d1"]

@@ -16,7 +16,7 @@ from channels.routing import URLRouter
 from django.conf import settings
 from django.utils import timezone
 
-from webapp.core.destinations import Fence
+from webapp.core.network.destinations import Fence
 from webapp.experiments.lifecycle import tokens
 from webapp.urls import websocket_urlpatterns
 
@@ -99,7 +99,7 @@ def test_a_runs_token_opens_nothing_for_long_after_its_end(run):
 
 def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_path):
     """Ray's jobs run functions of people, and inherit the variables of the head."""
-    from webapp.core.children import environment
+    from webapp.core.background.children import environment
     from webapp.environment import Environment
     from webapp.localstack.processes import Child
     from webapp.localstack.ray import RayHead

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.cast import browser
-from webapp.core import audit, audit_chain, syslog
+from webapp.core.auditing import audit, audit_chain, syslog
 from webapp.core.models import AuditSeal
 from webapp.environment import Environment
 from workers import audit as worker

@@ -11,8 +11,8 @@ from django.test import Client
 from tests.cast import ApiClient, browser
 from tests.webapp.security.test_second_factor import set_up
 from webapp.accounts.sign_in.services import create_sign_in_link
-from webapp.core.logs import JsonLines, NoSecrets, OneLine, Refusals, RequestIdFilter
 from webapp.core.models import AuditEntry
+from webapp.core.monitoring.logs import JsonLines, NoSecrets, OneLine, Refusals, RequestIdFilter
 
 LOGGING: dict[str, Any] = configured.LOGGING
 PASSWORD = "a long enough passphrase"

@@ -11,7 +11,7 @@ from tests.at_once import at_once
 from tests.webapp.experiments.conftest import launch, model, places_enough, ray, run, version  # noqa: F401  fixtures
 from tests.webapp.experiments.lifecycle.test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401  fixtures among them
 from tests.webapp.weights.conftest import job, process  # noqa: F401  fixtures
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import states
 from webapp.experiments.models import LOGGED, Run

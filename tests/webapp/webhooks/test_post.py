@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from webapp.core import destinations
+from webapp.core.network import destinations
 from webapp.webhooks import post, targets
 
 

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from webapp.core import destinations
+from webapp.core.network import destinations
 from webapp.core.problems import Invalid
 from webapp.webhooks import targets
 

@@ -14,7 +14,7 @@ from tests.cast import ApiClient
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
-from webapp.core import ray_jobs
+from webapp.core.distributed import ray_jobs
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens

@@ -16,8 +16,8 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from webapp.core import mail
-from webapp.core.addresses import public_url
+from webapp.core.network import mail
+from webapp.core.network.addresses import public_url
 from webapp.core.problems import Conflict, Invalid
 
 from ..audit_everywhere import record_everywhere

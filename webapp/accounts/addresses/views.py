@@ -9,8 +9,8 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.problems import Problem
+from webapp.core.requests.limits import TooMany, seconds_to_wait
 
 from ..models import User
 from . import services

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 
 from django.db import transaction
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid, Problem
 
 from ..models import Membership, Quota, User, Workspace

@@ -4,9 +4,9 @@ import json
 
 from django.db.models import Q, QuerySet
 
-from webapp.core import audit
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Page, page
 from webapp.core.models import AuditEntry
-from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 
 from ..models import Membership

@@ -1,6 +1,6 @@
 """Exports of the audit log are logged as well."""
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 
 from ..models import Membership
 

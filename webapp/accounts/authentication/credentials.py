@@ -7,9 +7,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja.security import APIKeyCookie, HttpBearer
 
-from webapp.core import audit, prepared
-from webapp.core.limits import TooMany, seconds_to_wait
-from webapp.core.logs import current_person
+from webapp.core.auditing import audit
+from webapp.core.database import prepared
+from webapp.core.monitoring.logs import current_person
+from webapp.core.requests.limits import TooMany, seconds_to_wait
 
 from .. import areas
 from ..models import ApiToken, Membership, hash_secret

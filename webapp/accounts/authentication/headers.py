@@ -8,7 +8,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 
-from webapp.core.authorization import bearer_token
+from webapp.core.requests.authorization import bearer_token
 
 from ..models import User
 from ..sessions.store import SessionStore

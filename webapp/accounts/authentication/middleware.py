@@ -7,7 +7,7 @@ from django.contrib import auth
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 
-from webapp.core.logs import current_person
+from webapp.core.monitoring.logs import current_person
 
 from ..access import to_sign_in
 from ..models import Membership

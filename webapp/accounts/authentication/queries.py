@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from django.db.models import Model
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from ..models import Membership, User, Workspace
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.addresses import public_url
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.network.addresses import public_url
+from webapp.core.requests.openapi import StrictIn
 
 from ..access import require
 from ..models import Membership, Role

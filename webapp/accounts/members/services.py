@@ -6,7 +6,8 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import audit, mail
+from webapp.core.auditing import audit
+from webapp.core.network import mail
 from webapp.core.problems import Conflict, Invalid
 
 from ..addresses import services as addresses

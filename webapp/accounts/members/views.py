@@ -13,8 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.core import mail, sure
-from webapp.core.addresses import public_url
+from webapp.core.network import mail
+from webapp.core.network.addresses import public_url
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
 
 from ..access import member, require, to_sign_in

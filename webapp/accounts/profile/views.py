@@ -11,7 +11,7 @@ from django.urls import path
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.core import mail
+from webapp.core.network import mail
 from webapp.core.problems import Problem
 
 from ..addresses import services as addresses

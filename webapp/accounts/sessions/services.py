@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 
 from ..audit_everywhere import record_everywhere
 from ..models import Membership, SignedIn, User

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.sessions.backends import db
 from django.utils import timezone
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from ..models import SignedIn
 from . import time_outs

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Min
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
 
 from ..models import Membership, User, Workspace

@@ -9,8 +9,8 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from webapp.core import sure
-from webapp.core.numbers import whole
+from webapp.core.pages import sure
+from webapp.core.requests.numbers import whole
 
 from ..models import User
 from . import queries, services

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.core.limits import seconds_to_wait
+from webapp.core.requests.limits import seconds_to_wait
 
 from ..models import User
 from ..sessions.services import record_session

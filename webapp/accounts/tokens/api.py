@@ -5,8 +5,8 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import StrictIn
 
 from ..access import BY_HAND, by_hand, require
 from ..areas import Area, Need, Right, check

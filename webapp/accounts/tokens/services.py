@@ -6,9 +6,9 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from .. import areas
 from ..models import ApiToken, Membership, hash_secret

@@ -7,8 +7,8 @@ from django.urls import path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from webapp.core import sure
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
+from webapp.core.pages import sure
 
 from ..access import member, require
 from ..models import Role

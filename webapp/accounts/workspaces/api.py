@@ -3,8 +3,8 @@
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
 
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import StrictIn
 
 from ..access import require
 from ..models import Role

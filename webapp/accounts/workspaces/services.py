@@ -5,7 +5,7 @@ import secrets
 from django.db import transaction
 from django.utils.text import slugify
 
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
 
 from ..models import Membership, Role, User, Workspace

@@ -14,7 +14,7 @@ from django.db import connection
 from webapp.annotation import kinds
 from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import Project
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 
 from .pseudonyms import Faces
 

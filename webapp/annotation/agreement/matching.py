@@ -22,7 +22,7 @@ from webapp.annotation.agreement import consensus
 from webapp.annotation.models import Answer, Job, Project, TaskReview
 from webapp.annotation.tasks import gold_answers
 from webapp.core import broadcast
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 from webapp.core.problems import Problem
 
 from ..jobs import runner

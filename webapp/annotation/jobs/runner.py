@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Job, Project
-from webapp.core import broadcast, locks
-from webapp.core.jobs import JobKind, JobReport, Later, failure
+from webapp.core import broadcast
+from webapp.core.background.jobs import JobKind, JobReport, Later, failure
+from webapp.core.database import locks
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 

@@ -7,7 +7,7 @@ from ninja import Router, Status
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership, User
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
 from webapp.core.problems import Invalid
 
 from .. import access

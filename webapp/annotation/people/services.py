@@ -11,7 +11,8 @@ from webapp.accounts.addresses import services as addresses
 from webapp.accounts.members.services import enter, sign_up_invited
 from webapp.accounts.models import Membership, Role, User, hash_secret
 from webapp.accounts.sign_in import services as accounts
-from webapp.core import audit, mail
+from webapp.core.auditing import audit
+from webapp.core.network import mail
 from webapp.core.problems import Conflict, Invalid
 
 from ..models import Participant, Project, ProjectInvite

@@ -18,11 +18,12 @@ from webapp.accounts.addresses import services as addresses
 from webapp.accounts.authentication.middleware import SESSION_KEY
 from webapp.accounts.models import Membership, User
 from webapp.accounts.sign_in.entering import BACKEND
-from webapp.core import mail, sure
-from webapp.core.addresses import public_url
-from webapp.core.limits import seconds_to_wait
-from webapp.core.numbers import whole
+from webapp.core.network import mail
+from webapp.core.network.addresses import public_url
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
+from webapp.core.requests.limits import seconds_to_wait
+from webapp.core.requests.numbers import whole
 
 from .. import access, page_context, queries
 from ..agreement import coefficients, person_figures, refresh

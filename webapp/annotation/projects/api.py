@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
-from webapp.core.strict_query import OneOf
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.strict_query import OneOf
 from webapp.datasets.api.references import find
 
 from .. import access, queries

@@ -6,7 +6,8 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
 from webapp.annotation.tasks import task_factory
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import Example as Row
 from webapp.datasets.versions import services as datasets

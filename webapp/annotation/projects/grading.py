@@ -13,7 +13,7 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
 from webapp.annotation.tasks import task_factory
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 from webapp.datasets.versions import services as datasets
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.core.text_diff import DiffLine, lines
+from webapp.core.text.text_diff import DiffLine, lines
 
 from ..models import Guidelines
 

@@ -9,7 +9,8 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.annotation.tasks import task_factory
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
 from webapp.datasets.models import VersionMember
 

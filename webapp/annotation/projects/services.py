@@ -10,7 +10,8 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast
+from webapp.core import broadcast
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion

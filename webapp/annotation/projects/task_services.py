@@ -15,7 +15,8 @@ from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Answer, Assignment, Project, Task
 from webapp.annotation.tasks import answer_checks, blinding, gold_answers, task_factory
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue, silent
 from webapp.datasets.models import VersionMember

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access, kinds, page_context
 from ..jobs.queries import jobs

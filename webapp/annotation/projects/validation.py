@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webapp.core.complaints import worded
+from webapp.core.forms.complaints import worded
 from webapp.core.problems import Invalid
-from webapp.core.texts import NO_NUL
+from webapp.core.text.texts import NO_NUL
 from webapp.datasets.models import DatasetVersion
 
 from ..kinds import KINDS, Settings

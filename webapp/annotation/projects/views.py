@@ -9,10 +9,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.markdown import markdown
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.requests.numbers import whole
+from webapp.core.text.markdown import markdown
 
 from .. import access, page_context, queries
 from ..agreement import refresh

@@ -9,7 +9,7 @@ from django.db import connection
 
 from webapp.annotation import kinds
 from webapp.annotation.models import Project
-from webapp.core import spreadsheets
+from webapp.core.text import spreadsheets
 
 from ..agreement.pseudonyms import Faces
 

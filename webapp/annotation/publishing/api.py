@@ -11,12 +11,12 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core import audit
-from webapp.core.numbers import whole
-from webapp.core.openapi import StrictIn, sends
-from webapp.core.paging import Limit
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Limit
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import OneOf
+from webapp.core.requests.numbers import whole
+from webapp.core.requests.openapi import StrictIn, sends
+from webapp.core.requests.strict_query import OneOf
 from webapp.datasets.ingest.uploads import safe_name
 
 from .. import access

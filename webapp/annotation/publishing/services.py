@@ -22,7 +22,7 @@ from webapp.annotation.models import Answer, Assignment, Job, Project, Publicati
 from webapp.annotation.publishing import published_example
 from webapp.annotation.publishing.answers import says
 from webapp.annotation.publishing.published_example import SAYS, GivenJudgement, LabelFate
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.models import Example as Row

@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from .. import access
 from ..agreement import coefficients, matching, refresh

@@ -27,9 +27,9 @@ from webapp.annotation.models import (
 )
 from webapp.annotation.review import consolidation, queries
 from webapp.annotation.tasks import answer_checks, blinding
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from ..agreement.refresh import STANDS, changed, placed, resolution, review_new
 from ..jobs import runner

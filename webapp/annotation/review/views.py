@@ -10,8 +10,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
 from webapp.core.problems import Conflict
+from webapp.core.requests.numbers import whole
 
 from .. import access, page_context
 from ..agreement import coefficients, matching, refresh

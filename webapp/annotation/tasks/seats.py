@@ -27,7 +27,7 @@ from django.utils import timezone
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Guidelines, Participant, Project, Task
 from webapp.annotation.tasks.eligibility import NOT_MINE
-from webapp.core import prepared
+from webapp.core.database import prepared
 from webapp.datasets.models import Example
 
 START = -1.0  # a cursor before the first rank

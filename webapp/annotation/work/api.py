@@ -21,9 +21,9 @@ from webapp.annotation.work import queue
 from webapp.annotation.work.after_submit import stressed
 from webapp.annotation.work.serving import MAX_HOLD, ServedTasks
 from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
-from webapp.core.limits import measured
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.limits import measured
+from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["annotation"])
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]

@@ -1,6 +1,7 @@
 """Detects when the last answer of a whole project has come in."""
 
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.webhooks.services import announce
 
 from ..models import Project, Task

@@ -17,10 +17,11 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User
 from webapp.annotation import access, kinds
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
-from webapp.core import prepared, telemetry
+from webapp.core.database import prepared
+from webapp.core.monitoring import telemetry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import AHEAD
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 
 from ..agreement.refresh import changed
 from ..tasks import seats

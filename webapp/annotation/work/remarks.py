@@ -2,7 +2,7 @@
 
 from webapp.accounts.models import User
 from webapp.core.problems import Invalid
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from ..models import Comment, Task
 

@@ -11,9 +11,9 @@ from trainer.rubrics.structure import Code, DraftCriterion
 from webapp.accounts.access import require
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
 from webapp.annotation.work import rubric_trial
-from webapp.core.limits import measured
-from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
+from webapp.core.requests.limits import measured
+from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["annotation"])
 MAX_READ = 10_000_000  # characters that verifiers read in one request

@@ -13,7 +13,7 @@ from trainer.contracts import Rubric, Verdict, VerifierSpec
 from trainer.rubrics.stress import Power, Stressed, stress_test
 from trainer.rubrics.structure import DraftCriterion, structural_hints
 from trainer.verifiers import VerifierError
-from webapp.core import confined
+from webapp.core.background import confined
 from webapp.core.problems import Invalid
 
 from ..kinds import Shown

@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.annotation import kinds
 from webapp.annotation.models import Answer, Assignment, Guidelines, Task
 from webapp.annotation.tasks import answer_checks, blinding, gold_answers
-from webapp.core import prepared
+from webapp.core.database import prepared
 from webapp.core.problems import Conflict
 from webapp.webhooks.queries import LISTENING
 from webapp.webhooks.services import announce

@@ -13,7 +13,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership
 from webapp.annotation.jobs import runner
 from webapp.annotation.models import Job, Participant, Project, Task
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
 
 from ..tasks.order import follows_disagreement, rank_anew

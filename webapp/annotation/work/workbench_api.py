@@ -7,9 +7,9 @@ from ninja import Path, Router, Schema
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.markdown import MAX_CHARACTERS, line, markdown, preview
-from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
+from webapp.core.requests.openapi import StrictIn
+from webapp.core.text.markdown import MAX_CHARACTERS, line, markdown, preview
 
 from .. import access
 from . import shortcut_keys

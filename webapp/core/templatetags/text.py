@@ -2,7 +2,7 @@
 
 from django import template
 
-from webapp.core import markdown
+from webapp.core.text import markdown
 
 register = template.Library()
 register.filter("markdown", markdown.markdown)

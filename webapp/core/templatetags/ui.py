@@ -15,9 +15,9 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import counted as words
-from webapp.core.durations import duration
-from webapp.core.priorities import Priority
-from webapp.core.scripts import modules
+from webapp.core.background.priorities import Priority
+from webapp.core.pages.scripts import modules
+from webapp.core.text.durations import duration
 from webapp.version import VERSION
 
 register = template.Library()

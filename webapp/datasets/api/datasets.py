@@ -12,10 +12,10 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.limits import measured
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.requests.limits import measured
+from webapp.core.requests.openapi import StrictIn
 
 from .. import access, housekeeping, queries
 from ..formats.importers import REGISTRY

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
+from webapp.core.requests.openapi import StrictIn
 
 from .. import access, queries
 from ..columns.filters import CHOICES, Filters, parse

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from ninja import Router, Schema
 
 from webapp.accounts.access import require
-from webapp.core import audit
-from webapp.core.openapi import sends
+from webapp.core.auditing import audit
+from webapp.core.requests.openapi import sends
 
 from .. import access
 from ..exports import data_card

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from webapp.core.openapi import StrictIn
 from webapp.core.problems import Invalid
+from webapp.core.requests.openapi import StrictIn
 
 from .. import queries
 from ..models import DatasetVersion

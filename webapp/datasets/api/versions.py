@@ -9,9 +9,9 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.json_diff import MISSING, Change
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
+from webapp.core.requests.openapi import StrictIn
+from webapp.core.text.json_diff import MISSING, Change
 
 from .. import access, queries
 from ..columns.filters import parse

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 MAX_TEXT = 500
 YES_NO = {"yes": True, "no": False, "true": True, "false": False, True: True, False: False}

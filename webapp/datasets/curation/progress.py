@@ -2,7 +2,9 @@
 
 from django.db import transaction
 
-from webapp.core import broadcast, jobs, locks
+from webapp.core import broadcast
+from webapp.core.background import jobs
+from webapp.core.database import locks
 
 from ..models import CurationJob, Finding
 

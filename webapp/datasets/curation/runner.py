@@ -3,7 +3,8 @@
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import audit, jobs
+from webapp.core.auditing import audit
+from webapp.core.background import jobs
 from webapp.webhooks.services import announce
 
 from .. import queries

@@ -3,9 +3,9 @@
 from django.db import transaction
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 
 from ..columns.filters import Filters, query
 from ..models import Dataset, SavedView

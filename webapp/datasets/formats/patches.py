@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from webapp.core.json_diff import MISSING, differing
+from webapp.core.text.json_diff import MISSING, differing
 
 Data = dict[str, Any]
 COLUMN = "touchstone"

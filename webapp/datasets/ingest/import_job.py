@@ -16,7 +16,10 @@ from django.utils import timezone
 
 from trainer.contracts.counted import counted
 from trainer.files import digest_of
-from webapp.core import audit, broadcast, jobs, locks
+from webapp.core import broadcast
+from webapp.core.auditing import audit
+from webapp.core.background import jobs
+from webapp.core.database import locks
 from webapp.core.problems import Invalid, Problem
 from webapp.files.records import RowProblem
 from webapp.webhooks.services import announce

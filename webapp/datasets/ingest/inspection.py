@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trainer.contracts import Example
 from trainer.contracts.example import Split
-from webapp.core import confined
+from webapp.core.background import confined
 from webapp.core.problems import Invalid
 from webapp.files import budgets
 from webapp.files.bundle import Bundle

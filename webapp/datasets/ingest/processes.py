@@ -24,7 +24,7 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any
 
-from webapp.core.confined import confine
+from webapp.core.background.confined import confine
 
 from ..formats.importers import REGISTRY
 from .reader import LoadBatch, Reader, Sides
@@ -109,7 +109,7 @@ def _part(
 
 
 def _process() -> subprocess.Popen[bytes]:
-    from webapp.core.children import environment  # here, because the child loads no Django
+    from webapp.core.background.children import environment  # here, because the child loads no Django
 
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
     env = {**environment(), **KEEPING}

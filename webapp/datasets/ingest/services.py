@@ -7,7 +7,8 @@ from django.db import transaction
 
 from webapp.accounts.administration import quotas
 from webapp.accounts.models import Membership
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce

@@ -6,9 +6,9 @@ from typing import Literal
 from django.core.cache import cache
 from django.db import connection
 
-from webapp.core.json_diff import MISSING, Change, differing
-from webapp.core.paging import MAX_LIMIT
+from webapp.core.database.paging import MAX_LIMIT
 from webapp.core.problems import Invalid
+from webapp.core.text.json_diff import MISSING, Change, differing
 
 from ..models import DatasetVersion, Example
 

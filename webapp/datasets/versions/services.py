@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast
+from webapp.core import broadcast
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 from webapp.files.records import RowProblem
 from webapp.webhooks.services import announce
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.core.problems import Conflict
 
 from ..columns import packed

@@ -11,8 +11,8 @@ from trainer.contracts.counted import counted
 from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from .. import access, queries
 from ..curation import model_measures, services

@@ -9,10 +9,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.limits import measured
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.requests.limits import measured
+from webapp.core.requests.numbers import whole
 
 from .. import access, queries
 from ..formats import importers

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import sure
-from webapp.core.numbers import whole
+from webapp.core.pages import sure
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from .. import access, probe_services, written_rates
 from ..columns.filters import REACH

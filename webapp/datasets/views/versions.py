@@ -7,8 +7,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access, housekeeping, queries
 from ..columns.filters import parse, query, words

@@ -7,13 +7,13 @@ from ninja import Router, Status
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core import once
-from webapp.core.model_schemas import schema_of
-from webapp.core.paging import Limit, page
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
+from webapp.core.database.paging import Limit, page
+from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import OneOf
-from webapp.core.texts import RenameIn
+from webapp.core.requests import once
+from webapp.core.requests.strict_query import OneOf
+from webapp.core.text.texts import RenameIn
 from webapp.datasets.api.references import find
 
 from .. import access, queries, serializers

@@ -9,12 +9,12 @@ from uuid import uuid4
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
-from webapp.core import once
-from webapp.core.formtree import FormGroup, Tree
-from webapp.core.model_schemas import schema_of
-from webapp.core.numbers import whole
-from webapp.core.prefill import put
+from webapp.core.forms.formtree import FormGroup, Tree
+from webapp.core.forms.model_schemas import schema_of
+from webapp.core.forms.prefill import put
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
+from webapp.core.requests.numbers import whole
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 

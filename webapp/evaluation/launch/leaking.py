@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webapp.core.formtree import Tree
-from webapp.core.model_schemas import schema_of
-from webapp.core.numbers import whole
+from webapp.core.forms.formtree import Tree
+from webapp.core.forms.model_schemas import schema_of
+from webapp.core.requests.numbers import whole
 from webapp.datasets.leakage import leaks
 from webapp.datasets.leakage.near_leaks import VersionPair, near
 from webapp.datasets.models import DatasetVersion

@@ -11,13 +11,16 @@ from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast, locks, once
-from webapp.core.jobs import JobKind
-from webapp.core.model_schemas import schema_of
-from webapp.core.priorities import Priority
+from webapp.core import broadcast
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import JobKind
+from webapp.core.background.priorities import Priority
+from webapp.core.database import locks
+from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core import sure
-from webapp.core.paging import page
-from webapp.core.priorities import Priority
+from webapp.core.background.priorities import Priority
+from webapp.core.database.paging import page
+from webapp.core.pages import sure
 from webapp.core.problems import Invalid, Problem
 
 from .. import access, queries

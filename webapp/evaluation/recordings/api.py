@@ -7,7 +7,7 @@ from ninja import File, Router, Status
 from ninja.files import UploadedFile
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 
 from .. import access, queries, serializers
 from .. import schemas as s

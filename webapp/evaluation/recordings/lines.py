@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from webapp.core import confined
+from webapp.core.background import confined
 from webapp.core.problems import Invalid
 from webapp.files.bundle import Bundle
 from webapp.judging.lines.audits import parse_case, repeated

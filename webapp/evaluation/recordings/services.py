@@ -7,7 +7,7 @@ from dataclasses import asdict
 from django.db import transaction
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
 
 from ..launch.services import usable_name

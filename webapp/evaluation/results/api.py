@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
 
 from webapp.accounts.access import require
-from webapp.core import audit
-from webapp.core.openapi import sends
-from webapp.core.paging import Limit
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Limit
 from webapp.core.problems import Conflict
+from webapp.core.requests.openapi import sends
 
 from .. import access, queries, serializers
 from .. import schemas as s

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 
-from webapp.core import exported
+from webapp.core.pages import exported
 
 from .. import queries, serializers
 from ..models import Evaluation

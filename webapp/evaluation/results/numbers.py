@@ -13,7 +13,7 @@ from unicodedata import normalize
 from ninja import Schema
 from pydantic import Field, create_model
 
-from webapp.core import spreadsheets
+from webapp.core.text import spreadsheets
 
 from ..models import Evaluation
 from ..report import Unit

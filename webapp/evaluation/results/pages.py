@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.core.formtree import Input, Tree, shown
-from webapp.core.model_schemas import schema_of
+from webapp.core.forms.formtree import Input, Tree, shown
+from webapp.core.forms.model_schemas import schema_of
 from webapp.datasets.queries import examples_by_key
 
 from ..models import Case, Evaluation

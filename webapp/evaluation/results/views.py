@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Problem
 
 from .. import access, queries

@@ -20,8 +20,8 @@ from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import canonical
 from webapp.accounts.models import User
-from webapp.core import audit
-from webapp.core.priorities import Priority
+from webapp.core.auditing import audit
+from webapp.core.background.priorities import Priority
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.endpoints import queries as endpoint_queries

@@ -11,8 +11,8 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.inputs import InputProblem, JudgeInput
-from webapp.core import audit
-from webapp.core.formtree import Tree
+from webapp.core.auditing import audit
+from webapp.core.forms.formtree import Tree
 from webapp.inference.models import Endpoint
 from webapp.judging.asking.calls import CallCounts, judge_calls
 from webapp.judging.asking.jobs import Errand, job_for, spent_by_job

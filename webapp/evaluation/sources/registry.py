@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.config.errors import FieldProblem
-from webapp.core.formtree import FormGroup, Tree
+from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.datasets import queries
 from webapp.datasets.models import Dataset, DatasetVersion
 

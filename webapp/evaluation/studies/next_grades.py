@@ -15,8 +15,8 @@ from webapp.annotation import kinds
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.annotation.queries import progress
-from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 

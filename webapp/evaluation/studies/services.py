@@ -10,8 +10,8 @@ from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
-from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.datasets.queries import examples_by_key
 from webapp.datasets.versions import services as datasets
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from trainer.contracts import jsonlines
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 
 from ..recipes.base import NotMeasured
 

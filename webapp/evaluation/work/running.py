@@ -21,8 +21,8 @@ from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
-from webapp.core import audit
-from webapp.core.jobs import NOT_ITS_FAULT, Throttle
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import NOT_ITS_FAULT, Throttle
 from webapp.core.problems import Problem
 from webapp.inference.models import Endpoint
 from webapp.judging.asking.jobs import needs_job

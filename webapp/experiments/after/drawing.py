@@ -4,7 +4,7 @@ waits."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.core.curves import curve
+from webapp.core.pages.curves import curve
 
 from .queries import ChainNode
 

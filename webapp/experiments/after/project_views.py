@@ -16,8 +16,8 @@ from webapp.annotation import access as projects
 from webapp.annotation import page_context
 from webapp.annotation.models import Project
 from webapp.annotation.publishing import services as publish
-from webapp.core.numbers import whole
 from webapp.core.problems import Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access as runs
 from ..models import Run

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating

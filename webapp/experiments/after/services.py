@@ -12,8 +12,9 @@ from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, stored
 from trainer.judges.base import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership, User
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating
 

@@ -17,8 +17,9 @@ from webapp.annotation.agreement.refresh import review_new
 from webapp.annotation.models import Project, Task
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import queries as review
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 

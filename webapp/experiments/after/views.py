@@ -9,8 +9,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.numbers import whole
 
 from .. import access as runs
 from ..models import ChainStep

@@ -15,7 +15,7 @@ from trainer.config.alarms import SIGNALS, page, title, told
 from trainer.config.alarms import heading as heading_of
 from trainer.contracts import AlarmData, RunEvent
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce

@@ -8,7 +8,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, Workspace
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..models import CustomChart, PinnedCharts, Run

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from trainer.metrics.claims import PLANS, RULE
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.datasets.api.references import DatasetRef
 
 from .. import access, queries

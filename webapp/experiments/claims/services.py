@@ -11,8 +11,9 @@ from django.db.models import QuerySet
 from trainer.config import ConfigInvalid, FieldProblem
 from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, judge_all
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob

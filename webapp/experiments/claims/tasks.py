@@ -13,8 +13,8 @@ from trainer.contracts import Example, ModelFile
 from trainer.contracts.storing import Links, Upload
 from trainer.metrics.claims import PLANS, TASK_FORM, Plan, Setting
 from webapp.accounts.models import Membership
-from webapp.core import artifact_store
 from webapp.core.problems import Invalid
+from webapp.core.storage import artifact_store
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets

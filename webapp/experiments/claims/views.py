@@ -17,9 +17,9 @@ from trainer.metrics.claims import PLANS, RULE, Plan, Setting
 from trainer.metrics.claims.methods import METHODS, Method
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import once
-from webapp.core.numbers import whole
 from webapp.core.problems import Problem
+from webapp.core.requests import once
+from webapp.core.requests.numbers import whole
 from webapp.inference import queries as inference
 
 from .. import access, queries

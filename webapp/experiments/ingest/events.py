@@ -27,7 +27,8 @@ from trainer.contracts import (
     StateData,
     TurnsData,
 )
-from webapp.core import broadcast, prepared
+from webapp.core import broadcast
+from webapp.core.database import prepared
 from webapp.core.tasks import enqueue
 
 from .. import bulk, recipe_metrics

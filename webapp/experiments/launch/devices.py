@@ -8,7 +8,7 @@ from django.conf import settings
 
 from trainer.config import FieldProblem
 from trainer.devices import CHOICE, built_for_cuda, cards, idle, on_purpose
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 
 from ..lifecycle.commands import trainer_command
 

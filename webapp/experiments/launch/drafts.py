@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, stored
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 
 from .. import names, table_facts

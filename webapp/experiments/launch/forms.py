@@ -16,12 +16,12 @@ from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
-from webapp.core import once
-from webapp.core.formtree import FormGroup, Tree
-from webapp.core.model_schemas import schema_of
-from webapp.core.numbers import whole
-from webapp.core.prefill import put
+from webapp.core.forms.formtree import FormGroup, Tree
+from webapp.core.forms.model_schemas import schema_of
+from webapp.core.forms.prefill import put
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
+from webapp.core.requests.numbers import whole
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference

@@ -8,7 +8,7 @@ from trainer.config import FieldProblem, RecipeConfig
 from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import Device, Forecast, MemoryPart, Process, forecast
 from trainer.memory.shape import GIB, ModelShape, ShapeUnknown, read_shape
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 from webapp.inference import queries as inference
 from webapp.inference.models import RegisteredModel
 

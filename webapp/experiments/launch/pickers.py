@@ -11,7 +11,7 @@ from trainer.config import Recipe
 from trainer.config.rewards.parts import PROTOCOL_KINDS
 from trainer.rewards import functions
 from webapp.annotation.projects import grading
-from webapp.core.formtree import EmptyChoice, FormGroup, Input
+from webapp.core.forms.formtree import EmptyChoice, FormGroup, Input
 from webapp.evaluation.licences import licence
 from webapp.inference.endpoints import queries as endpoint_queries
 from webapp.inference.models import Endpoint, RegisteredModel

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 from webapp.datasets.api.references import DatasetIn, DatasetRef, named
 from webapp.datasets.api.versions import LeakOut, NearOut
 

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from trainer.config import resolve, stored
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from ..lifecycle import early_stop, token_limit, typed_early_stop
 from ..lifecycle.limits import RunLimits

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from webapp.accounts.access import require
-from webapp.core.texts import RenameIn
+from webapp.core.text.texts import RenameIn
 
 from .. import access, serializers
 from .. import schemas as s

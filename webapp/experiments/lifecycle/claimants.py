@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from webapp.core.ray_client import JobResources
+from webapp.core.distributed.ray_client import JobResources
 from webapp.weights import line as weights_line
 from webapp.weights import resources as weights_resources
 from webapp.weights.models import WeightsJob

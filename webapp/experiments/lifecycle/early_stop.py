@@ -15,7 +15,7 @@ from django.db import transaction
 
 from trainer.config.recipe import HELD_OUT
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from .. import recipe_metrics

@@ -1,6 +1,6 @@
 """Runs as Ray jobs: submitting them, and detecting dead ones. Called by the workers only.
 
-`webapp.core.ray_jobs` has what all our jobs with Ray share. This module has what belongs to runs: the line, checkpoints from which a run
+`webapp.core.distributed.ray_jobs` has what all our jobs with Ray share. This module has what belongs to runs: the line, checkpoints from which a run
 continues after its process was lost, and pauses.
 """
 
@@ -17,11 +17,23 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve, stored
 from trainer.contracts import CARRIES
-from webapp.core import cluster, hearing, locks, reconciling
-from webapp.core.addresses import internal_url
-from webapp.core.logs import asked_by
-from webapp.core.ray_client import RayClient, RayJob
-from webapp.core.ray_jobs import LEASE, NOT_ASKED, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
+from webapp.core.background import hearing
+from webapp.core.database import locks
+from webapp.core.distributed import cluster, reconciling
+from webapp.core.distributed.ray_client import RayClient, RayJob
+from webapp.core.distributed.ray_jobs import (
+    LEASE,
+    NOT_ASKED,
+    Entrypoint,
+    RayJobKind,
+    ask,
+    death,
+    kill,
+    last_lines,
+    said,
+)
+from webapp.core.monitoring.logs import asked_by
+from webapp.core.network.addresses import internal_url
 from webapp.core.tasks import enqueue
 
 from ..live import broadcasts

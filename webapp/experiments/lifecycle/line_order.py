@@ -14,8 +14,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from webapp.accounts.administration import quotas
-from webapp.core import cluster
-from webapp.core.ray_client import JobResources
+from webapp.core.distributed import cluster
+from webapp.core.distributed.ray_client import JobResources
 from webapp.weights import line as weights_line
 from webapp.weights import resources as weights_resources
 

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from webapp.core.priorities import Priority
-from webapp.core.ray_client import JobResources
+from webapp.core.background.priorities import Priority
+from webapp.core.distributed.ray_client import JobResources
 from webapp.weights.models import WeightsJob
 
 from ..models import Run

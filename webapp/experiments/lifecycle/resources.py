@@ -16,8 +16,8 @@ from typing import NamedTuple
 from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
 from trainer.contracts.counted import counted
 from webapp.accounts.administration import quotas
-from webapp.core import cluster
-from webapp.core.ray_client import JobResources, gigabytes
+from webapp.core.distributed import cluster
+from webapp.core.distributed.ray_client import JobResources, gigabytes
 from webapp.weights import resources as weights_resources
 
 from ..models import ALIVE, LOGGED, Run

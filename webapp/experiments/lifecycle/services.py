@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem, resolve, stored
 from webapp.accounts.models import Membership, User
-from webapp.core import audit
-from webapp.core.priorities import Priority
+from webapp.core.auditing import audit
+from webapp.core.background.priorities import Priority
 from webapp.core.problems import Conflict
 from webapp.core.tasks import enqueue
 from webapp.inference.models import RegisteredModel

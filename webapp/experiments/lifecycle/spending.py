@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..live import broadcasts

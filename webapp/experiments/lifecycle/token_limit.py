@@ -11,7 +11,7 @@ from django.db import transaction
 
 from trainer.config.metrics.common import GENERATED
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from .. import recipe_metrics

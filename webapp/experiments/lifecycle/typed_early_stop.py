@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from .early_stop import EarlyStop
 

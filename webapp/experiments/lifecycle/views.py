@@ -11,8 +11,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from trainer.config import ConfigInvalid
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
 from webapp.core.problems import Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access
 from ..models import Run

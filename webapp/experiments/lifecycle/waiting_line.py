@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.core.tasks import enqueue
 from webapp.weights import line as weights_line
 from webapp.weights import states as weights_states

@@ -5,7 +5,7 @@ The time is the one that counts towards the time limit. A run that another progr
 
 from datetime import datetime
 
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 from webapp.usage import spans
 from webapp.usage.models import WorkKind
 

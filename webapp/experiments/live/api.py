@@ -6,8 +6,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from webapp.accounts.access import require
 from webapp.accounts.authentication.credentials import TokenAuth, bearer
-from webapp.core.authorization import bearer_token
-from webapp.core.openapi import sends
+from webapp.core.requests.authorization import bearer_token
+from webapp.core.requests.openapi import sends
 
 from .. import access
 from ..models import Run

@@ -22,9 +22,9 @@ from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.authentication.credentials import bearer
 from webapp.accounts.authentication.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
-from webapp.core import telemetry
-from webapp.core.authorization import bearer_token
 from webapp.core.health import DATABASE_AWAY
+from webapp.core.monitoring import telemetry
+from webapp.core.requests.authorization import bearer_token
 from webapp.identity import second_factor
 
 from .. import access, serializers

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from django.db import connection, transaction
 
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.core.tasks import enqueue
 
 from ..models import Run

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 
 from .. import table_facts
 from ..models import Run

@@ -18,7 +18,7 @@ from django.db import connection
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from webapp.core import prepared
+from webapp.core.database import prepared
 from webapp.datasets.encoding import copy_format
 
 from ..bulk import StepMetrics

@@ -7,8 +7,8 @@ from ninja import Path, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core import once
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
+from webapp.core.requests import once
 
 from ..access import run_read, run_write
 from ..parameters import LaunchKey, RunId, Step, router

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.fields.json import KeyTransform
 
-from webapp.core.paging import Page, page
+from webapp.core.database.paging import Page, page
 
 from ..models import Rollout, Run, TokenNote
 

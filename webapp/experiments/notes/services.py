@@ -8,8 +8,9 @@ from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 
 from ..live import broadcasts
 from ..models import Rollout, Run, TokenNote

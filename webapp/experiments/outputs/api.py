@@ -7,10 +7,10 @@ from django.http.response import HttpResponseBase
 from ninja import Status
 
 from webapp.accounts.access import require
-from webapp.core import audit
-from webapp.core.archive import respond
-from webapp.core.openapi import sends
-from webapp.core.paging import Limit, page
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import sends
+from webapp.core.storage.archive import respond
 from webapp.inference.access import model_write
 from webapp.judging.judges.schemas import JudgeVersionOut
 from webapp.judging.models import JudgeVersion

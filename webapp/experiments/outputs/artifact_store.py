@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 
 from trainer.contracts import ModelSource
 from trainer.contracts.storing import Links, Upload
-from webapp.core import artifact_store
 from webapp.core.problems import Problem
+from webapp.core.storage import artifact_store
 from webapp.core.tasks import enqueue
 from webapp.inference.folders import stored
 from webapp.inference.queries import source

@@ -8,8 +8,8 @@ from django.conf import settings
 
 from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
-from webapp.core import artifact_store
-from webapp.core.archive import ArchiveStretch, Download, Gone, ascii_name, of_path
+from webapp.core.storage import artifact_store
+from webapp.core.storage.archive import ArchiveStretch, Download, Gone, ascii_name, of_path
 from webapp.inference.folders.files import sent
 from webapp.inference.folders.stored import Placed, fetched, placed_at
 from webapp.inference.models import Endpoint, RegisteredModel

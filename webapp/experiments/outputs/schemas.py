@@ -5,7 +5,7 @@ from datetime import datetime
 from ninja import Schema
 from pydantic import Field
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from ..schemas import Named
 

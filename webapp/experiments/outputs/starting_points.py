@@ -5,8 +5,8 @@ import shutil
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from webapp.core import artifact_store
 from webapp.core.problems import Conflict
+from webapp.core.storage import artifact_store
 
 from ..models import OVER, Artifact, Run
 from . import artifacts

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Status
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
 
 from .. import access
 from ..parameters import RunId, router, run_of

@@ -20,7 +20,7 @@ from trainer.metrics.estimate import wilson
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.projects import grading
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue, silent
 from webapp.datasets.queries import examples_by_key

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from trainer.metrics.estimate import Estimate, bootstrap_ratio
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..models import ReasonMatching, Rollout, Run

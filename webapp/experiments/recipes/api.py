@@ -7,7 +7,7 @@ from ninja import Query, Router
 
 from trainer.config import RECIPES, Recipe
 from webapp.accounts.access import require
-from webapp.core.model_schemas import schema_of
+from webapp.core.forms.model_schemas import schema_of
 
 from .. import access, recipe_metrics
 from . import choices, gallery, serializers

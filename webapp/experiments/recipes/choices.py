@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from trainer.config import Recipe
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 from webapp.datasets import queries
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts

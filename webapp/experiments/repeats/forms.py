@@ -6,8 +6,8 @@ from datetime import time
 from typing import Any
 from uuid import uuid4
 
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from ..lifecycle import moments
 from .rhythm import WEEKDAYS, Rhythm

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, stored
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Problem
 from webapp.webhooks.services import announce
 

@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from trainer.config import stored
 from webapp.accounts.models import Membership, Workspace
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 
 from ..launch import checks
 from ..models import Run, RunRepeat

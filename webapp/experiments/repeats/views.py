@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
-from webapp.core import once, sure
-from webapp.core.numbers import whole
+from webapp.core.pages import sure
 from webapp.core.problems import Problem
+from webapp.core.requests import once
+from webapp.core.requests.numbers import whole
 
 from .. import access
 from ..models import Run

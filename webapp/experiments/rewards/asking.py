@@ -30,7 +30,7 @@ from trainer.judges.engine import Counts, Outcome
 from trainer.judges.engine import run as run_calls
 from trainer.judges.inputs import JudgeInput
 from trainer.rewards.judges import ABOUT_THE_CALL
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Conflict
 from webapp.inference.endpoints.services import note_troubles

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
 from webapp.evaluation.licences import licence
 from webapp.evaluation.licences.licence import Licence

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 
 def budget(form: Mapping[str, str]) -> tuple[int | None, Decimal | None]:

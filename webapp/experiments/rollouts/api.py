@@ -8,7 +8,7 @@ from ninja import Query, Status
 from trainer.contracts.rollout_examples import WantedResponses
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
 
 from .. import access
 from ..parameters import RunId, Step, router, run_of

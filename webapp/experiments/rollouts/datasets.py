@@ -11,8 +11,8 @@ from trainer.contracts.counted import counted
 from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 from webapp.datasets.ingest import services as imports
 from webapp.datasets.ingest.generated_files import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob

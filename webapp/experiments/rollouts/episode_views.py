@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 
 from .. import access
 from . import episodes, serializers

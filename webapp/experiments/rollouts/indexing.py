@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import F, Func, Value
 from numpy.typing import NDArray
 
-from webapp.core import locks
+from webapp.core.database import locks
 
 from ..models import BlockWords, Rollout, Run, WordBlock
 from . import blocks, episodes, words

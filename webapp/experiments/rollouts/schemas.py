@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from .queries import Measure, RolloutQuery, Verdict
 

@@ -18,7 +18,8 @@ from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Project
 from webapp.annotation.projects import receiving
-from webapp.core import audit, locks
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.queries import examples_by_key

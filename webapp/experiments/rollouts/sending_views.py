@@ -18,8 +18,8 @@ from webapp.accounts.access import member, require
 from webapp.annotation import kinds
 from webapp.annotation.models import Project
 from webapp.annotation.projects import receiving
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access
 from ..models import Rollout, Run

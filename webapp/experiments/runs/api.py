@@ -8,10 +8,10 @@ from ninja import Query
 from trainer.config import RECIPES
 from trainer.contracts import RunState
 from webapp.accounts.access import require
-from webapp.core.numbers import whole
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import OneOf
+from webapp.core.requests.numbers import whole
+from webapp.core.requests.strict_query import OneOf
 
 from .. import access, serializers
 from .. import schemas as s

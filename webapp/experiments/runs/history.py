@@ -8,9 +8,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.core import audit
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Page, page
 from webapp.core.models import AuditEntry
-from webapp.core.paging import Page, page
 
 from ..lifecycle import moments, time_limit
 from ..lifecycle.early_stop import EarlyStop

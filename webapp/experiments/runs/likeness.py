@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase as fnmatch
 from functools import cache
 
 from trainer.config.recipe import Recipe
-from webapp.core.formtree import shown
+from webapp.core.forms.formtree import shown
 
 from .. import recipe_metrics
 from ..models import Run

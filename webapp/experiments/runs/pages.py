@@ -6,9 +6,9 @@ from typing import Any
 
 from trainer.config import RECIPES
 from trainer.config.recipe import Metric
-from webapp.core.addresses import public_url
-from webapp.core.formtree import Tree, shown
-from webapp.core.model_schemas import schema_of
+from webapp.core.forms.formtree import Tree, shown
+from webapp.core.forms.model_schemas import schema_of
+from webapp.core.network.addresses import public_url
 
 from .. import queries, recipe_metrics
 from ..models import Artifact, LogLine, Run

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 
 from ..models import SharedRun, ShareLink
 from ..table.compare_api import written

@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from webapp.core.limits import TooMany, measured, seconds_to_wait
 from webapp.core.problems import told
+from webapp.core.requests.limits import TooMany, measured, seconds_to_wait
 
 from . import access, kinds, services
 from .access import NothingShared, OpenedLink

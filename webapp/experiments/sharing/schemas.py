@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from ninja import Field, Schema
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from ..models import ShareLink
 from ..table import comparing

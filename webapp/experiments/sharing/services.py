@@ -8,10 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, hash_secret
-from webapp.core import audit
-from webapp.core.addresses import public_url
+from webapp.core.auditing import audit
+from webapp.core.network.addresses import public_url
 from webapp.core.problems import Invalid, Problem
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from ..models import Run, SharedRun, ShareLink
 from .models import COMPARISON, MAX_NAME

@@ -12,10 +12,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import sure
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
+from webapp.core.pages import sure
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from ..models import Run, ShareLink
 from ..table import comparing

@@ -10,7 +10,7 @@ from pydantic import Field
 from trainer.config import ConfigInvalid, FieldProblem
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Conflict, Invalid
 
 from .. import access, queries

@@ -9,7 +9,7 @@ from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
 from trainer.config.together import why_apart
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
-from webapp.core.formtree import Input
+from webapp.core.forms.formtree import Input
 
 from ..launch import checks
 from ..lifecycle.limits import NONE, PLACE, RunLimits

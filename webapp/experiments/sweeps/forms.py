@@ -10,10 +10,10 @@ from uuid import uuid4
 from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve
 from trainer.config.recipe import Metric
 from webapp.accounts.models import Membership
-from webapp.core import once
-from webapp.core.formtree import Input
-from webapp.core.numbers import whole
+from webapp.core.forms.formtree import Input
 from webapp.core.problems import Problem
+from webapp.core.requests import once
+from webapp.core.requests.numbers import whole
 
 from ..launch.typed_limits import LABELS, TypedLimits
 from ..lifecycle.limits import NONE

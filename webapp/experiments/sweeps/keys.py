@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainer.config import RECIPES
-from webapp.core.formtree import FormGroup, Input, Tree
-from webapp.core.model_schemas import schema_of
+from webapp.core.forms.formtree import FormGroup, Input, Tree
+from webapp.core.forms.model_schemas import schema_of
 
 from ..table_facts import SEED
 from .space import Value

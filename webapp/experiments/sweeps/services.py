@@ -6,8 +6,9 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
-from webapp.core import audit, once
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
+from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 

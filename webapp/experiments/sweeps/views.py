@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from trainer.config import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access, queries, recipe_metrics
 from ..models import Sweep

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.paging import Limit
+from webapp.core.database.paging import Limit
 from webapp.core.problems import Invalid
 
 from .. import access as runs

@@ -1,6 +1,6 @@
 """The text of a cell in the table of runs, on the page and in reports."""
 
-from webapp.core.durations import duration
+from webapp.core.text.durations import duration
 
 from .. import recipe_metrics
 from .columns import Column

@@ -10,8 +10,8 @@ from pydantic import Field
 from trainer.metrics.estimate import Estimate
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.core.requests.numbers import whole
 
 from .. import access as runs_access
 from ..models import Run

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from webapp.accounts.models import Membership
-from webapp.core.numbers import whole
+from webapp.core.requests.numbers import whole
 
 from ..models import ACTIVE, OVER, Experiment, Run, SweepRun
 from . import columns

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from webapp.accounts.models import Membership
-from webapp.core import spreadsheets
+from webapp.core.text import spreadsheets
 
 from ..models import Run
 from . import columns, queries

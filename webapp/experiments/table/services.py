@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..lifecycle import services as runs

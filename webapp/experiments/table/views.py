@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from .. import access as runs_access
 from ..models import Experiment, Run

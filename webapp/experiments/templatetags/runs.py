@@ -8,7 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from trainer.config.recipe import Metric, Recipe
-from webapp.core.durations import duration as in_words
+from webapp.core.text.durations import duration as in_words
 from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import estimates
 

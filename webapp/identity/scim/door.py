@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from scim2_models import Context, Error, InvalidSyntaxException, PayloadTooLargeException, SCIMException
 
 from webapp.accounts.models import hash_secret
-from webapp.core import audit
-from webapp.core.authorization import bearer_token
-from webapp.core.limits import TooMany, seconds_to_wait
-from webapp.core.nul import visible
+from webapp.core.auditing import audit
+from webapp.core.database.nul import visible
 from webapp.core.problems import Problem
+from webapp.core.requests.authorization import bearer_token
+from webapp.core.requests.limits import TooMany, seconds_to_wait
 from webapp.identity.models import Directory, DirectoryKey
 
 from .resources import POLICY

@@ -1,11 +1,11 @@
-"""Where an endpoint may be: see webapp.core.destinations."""
+"""Where an endpoint may be: see webapp.core.network.destinations."""
 
 from collections.abc import Callable
 
 from django.conf import settings
 
-from webapp.core import destinations
-from webapp.core.destinations import DestinationRefused, Fence
+from webapp.core.network import destinations
+from webapp.core.network.destinations import DestinationRefused, Fence
 from webapp.core.problems import Invalid
 
 

@@ -11,7 +11,7 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 
 from ..access import may_read, may_write
 from ..models import Endpoint, EndpointCheck, EndpointTrouble

@@ -11,7 +11,8 @@ from django.utils import timezone
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.local import LOAD_S
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast
+from webapp.core import broadcast
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue, silent
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
 
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 
 from ..models import Endpoint, EndpointCheck, RecordedOutput
 

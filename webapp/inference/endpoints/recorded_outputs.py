@@ -8,7 +8,7 @@ from typing import IO
 from django.db import transaction
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..models import Endpoint, RecordedOutput

@@ -12,10 +12,11 @@ from django.utils import timezone
 from trainer.judges.chat import EndpointProblem
 from trainer.rewards.signing import SECRET_PREFIX
 from webapp.accounts.models import Membership
-from webapp.core import archiving, audit
+from webapp.core import archiving
+from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
 from webapp.core.sealed import seal
-from webapp.core.texts import stripped
+from webapp.core.text.texts import stripped
 
 from .. import names
 from ..models import Endpoint, RegisteredModel

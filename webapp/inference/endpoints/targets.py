@@ -4,7 +4,7 @@ from django.conf import settings
 
 from trainer.judges.chat import EndpointProblem, Prices, Target
 from trainer.judges.local import LocalTarget
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 from webapp.core.problems import Conflict
 from webapp.core.sealed import Unreadable, unseal
 

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.numbers import whole
 
 from ..models import Endpoint, EndpointCheck
 from . import access, checks, queries, recorded_outputs, services

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.cache import cache
 
 from trainer.contracts import ModelFile
-from webapp.core import artifact_store
-from webapp.core.archive import ArchiveFile, Download, Gone, ascii_name, of_entries, of_folder
 from webapp.core.problems import Conflict, Problem
+from webapp.core.storage import artifact_store
+from webapp.core.storage.archive import ArchiveFile, Download, Gone, ascii_name, of_entries, of_folder
 
 from ..models import RegisteredModel
 from . import stored

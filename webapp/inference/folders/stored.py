@@ -22,8 +22,8 @@ from django.conf import settings
 from trainer.contracts import ModelFile, ModelSource
 from trainer.contracts.model_folder import FILE_NAME, MAX_FILE_BYTES, MAX_NAME
 from trainer.contracts.storing import Links
-from webapp.core import artifact_store
 from webapp.core.problems import Problem
+from webapp.core.storage import artifact_store
 
 from ..models import RegisteredModel
 

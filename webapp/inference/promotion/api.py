@@ -8,8 +8,8 @@ from ninja import Path, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.openapi import StrictIn
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import StrictIn
 
 from .. import access as models
 from ..models import MARK, ModelAlias, ModelPromotion

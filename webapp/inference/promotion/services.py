@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 

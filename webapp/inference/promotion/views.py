@@ -8,8 +8,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core import sure
-from webapp.core.paging import page
+from webapp.core.database.paging import page
+from webapp.core.pages import sure
 from webapp.core.problems import Conflict, Invalid
 
 from .. import access as models

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core import audit
-from webapp.core.archive import respond
-from webapp.core.openapi import StrictIn, sends
-from webapp.core.paging import Limit, page
+from webapp.core.auditing import audit
+from webapp.core.database.paging import Limit, page
+from webapp.core.requests.openapi import StrictIn, sends
+from webapp.core.storage.archive import respond
 
 from .. import access, queries
 from ..folders import files

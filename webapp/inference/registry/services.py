@@ -13,7 +13,8 @@ from django.db.models import ProtectedError
 
 from trainer.contracts import ModelFacts
 from webapp.accounts.models import Membership, Workspace
-from webapp.core import archiving, audit
+from webapp.core import archiving
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 

@@ -8,10 +8,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core import audit, sure
-from webapp.core.archive import respond
-from webapp.core.paging import page
+from webapp.core.auditing import audit
+from webapp.core.database.paging import page
+from webapp.core.pages import sure
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.storage.archive import respond
 
 from .. import access, queries
 from ..folders import files

@@ -7,7 +7,7 @@ from ninja import Router, Schema
 from pydantic import ConfigDict, Field, model_validator
 
 from webapp.accounts.access import require
-from webapp.core.openapi import StrictIn, sends
+from webapp.core.requests.openapi import StrictIn, sends
 
 from .. import access
 from ..parameters import ModelId

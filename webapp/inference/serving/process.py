@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from trainer.contracts import ModelSource
-from webapp.core.children import environment
+from webapp.core.background.children import environment
 from webapp.core.problems import Problem
 from webapp.machine.places import socket_path
 

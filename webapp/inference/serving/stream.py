@@ -9,8 +9,8 @@ from uuid import uuid4
 from django.core.cache import cache
 from django.http import StreamingHttpResponse
 
-from webapp.core.limits import seconds_to_wait
 from webapp.core.problems import Conflict, Problem
+from webapp.core.requests.limits import seconds_to_wait
 
 from .. import queries
 from ..folders import stored

@@ -14,8 +14,9 @@ from django.db import transaction
 from trainer.config.architectures import KNOWN
 from trainer.contracts import jsonlines
 from webapp.accounts.models import Membership
-from webapp.core import audit, locks
-from webapp.core.children import environment
+from webapp.core.auditing import audit
+from webapp.core.background.children import environment
+from webapp.core.database import locks
 from webapp.core.problems import Conflict
 from webapp.core.tasks import UNTAKEN, enqueue, silent
 

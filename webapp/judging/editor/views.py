@@ -13,8 +13,8 @@ from trainer.contracts.counted import counted
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 from webapp.datasets.models import Example
 from webapp.datasets.queries import datasets as dataset_list
 from webapp.inference.models import Endpoint

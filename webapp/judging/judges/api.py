@@ -8,7 +8,7 @@ from ninja import Router, Status
 
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 from webapp.inference.endpoints.access import endpoint_read
 
 from .. import access, queries

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from trainer.judges.spec import BaseSpec, digest, resolve
 from webapp.accounts.models import Membership
-from webapp.core import archiving, audit
+from webapp.core import archiving
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.texts import one_line
+from webapp.core.text.texts import one_line
 from webapp.datasets.models import Example
 from webapp.inference.endpoints.services import mark_used
 from webapp.inference.models import Endpoint

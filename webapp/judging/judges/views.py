@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 from trainer.judges.spec import KINDS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.paging import page
+from webapp.core.database.paging import page
 from webapp.core.problems import Invalid
 
 from .. import access, queries

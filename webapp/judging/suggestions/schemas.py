@@ -6,7 +6,7 @@ from ninja import Schema
 from pydantic import Field
 
 from webapp.annotation.schemas import JobOut
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from ..parameters import RowId, VersionNumber
 

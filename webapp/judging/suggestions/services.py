@@ -17,8 +17,8 @@ from webapp.annotation.jobs import runner
 from webapp.annotation.models import Job, Project, Task
 from webapp.annotation.tasks.order import SUGGESTED
 from webapp.annotation.work.suggestions import keep
-from webapp.core import audit
-from webapp.core.jobs import Later
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import Later
 from webapp.core.problems import Conflict, Invalid
 from webapp.usage.models import WorkKind
 from webapp.usage.works import MeteredWork

@@ -18,8 +18,8 @@ from webapp.annotation.jobs.queries import jobs
 from webapp.annotation.models import Job, Project
 from webapp.annotation.work.suggestion_queries import standing
 from webapp.annotation.work.suggestions import take_away
-from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
+from webapp.core.requests.numbers import whole
 
 from .. import queries
 from .services import JUDGES, ask_judge

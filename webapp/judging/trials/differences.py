@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.core.text_diff import DiffLine, lines
+from webapp.core.text.text_diff import DiffLine, lines
 
 from ..models import JudgeVersion
 

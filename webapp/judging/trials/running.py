@@ -15,7 +15,7 @@ from trainer.judges.engine import Outcome
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.spec import KINDS, resolve
 from webapp.core import broadcast
-from webapp.core.jobs import failure
+from webapp.core.background.jobs import failure
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 from webapp.usage import counters

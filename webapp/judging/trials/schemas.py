@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from ..parameters import RowId, VersionNumber
 

@@ -8,8 +8,9 @@ from django.db import transaction
 from trainer.config.fields import Section
 from trainer.judges.spec import resolve
 from webapp.accounts.models import Membership
-from webapp.core import audit, locks
-from webapp.core.jobs import OPEN, JobKind
+from webapp.core.auditing import audit
+from webapp.core.background.jobs import OPEN, JobKind
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.inference.models import Endpoint

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from trainer.judges.spec import KINDS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.numbers import whole
 
 from .. import access, queries
 from ..models import Judge, JudgeVersion, Trial

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from webapp.accounts.access import require
-from webapp.core.paging import Limit, page
+from webapp.core.database.paging import Limit, page
 
 from .. import access
 from ..models import Verdict

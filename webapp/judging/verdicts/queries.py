@@ -25,7 +25,7 @@ def states(version: JudgeVersion) -> dict[str, int]:
 
 
 def verdict_list(version: JudgeVersion, state: str = "") -> QuerySet[Verdict]:
-    """A version's verdicts, unordered (see `webapp.core.paging`) and without `request`, which lists do not show."""
+    """A version's verdicts, unordered (see `webapp.core.database.paging`) and without `request`, which lists do not show."""
     rows = Verdict.objects.filter(version=version).defer("request")
     return rows.filter(state=state) if state else rows
 

@@ -9,7 +9,8 @@ from functools import partial
 from django.db import transaction
 
 from trainer.judges.engine import Outcome
-from webapp.core import prepared, telemetry
+from webapp.core.database import prepared
+from webapp.core.monitoring import telemetry
 from webapp.usage.counters import CallUse
 
 from ..models import JudgeVersion, Verdict

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.models import ShareLink
 from webapp.experiments.sharing import services as links

@@ -15,7 +15,8 @@ from webapp.annotation.jobs import runner
 from webapp.annotation.models import AgreementReport, Job, Resolution, TaskReview
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import services as review
-from webapp.core import jobs, locks
+from webapp.core.background import jobs
+from webapp.core.database import locks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 

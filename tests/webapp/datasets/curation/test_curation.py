@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.pages import shown
 from tests.webapp.webhooks.told import listen, told
 from trainer.contracts import Example
-from webapp.core import jobs
+from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import curation, queries

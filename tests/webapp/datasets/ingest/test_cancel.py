@@ -13,7 +13,8 @@ from tests.at_once import at_once
 from tests.webapp.webhooks.told import listen
 from tests.webapp.webhooks.told import told as announced
 from tests.workers import kill
-from webapp.core import jobs, locks
+from webapp.core.background import jobs
+from webapp.core.database import locks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.datasets.ingest import import_job, loader, services, uploads

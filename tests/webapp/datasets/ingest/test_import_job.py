@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from tests.webapp.webhooks.told import listen, told
-from webapp.core import jobs
+from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import queries

@@ -9,7 +9,7 @@ import pytest
 from django.db import DataError, OperationalError, connection
 
 from tests.workers import kill
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.datasets import queries
 from webapp.datasets.columns.filters import Filters, parse
 from webapp.datasets.exploration import narrowing

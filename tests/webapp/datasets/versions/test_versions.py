@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.cast import ApiClient
 from trainer.contracts import Example
-from webapp.core.json_diff import differing
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
+from webapp.core.text.json_diff import differing
 from webapp.datasets import queries
 from webapp.datasets.formats import patches
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember

@@ -11,10 +11,10 @@ from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.methods import METHODS
+from webapp.core.forms.prefill import put
 from webapp.core.models import AuditEntry
-from webapp.core.once import KeyReused
-from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.once import KeyReused
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
 from webapp.experiments.launch.forms import RunForm

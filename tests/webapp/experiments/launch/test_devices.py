@@ -7,8 +7,8 @@ import pytest
 from tests.pages import shown
 from trainer.config import ConfigInvalid
 from trainer.devices import CHOICE
-from webapp.core import cluster
-from webapp.core.cluster import Node, RayCluster
+from webapp.core.distributed import cluster
+from webapp.core.distributed.cluster import Node, RayCluster
 from webapp.experiments.launch import devices
 from webapp.experiments.models import Run
 

@@ -12,8 +12,8 @@ from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
-from webapp.core.once import KeyReused
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests.once import KeyReused
 from webapp.experiments.launch import checks, discarding, drafts
 from webapp.experiments.launch.drafts import RunDraft
 from webapp.experiments.launch.forms import RunForm

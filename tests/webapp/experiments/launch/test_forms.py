@@ -6,7 +6,7 @@ import pytest
 
 from trainer.config import RECIPES, ConfigInvalid, resolve, stored
 from trainer.config.objectives.policy import CHOICES
-from webapp.core.formtree import Tree
+from webapp.core.forms.formtree import Tree
 from webapp.core.problems import Conflict
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.models import Run

@@ -8,7 +8,7 @@ from django.core.cache import cache
 
 from tests.trainer.memory.shapes import QWEN_7B
 from trainer.config import ConfigInvalid
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 from webapp.experiments.launch import memory
 from webapp.experiments.launch.forms import RunForm
 

@@ -12,7 +12,7 @@ from trainer.config import RECIPES
 from trainer.contracts import Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
 from trainer.rewards import functions
-from webapp.core.formtree import Input, Tree
+from webapp.core.forms.formtree import Input, Tree
 from webapp.datasets import housekeeping
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.launch.forms import RunForm

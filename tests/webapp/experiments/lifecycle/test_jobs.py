@@ -9,8 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from trainer.config import PolicyConfig
-from webapp.core import ray_jobs
-from webapp.core.ray_client import RayClient
+from webapp.core.distributed import ray_jobs
+from webapp.core.distributed.ray_client import RayClient
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Run

@@ -13,10 +13,10 @@ from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.accounts.administration import quotas
-from webapp.core import cluster, ray_jobs
+from webapp.core.background.priorities import Priority
+from webapp.core.distributed import cluster, ray_jobs
+from webapp.core.distributed.ray_client import JobResources
 from webapp.core.models import AuditEntry
-from webapp.core.priorities import Priority
-from webapp.core.ray_client import JobResources
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running

@@ -8,7 +8,8 @@ from django.utils import timezone
 from tests.at_once import at_once
 from tests.cast import browser
 from tests.webapp.experiments.lifecycle.test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401 - fixtures
-from webapp.core import audit, cluster, ray_jobs, reconciling
+from webapp.core.auditing import audit
+from webapp.core.distributed import cluster, ray_jobs, reconciling
 from webapp.experiments.lifecycle import jobs
 from webapp.experiments.models import Run
 from webapp.weights import jobs as weights

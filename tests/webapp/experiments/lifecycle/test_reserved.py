@@ -10,8 +10,8 @@ from django.utils import timezone
 from tests.at_once import at_once
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from trainer.config import ConfigInvalid, resolve
-from webapp.core import cluster
-from webapp.core.ray_client import JobResources
+from webapp.core.distributed import cluster
+from webapp.core.distributed.ray_client import JobResources
 from webapp.experiments.lifecycle import jobs, line_page, resources, waiting_line
 from webapp.experiments.models import Run
 from webapp.weights.models import WeightsJob

@@ -12,7 +12,7 @@ from tests.at_once import at_once
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
 from webapp.accounts.administration import quotas
-from webapp.core import cluster
+from webapp.core.distributed import cluster
 from webapp.experiments.lifecycle import jobs, resources, waiting_line
 from webapp.experiments.models import Experiment, Run
 from webapp.machine.places import write_facts

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import condensing, curves, levels, points, stored, writing
 from webapp.experiments.models import MetricLevel, MetricPoint, Run

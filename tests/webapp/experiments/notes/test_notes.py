@@ -7,9 +7,9 @@ import pytest
 
 from tests.at_once import at_once
 from tests.cast import ApiClient
-from webapp.core import once
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.requests import once
 from webapp.experiments.models import Rollout, TokenNote
 from webapp.experiments.notes import queries, services
 from webapp.experiments.notes.services import TokenSpan

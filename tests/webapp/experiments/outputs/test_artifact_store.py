@@ -31,9 +31,9 @@ from trainer.contracts import ModelSource, RunAssignment
 from trainer.contracts.storing import Upload
 from trainer.ray_jobs import places
 from trainer.storing import ObjectStore, StorageAway, StoreRefused
-from webapp.core import artifact_store, buckets
-from webapp.core.artifact_store import StoreAway as ServerStoreAway
 from webapp.core.problems import Conflict, Problem
+from webapp.core.storage import artifact_store, buckets
+from webapp.core.storage.artifact_store import StoreAway as ServerStoreAway
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Artifact, Run

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.experiments.models import BlockWords, Rollout, Run, WordBlock
 from webapp.experiments.rollouts import blocks, indexing, queries, words
 from webapp.experiments.rollouts.queries import RolloutQuery

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from webapp.core import audit_chain
+from webapp.core.auditing import audit_chain
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import states

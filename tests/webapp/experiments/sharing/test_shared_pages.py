@@ -202,7 +202,7 @@ def test_one_address_is_counted_whatever_it_guesses(link, monkeypatch):
 
 
 def test_a_link_has_so_many_seconds_of_computing_a_minute(link, monkeypatch):
-    monkeypatch.setattr("webapp.core.limits.COMPUTING_S", 0.001)
+    monkeypatch.setattr("webapp.core.requests.limits.COMPUTING_S", 0.001)
     assert 429 in [Client(REMOTE_ADDR=f"203.0.113.{i}").get(f"/shared/{link[1]}/compare").status_code for i in range(4)]
 
 

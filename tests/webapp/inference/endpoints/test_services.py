@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from trainer.judges.chat import EndpointProblem, Prices
-from webapp.core import destinations
 from webapp.core.models import AuditEntry
+from webapp.core.network import destinations
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.endpoints import services, targets
 from webapp.inference.models import Endpoint, RegisteredModel

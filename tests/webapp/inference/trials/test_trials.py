@@ -16,7 +16,7 @@ from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.inference.registry.test_registering import folder, registered  # noqa: F401
 from trainer.config import ConfigInvalid
-from webapp.core import locks
+from webapp.core.database import locks
 from webapp.inference.models import RegisteredModel
 from webapp.inference.registry import uses
 from webapp.inference.trials import outcomes, services

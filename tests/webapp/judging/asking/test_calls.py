@@ -11,7 +11,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
 from webapp.accounts.models import Membership
-from webapp.core import telemetry
+from webapp.core.monitoring import telemetry
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.models import RecordedOutput
 from webapp.judging.asking.calls import judge_calls

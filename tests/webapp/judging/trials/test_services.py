@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from tests.webapp.usage.counted import counted
-from webapp.core import jobs
+from webapp.core.background import jobs
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Example
 from webapp.judging.judges.services import create_judge, fix_examples, new_version

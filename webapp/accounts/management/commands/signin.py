@@ -10,7 +10,7 @@ from django.db import transaction
 from webapp.accounts.models import User
 from webapp.accounts.sign_in.services import create_sign_in_link, get_or_create_user
 from webapp.accounts.workspaces.services import create_workspace
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
 from webapp.core.problems import Invalid
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from trainer.metrics.agreement import Level, RatingProblem, UnitRating, parse_rating, report, tabulate
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, printed
 
 
 class Command(JsonCommand):

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from trainer.contracts import Example
 from trainer.rubrics.structure import lines, structural_hints
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import printed
+from webapp.core.text.jsonlines import printed
 from webapp.datasets.formats.importers import REGISTRY, detect, head_of
 from webapp.files.records import RowProblem
 from webapp.files.source import opened

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.core import audit_chain
+from webapp.core.auditing import audit_chain
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.commands import migrate
 
-from webapp.core.migration_states import fast
+from webapp.core.database.migration_states import fast
 
 
 class Command(migrate.Command):

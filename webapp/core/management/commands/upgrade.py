@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.core import schema
+from webapp.core.database import schema
 from webapp.version import VERSION
 
 

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import printed
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.text.jsonlines import printed
 from webapp.datasets import queries
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.datasets.ingest import services

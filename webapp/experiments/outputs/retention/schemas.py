@@ -3,7 +3,7 @@
 from ninja import Schema
 from pydantic import Field
 
-from webapp.core.openapi import StrictIn
+from webapp.core.requests.openapi import StrictIn
 
 from .models import DAYS
 from .services import LEAST, MOST

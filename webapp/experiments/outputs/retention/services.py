@@ -9,9 +9,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.core import artifact_store, audit, locks
-from webapp.core.artifact_store import StoreAway
+from webapp.core.auditing import audit
+from webapp.core.database import locks
 from webapp.core.problems import Invalid
+from webapp.core.storage import artifact_store
+from webapp.core.storage.artifact_store import StoreAway
 
 from ...models import OVER, Artifact, Run
 from .. import artifacts

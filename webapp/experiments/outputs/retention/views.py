@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import sure
+from webapp.core.pages import sure
 
 from ... import access
 from . import services

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.metrics.audit import AuditCase
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, printed
 from webapp.judging.lines.audits import JudgedPairs, parse_case, report
 from webapp.judging.lines.fields import LineProblem
 

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError, OutputWrapper
 from webapp.accounts.models import Membership
 from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
+from webapp.core.text.jsonlines import Problems, printed
 from webapp.datasets.models import DatasetVersion
 from webapp.files.bundle import Bundle
 from webapp.judging.recorded.formats.base import Record, RecordedPair, RowProblem

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.metrics.rationale import consistency
 from webapp.core.commands import JsonCommand
-from webapp.core.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, printed
 from webapp.judging.lines.fields import LineProblem
 from webapp.judging.lines.rationales import parse_sample
 

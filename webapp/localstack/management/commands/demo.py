@@ -11,8 +11,8 @@ from django.db import transaction
 from webapp.accounts.models import Membership
 from webapp.accounts.sign_in.services import create_sign_in_link, get_or_create_user
 from webapp.accounts.workspaces.services import create_workspace
-from webapp.core import locks
-from webapp.core.addresses import public_url
+from webapp.core.database import locks
+from webapp.core.network.addresses import public_url
 from webapp.localstack.demo import EMAIL, MODEL_DIR, MODEL_NAME
 
 WORKSPACE = "Demo"

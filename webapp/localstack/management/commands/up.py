@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.core.addresses import public_url
+from webapp.core.network.addresses import public_url
 from webapp.localstack import stack
 from webapp.localstack.board import StatusBoard
 from webapp.localstack.demo import EMAIL
