@@ -1,6 +1,6 @@
 """How long upkeep looks at the metric of a run's early stop: `python -m benchmarks.early_stop [--points N]`.
 
-Starts its own Postgres in a temporary folder with one run, whose metric has N points. Three looks are measured: the first, which reads all points; one after ten more points, as
+Starts its own Postgres in a temporary folder with one run, whose metric has N points. Three looks are measured: the first, which reads all points, and the longest time for which it holds the lock of the run; one after ten more points, as
 upkeep looks at a run every ten seconds; and one at which nothing is new. For comparison it reads all points by one statement, as every look would without the count that is kept.
 """
 
@@ -39,10 +39,19 @@ def main() -> None:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
 
-        def look() -> None:
+        held: list[float] = []
+
+        def piece() -> bool:
             with transaction.atomic():
                 Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)
-                patience.waited(run.pk, KEY, True, 0.001)
+                began = time.perf_counter()
+                more = patience.waited(run.pk, KEY, True, 0.001) is None
+            held.append(1000 * (time.perf_counter() - began))
+            return more
+
+        def look() -> None:
+            while piece():
+                pass
 
         def everything() -> None:
             with connection.cursor() as cursor:
@@ -63,6 +72,7 @@ def main() -> None:
         few = max(1, options.rounds // 5)
         _line("reads all, by one statement", _took(everything, few))
         first = _line("first look", _took(look, few, again))
+        _line("  its lock, each time", held)
         later = _line("after ten more points", _took(look, options.rounds, ten_more))
         _line("nothing new", _took(look, options.rounds))
     told = {"ours": round(later, 2), "peer": round(first, 2), "unit": "ms", "ratio": round(later / first, 4)}

@@ -103,11 +103,23 @@ def used_up(run: Run) -> str:
     return rule.reason if rule and _applies(run, rule) else ""
 
 
+def still_used_up(run: Run) -> str:
+    """The same for a caller that holds the lock of the run: a single piece is read. Empty if there are more points, and a later look decides."""
+    rule = EarlyStop.of(run.stop_early)
+    return rule.reason if rule and (_waited(run, rule) or 0) >= rule.patience else ""
+
+
 def _applies(run: Run, rule: EarlyStop) -> bool:
+    """Reads all points. The lock of the run is held for one piece at a time: in between, the run stores what it reports."""
+    while (waited := _waited(run, rule)) is None:
+        pass
+    return waited >= rule.patience
+
+
+def _waited(run: Run, rule: EarlyStop) -> int | None:
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)  # nobody stores points meanwhile
-        higher = rule.side(run.recipe) != "lower"
-        return patience.waited(run.pk, rule.metric, higher, rule.min_delta) >= rule.patience
+        return patience.waited(run.pk, rule.metric, rule.side(run.recipe) != "lower", rule.min_delta)
 
 
 def check(run: Run) -> None:
@@ -125,13 +137,13 @@ def change(membership: Membership, run: Run, rule: EarlyStop | None) -> Run:
         raise LoggedElsewhere
     if rule and (wrong := dict(rule.problems(run.recipe))):
         raise Invalid("A run cannot stop early by this rule.", wrong)
+    kept = rule.json() if rule else None
+    if rule and run.stop_early != kept and _applies(run, rule):
+        told = "the run would stop at once: its newest values are not better than those before them"
+        raise Invalid("The run has not improved for so long already.", {"patience": told})
     with transaction.atomic():
         held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
-        kept = rule.json() if rule else None
         if held.stop_early != kept:
-            if rule and _applies(held, rule):
-                told = "the run would stop at once: its newest values are not better than those before them"
-                raise Invalid("The run has not improved for so long already.", {"patience": told})
             Run.objects.filter(pk=run.pk).update(stop_early=kept)
             audit.record(membership, membership.user, "run.stop_early", run, stop_early=kept)
     run.refresh_from_db(from_queryset=Run.objects.with_names())

@@ -1,6 +1,6 @@
 """Changes to a run after its launch. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
@@ -73,11 +73,11 @@ def stop_now(membership: Membership, run: Run) -> Run:
     return run
 
 
-def used_up(run: Run, now: datetime) -> str:
+def used_up(run: Run, now: datetime, early: Callable[[Run], str] = early_stop.used_up) -> str:
     """Which limit of the run is used up, or why it stops early, in words; empty if nothing stops it."""
     if time_limit.is_used_up(run, now):
         return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
-    return token_limit.used_up(run) or spending.used_up(run) or early_stop.used_up(run)
+    return token_limit.used_up(run) or spending.used_up(run) or early(run)
 
 
 def _check_limits(run: Run) -> None:
@@ -94,7 +94,7 @@ def stop_used_up(run: Run, now: datetime) -> None:
         return
     with transaction.atomic():
         held = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=run.pk)
-        if told := used_up(held, now):
+        if told := used_up(held, now, early_stop.still_used_up):
             stop_as(None, held, f"{told}{stopping.giving_up(held)}")
     run.refresh_from_db(from_queryset=Run.objects.with_names())
 

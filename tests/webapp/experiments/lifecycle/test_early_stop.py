@@ -5,6 +5,7 @@ import math
 import pytest
 from django.utils import timezone
 
+from tests.at_once import at_once
 from tests.pages import shown
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -13,6 +14,7 @@ from webapp.experiments.lifecycle import early_stop, jobs
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.early_stop import EarlyStop
 from webapp.experiments.lifecycle.limits import RunLimits
+from webapp.experiments.metrics import patience
 from webapp.experiments.models import MetricPoint, Run
 from webapp.experiments.runs import history
 
@@ -181,3 +183,33 @@ def test_a_launch_a_fork_and_the_form_have_it_as_a_limit(as_researcher, version,
     assert not form.check() and "early_patience" in form.problems
     assert ("f-early_patience", "Stop early: patience") in form.to_fix
     assert KEY in dict(form.limits.metrics) and "train/kl" not in dict(form.limits.metrics)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_first_look_lets_a_run_of_many_points_store_more_meanwhile(trainer, run, monkeypatch):
+    """The lock of the run is free between two pieces: whoever stores points waits for one piece, not for all."""
+    monkeypatch.setattr(patience, "PIECE", 2)
+    set_row(run, stop_early=RULE.json())
+    tell(trainer, [0.9, 0.1, 0.1, 0.1, 0.1])
+    looked, waited, came = early_stop._waited, [], []
+
+    def a_piece(*asked):
+        waited.append(looked(*asked))
+        if len(waited) == 1:
+            at_once(
+                [lambda: tell(trainer, [0.05], first=0)]
+            )  # on a connection of its own; the best value so far becomes the worst
+            came.append(1)
+        return waited[-1]
+
+    monkeypatch.setattr(early_stop, "_waited", a_piece)
+    assert early_stop.used_up(fresh(run)) == TOLD and came
+    assert waited == [None, None, None, 3], "the one that came in between counts, and the others were read again"
+
+
+def test_under_the_lock_of_its_run_one_piece_is_read(live, run, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(patience, "PIECE", 2)
+    set_row(run, stop_early=RULE.json())
+    tell(live, [0.9, 0.1, 0.1, 0.1, 0.1])
+    assert early_stop.still_used_up(fresh(run)) == "", "there are more points: a later look decides"
+    assert early_stop.used_up(fresh(run)) == early_stop.still_used_up(fresh(run)) == TOLD

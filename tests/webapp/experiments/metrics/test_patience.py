@@ -103,6 +103,15 @@ def test_only_what_came_since_is_read(trainer, run, monkeypatch):
     assert waited(run) == 3 and read == [3, 4]
 
 
+def test_a_look_reads_a_piece_and_a_later_one_goes_on(trainer, run, monkeypatch):
+    monkeypatch.setattr(patience, "PIECE", 2)
+    tell(trainer, [0.9, 0.3, 0.2, 0.1])
+    assert [waited(run) for _ in range(3)] == [None, None, 3]
+    monkeypatch.setattr(patience, "PIECE", 3)
+    tell(trainer, [0.1], first=0)  # from here on all are read again
+    assert [waited(run) for _ in range(2)] == [None, 2]
+
+
 def test_another_rule_counts_from_the_beginning(trainer, run):
     tell(trainer, [0.1, 0.3, 0.2, 0.35])
     assert (waited(run), waited(run, min_delta=0.1), waited(run, higher=False), waited(run)) == (0, 2, 3, 0)
