@@ -28,6 +28,7 @@ from ..models import ACTIVE, RepeatTime, Run, RunRepeat
 from . import services
 
 LONGEST_NAME = 120
+KEPT = 100  # times of a repeat whose rows stay
 logger = logging.getLogger(__name__)
 RepeatFate = RepeatTime.RepeatFate
 GONE = "The person who asked for it is no longer allowed to launch anything here. It is paused"
@@ -49,13 +50,26 @@ def take_up(pk: int, now: datetime) -> None:
         if row is None or row.next_at is None:
             return
         come = services.rhythm(row).come(row.next_at, now)
+        row.next_at = services.following(row, come.following)
+        if RepeatTime.objects.filter(
+            repeat=row, due=come.newest
+        ).exists():  # a clock that was set back: it was decided before
+            row.save(update_fields=["next_at"])
+            return
         time = RepeatTime(repeat=row, due=come.newest, missed=come.missed)
         _decide(row, time)
         time.save()
-        row.next_at = services.following(row, come.following)
         row.save(update_fields=["next_at", "paused"])
+        _forget(row)
         if time.outcome == RepeatFate.REFUSED:
             _tell_refused(row, time)
+
+
+def _forget(row: RunRepeat) -> None:
+    """Deletes the rows of old times. A run that is not over keeps its row, because the next time is left out for it."""
+    oldest = RepeatTime.objects.filter(repeat=row).order_by("-due").values_list("due", flat=True)[KEPT - 1 : KEPT]
+    for due in oldest:
+        RepeatTime.objects.filter(repeat=row, due__lt=due).exclude(run__state__in=ACTIVE).delete()
 
 
 def _tell_refused(row: RunRepeat, time: RepeatTime) -> None:

@@ -22,7 +22,7 @@ from webapp.experiments.repeats import queries, rounds, services
 from webapp.experiments.repeats.rhythm import Rhythm
 from webapp.experiments.runs import history
 
-from ..lifecycle.test_jobs import set_row
+from ..lifecycle.test_jobs import fresh, set_row
 
 HOUR = timedelta(hours=1)
 HOURLY = services.RepeatAsked(Rhythm(every_hours=1))
@@ -85,8 +85,33 @@ def test_the_database_takes_a_time_once(repeat):
     RepeatTime.objects.create(repeat=repeat, due=moment, outcome="launched")
     with pytest.raises(IntegrityError), transaction.atomic():
         RepeatTime.objects.create(repeat=repeat, due=moment, outcome="launched")
-    rounds.watch()  # one that this fails for is told in the log, and the others go on
-    assert not launched(repeat).exists()
+
+
+def test_a_time_that_comes_again_because_the_clock_was_set_back_is_left_alone_and_the_next_one_follows(repeat):
+    moment = due(repeat)
+    RepeatTime.objects.create(repeat=repeat, due=moment, outcome="launched")
+    rounds.watch()
+    assert not launched(repeat).exists() and len(times(repeat)) == 1
+    repeat.refresh_from_db()
+    assert repeat.next_at == moment + HOUR, "before, this repeat failed in every round and never launched again"
+
+
+def test_a_repeat_keeps_the_rows_of_its_newest_times(repeat, monkeypatch):
+    monkeypatch.setattr(rounds, "KEPT", 3)
+    due(repeat, 9 * HOUR)
+    rounds.watch()
+    [first] = launched(repeat)
+    set_row(first, state="running")
+    for hours in range(8, 2, -1):
+        due(repeat, hours * HOUR)
+        rounds.watch()
+    assert [each.outcome for each in times(repeat)] == ["launched", *["left_out"] * 3], "its run is not over"
+    assert launched(repeat).count() == 1
+    set_row(first, state="finished")
+    due(repeat, 2 * HOUR)
+    rounds.watch()
+    assert [each.outcome for each in times(repeat)] == ["left_out", "left_out", "launched"]
+    assert fresh(first).state == "finished", "the run stays"
 
 
 def test_after_a_long_pause_of_the_workers_one_run_is_launched_and_the_rest_is_told(repeat, as_researcher):
