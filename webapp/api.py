@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
@@ -115,15 +115,23 @@ def error(
 
 @api.exception_handler(ValidationError)
 def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
-    fields = [{"path": path, "message": message} for path, message in _refused(exc.errors).items()]
+    fields = [{"path": path, "message": message} for path, message in _refused(exc.errors, _body(request)).items()]
     return error(request, 422, "invalid", "The request does not have the expected form.", fields)
 
 
-def _refused(errors: list[DictStrAny]) -> dict[str, str]:
+def _body(request: HttpRequest) -> object:
+    """The JSON of the request; None if it sent none."""
+    try:
+        return json.loads(request.body)
+    except (ValueError, RawPostDataException):
+        return None
+
+
+def _refused(errors: list[DictStrAny], body: object) -> dict[str, str]:
     """Path -> why, in plain words. Of a value that may have several forms, the form to which its content comes nearest is told, or all."""
     found: dict[str, list[str]] = {}
     for each in errors:
-        told = found.setdefault(_path(each["loc"]), [])
+        told = found.setdefault(_path(each["loc"], body), [])
         if (words := worded(each)) not in told:
             told.append(words)
     deeper = {path.rpartition(".")[0] for path in found}
@@ -136,12 +144,24 @@ def _one_of(told: list[str]) -> str:
     return ", or ".join([first, *(words.removeprefix("must be ") for words in others)])
 
 
-def _path(loc: tuple[str | int, ...]) -> str:
+def _path(loc: tuple[str | int, ...], body: object) -> str:
     """`("body", "payload", "config", "lr")` -> `config.lr`: leaves out the location, the name of our parameter, and pydantic's names for the
-    forms that a value may have (`str`, `DatasetIn`)."""
-    parts = [str(part) for part in loc]
-    parts = parts[2:] if parts and parts[0] == "body" else parts[1:]
-    return ".".join(part for part in parts if not FORMS.fullmatch(part))
+    forms that a value may have (`str`, `DatasetIn`). A key of the body that looks like one stays."""
+    inside = bool(loc) and loc[0] == "body"
+    found, here = [], body if inside else None
+    for part in loc[2:] if inside else loc[1:]:
+        there = isinstance(here, dict) and part in here
+        if there or isinstance(part, int) or not FORMS.fullmatch(part):
+            found.append(str(part))
+            here = _within(here, part)
+    return ".".join(found)
+
+
+def _within(value: object, part: str | int) -> object:
+    """What the value has at this key or place; None if it has nothing there."""
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
 
 
 @api.exception_handler(ConfigInvalid)

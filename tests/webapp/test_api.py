@@ -90,6 +90,16 @@ def test_a_key_that_a_body_does_not_have_is_refused_and_not_lost(api):
     assert refused(api.post("/projects", body)) == {"guidlines": "unknown key"}
 
 
+def test_a_key_that_looks_like_the_name_of_a_form_is_named_too(api):
+    """Pydantic puts the forms of a value into the place of an error (`dataset.DatasetIn.nam`), which nobody has sent."""
+    body = {"name": "Which is better", "kind": "pairwise", "dataset": 1}
+    assert refused(api.post("/projects", body | {"Guidelines": "Prefer the shorter.", "str": 1})) == {
+        "Guidelines": "unknown key",
+        "str": "unknown key",
+    }
+    assert refused(api.post("/runs", {"recipe": "policy", "dataset": {"Name": "x"}})) == {"dataset.Name": "unknown key"}
+
+
 @pytest.mark.parametrize(
     ("path", "what"),
     [
