@@ -18,6 +18,8 @@ from trainer.judges.calls import Call
 from trainer.judges.chat import ChatReply, ChatRequest
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
+from webapp.accounts.administration.closing import close
+from webapp.accounts.models import Membership, Role
 from webapp.annotation.projects import task_services as making
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.versions import services as datasets
@@ -81,6 +83,23 @@ def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, ch
     assert [(each.text, each.origin) for each in first.responses] == [("red", "judge")] * 2
     assert first.meta["generated"][first.responses[1].id]["sample"] == 1 and first.rubric is not None
     assert made.lineage["from"] == "generated" and made.lineage["sampling"]["temperature"] == 0.7
+
+
+@pytest.mark.parametrize("gone", ["member", "role", "closed"])
+def test_nothing_is_made_for_a_person_who_may_not_make_it(cast, version, chat_server, endpoint, gone):  # noqa: F811
+    row = begun(cast, version, {"endpoint": endpoint.pk}, into="answers")
+    member = Membership.objects.get(pk=cast.researcher.pk)
+    if gone == "closed":
+        close(member.user, "the directory")
+    elif gone == "role":
+        Membership.objects.filter(pk=member.pk).update(role=Role.REVIEWER)
+    else:
+        member.delete()
+    assert carried_on(row) is None and row.state == "finished", "the answers and their numbers are kept"
+    assert row.results["made"] == {
+        "problem": "The person who asked for the dataset may no longer make datasets in this workspace. Run the evaluation again."
+    }
+    assert not Dataset.objects.filter(name="answers").exists()
 
 
 def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint, monkeypatch):  # noqa: F811

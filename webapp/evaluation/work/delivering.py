@@ -10,6 +10,7 @@ from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.probe_services import MeasuredProbe
 from webapp.datasets.versions import services as datasets
 
+from .. import access
 from ..models import Evaluation
 from ..recipes import RECIPES
 from ..recipes.base import ModelPassRates, RecipeOutcome
@@ -43,11 +44,11 @@ def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[Mod
 
 
 def _delivered(evaluation: Evaluation, name: str, outcome: RecipeOutcome) -> dict[str, Any]:
-    rows = Membership.objects.filter(workspace=evaluation.workspace, user=evaluation.created_by)
+    rows = Membership.objects.filter(workspace=evaluation.workspace, user=evaluation.created_by, user__is_active=True)
     membership = rows.select_related("user", "workspace").first() if evaluation.created_by else None
-    if membership is None:
+    if membership is None or not membership.may(access.WRITER):
         raise Invalid(
-            "The person who asked for the dataset is no longer a member of the workspace. Run the evaluation again."
+            "The person who asked for the dataset may no longer make datasets in this workspace. Run the evaluation again."
         )
     dataset = Dataset.objects.filter(workspace=evaluation.workspace, name=name).first()
     dataset = dataset or datasets.create_dataset(membership, name)
