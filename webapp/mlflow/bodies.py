@@ -57,6 +57,9 @@ class MetricBody(Body):
     value: Number
     timestamp: Millis
     step: Step = 0
+    model_id: Annotated[str, Field(max_length=64)] = ""
+    dataset_name: Annotated[str, Field(max_length=250)] = ""
+    dataset_digest: Annotated[str, Field(max_length=100)] = ""
 
 
 class OfRun(Body):

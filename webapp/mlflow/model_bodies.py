@@ -40,6 +40,13 @@ class ModelTags(b.Body):
 class ModelOrder(b.Body):
     field_name: str
     ascending: bool = True
+    dataset_name: str = ""
+    dataset_digest: str = ""
+
+
+class ModelDataset(b.Body):
+    dataset_name: str
+    dataset_digest: str = ""
 
 
 class SearchSaved(b.Body):
@@ -47,6 +54,7 @@ class SearchSaved(b.Body):
     filter: Annotated[str, Field(max_length=5_000)] = ""
     max_results: Annotated[int, Field(ge=1, le=50_000)] = 100
     order_by: Annotated[list[ModelOrder], Field(max_length=20)] = []
+    datasets: Annotated[list[ModelDataset], Field(max_length=20)] = []
     page_token: str = ""
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from webapp.tracking.models import FamilyVersion, LoggedRun, ModelFamily, SavedModel
+from webapp.tracking.models import FamilyVersion, LoggedRun, ModelFamily, SavedMetric, SavedModel
 
 from .bodies import milliseconds
-from .shapes import pairs
+from .shapes import metric, pairs
 
 STATUS = {
     SavedModel.State.PENDING: "LOGGED_MODEL_PENDING",
@@ -30,6 +30,7 @@ def place(row: LoggedRun, path: str, saved: SavedModel | None = None) -> str:
 
 
 def saved(row: SavedModel) -> dict[str, Any]:
+    """A saved model. Load `metrics__row` with it to save queries."""
     info = {
         "model_id": row.key,
         "experiment_id": str(row.row.run.experiment_id),
@@ -42,7 +43,13 @@ def saved(row: SavedModel) -> dict[str, Any]:
         "source_run_id": row.row.key,
         "tags": pairs(row.tags),
     }
-    return {"info": info, "data": {"params": pairs(row.params), "metrics": []}}
+    metrics = [measured(row, each) for each in sorted(row.metrics.all(), key=lambda each: each.pk)]
+    return {"info": info, "data": {"params": pairs(row.params), "metrics": metrics}}
+
+
+def measured(model: SavedModel, value: SavedMetric) -> dict[str, Any]:
+    told = {**metric(value), "model_id": model.key, "run_id": value.row.key}
+    return told | ({"dataset_name": value.dataset, "dataset_digest": value.digest} if value.dataset else {})
 
 
 def family(row: ModelFamily, latest: Iterable[FamilyVersion]) -> dict[str, Any]:

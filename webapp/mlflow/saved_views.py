@@ -14,7 +14,7 @@ from webapp.tracking.models import HIDDEN, SavedModel
 from . import bodies as b
 from . import model_bodies as m
 from . import model_shapes as shapes
-from . import searching
+from . import saved_search, searching
 from .door import Refused, body, by_method, door, said
 from .views import experiment_id, experiment_of
 
@@ -83,14 +83,14 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, m.SearchSaved)
     may_read(membership)
     wanted = [experiment_id(membership, each) for each in given.experiment_ids]
-    rows = SavedModel.objects.select_related("row__run__experiment").filter(
+    rows = SavedModel.objects.select_related("row__run__experiment").prefetch_related("metrics__row")
+    rows = rows.filter(
         row__run__experiment__workspace_id=membership.workspace_id,
         row__run__experiment_id__in=wanted,
         row__deleted_at=None,
         deleted_at=None,
     )
-    orders = [f"{each.field_name} {'ASC' if each.ascending else 'DESC'}" for each in given.order_by]
-    found = searching.models(rows, given.filter, orders, searching.SAVED)
+    found = saved_search.models(rows, given)
     page, more = searching.page(found, b.Search(max_results=given.max_results, page_token=given.page_token))
     return said({"models": [shapes.saved(row) for row in page], **more})
 

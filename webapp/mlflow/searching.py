@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +20,9 @@ from .door import Refused
 from .shapes import RUN_NAME, STATES, STATUS
 
 Row = TypeVar("Row", bound=Model)
+Operand = Callable[[str, str], Combinable]
+"""From the kind and the name of a value to the value, such as from `metrics` and `loss`."""
+Order = tuple[str, Operand]
 TOKEN = re.compile(
     r"""\s*(?:
         (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") | (?P<quoted>`[^`]+`)
@@ -48,7 +51,6 @@ TIMES = {"start_time": "run__started_at", "created": "run__started_at", "end_tim
 TEXTS = {"run_id": "key", "run_name": "run_name", "status": "run__state", "user_id": "user_id"}
 EXPERIMENT_TIMES = ("creation_time", "last_update_time")
 MODEL_TIMES = {"creation_timestamp": "created_at", "last_updated_timestamp": "updated_at"}
-SAVED = {"name": "name", "model_id": "key", "source_run_id": "row__key", "model_type": "kind", **MODEL_TIMES}
 FAMILIES = {"name": "name", **MODEL_TIMES, "timestamp": "updated_at"}
 VERSIONS = {
     "name": "family__name",
@@ -60,7 +62,8 @@ VERSIONS = {
 MOST_ROWS = 1_000  # of one page; clients ask for the next
 
 
-def _wrong(why: str) -> NoReturn:
+def wrong(why: str) -> NoReturn:
+    """Raises Refused."""
     raise Refused(f"The filter or order cannot be read: {why}.")
 
 
@@ -81,7 +84,7 @@ class _TokenReader:
         while at < end:
             found = TOKEN.match(text, at)
             if found is None:
-                _wrong(f"{text[at : at + 20]!r} is not understood")
+                wrong(f"{text[at : at + 20]!r} is not understood")
             self.tokens.append((str(found.lastgroup), str(found[str(found.lastgroup)])))
             at = found.end()
         self.at = 0
@@ -92,7 +95,7 @@ class _TokenReader:
 
     def take(self) -> tuple[str, str]:
         if self.done:
-            _wrong("it ends too early")
+            wrong("it ends too early")
         self.at += 1
         return self.tokens[self.at - 1]
 
@@ -124,13 +127,13 @@ class _TokenReader:
             return float(text)
         if text == "(":
             return self._several()
-        _wrong(f"{text!r} stands where a value should; put texts into quotes")
+        wrong(f"{text!r} stands where a value should; put texts into quotes")
 
     def _several(self) -> tuple[Any, ...]:
         found = [self.value()]
         while not self.word(")"):
             if not self.word(","):
-                _wrong("a list needs commas")
+                wrong("a list needs commas")
             found.append(self.value())
         return tuple(found)
 
@@ -146,14 +149,14 @@ def _condition(reader: _TokenReader) -> Condition:
         if reader.word(*words):
             value = reader.value()
             if ("IN" in words) != isinstance(value, tuple):
-                _wrong(f"{' '.join(words)} takes {'a list' if 'IN' in words else 'a text'}")
+                wrong(f"{' '.join(words)} takes {'a list' if 'IN' in words else 'a text'}")
             return Condition(kind, name, " ".join(words).lower(), value)
     sign = reader.take()[1]
     if sign not in (*SIGNS, "!="):
-        _wrong(f"{sign!r} compares nothing")
+        wrong(f"{sign!r} compares nothing")
     value = reader.value()
     if isinstance(value, tuple):
-        _wrong("a list needs IN")
+        wrong("a list needs IN")
     return Condition(kind, name, sign, value)
 
 
@@ -161,7 +164,7 @@ def _identifier(reader: _TokenReader) -> tuple[str, str]:
     read_as, text = reader.take()
     if read_as == "word" and reader.word("."):
         if text.lower() not in KINDS:
-            _wrong(f"{text!r} is none of metrics, params, tags, attributes")
+            wrong(f"{text!r} is none of metrics, params, tags, attributes")
         return KINDS[text.lower()], reader.name()
     return "attributes", text.strip('`"')
 
@@ -171,10 +174,10 @@ def conditions(text: str) -> list[Condition]:
     reader, found = _TokenReader(text), list[Condition]()
     while not reader.done:
         if found and not reader.word("AND"):
-            _wrong("conditions are joined by AND")
+            wrong("conditions are joined by AND")
         found.append(_condition(reader))
         if len(found) > MOST:
-            _wrong(f"it has more than {MOST} conditions")
+            wrong(f"it has more than {MOST} conditions")
     return found
 
 
@@ -194,7 +197,7 @@ def _operand(kind: str, name: str) -> Combinable:
         return F(TIMES[name])
     if name in TEXTS:
         return F(TEXTS[name])
-    _wrong(f"runs have no attribute {name!r}")
+    wrong(f"runs have no attribute {name!r}")
 
 
 def _experiment_operand(kind: str, name: str) -> Combinable:
@@ -204,7 +207,7 @@ def _experiment_operand(kind: str, name: str) -> Combinable:
         return F("created_at")
     if kind == "attributes" and name in ("name", "experiment_id"):
         return Cast(F("id"), TextField()) if name == "experiment_id" else F("name")
-    _wrong(f"experiments have no {kind} {name!r}")
+    wrong(f"experiments have no {kind} {name!r}")
 
 
 def _value(condition: Condition) -> Any:
@@ -217,27 +220,28 @@ def _value(condition: Condition) -> Any:
     if condition.kind == "attributes" and (name in TIMES or name in EXPERIMENT_TIMES or name in MODEL_TIMES):
         number = _of(condition, float)
         if not 0 <= number < 2.5e14:
-            _wrong("a time is in milliseconds since 1970")
+            wrong("a time is in milliseconds since 1970")
         return moment(int(number))
     if condition.kind == "attributes" and name == "status":
         asked = value if isinstance(value, tuple) else (value,)
         if not set(asked) <= set(STATES):
-            _wrong(f"status is one of {', '.join(STATES)}")
+            wrong(f"status is one of {', '.join(STATES)}")
         return tuple(state for state in Run.State if STATUS.get(state, "RUNNING") in asked)
     if isinstance(value, tuple):
         if not all(isinstance(each, str) for each in value):
-            _wrong("a list holds texts")
+            wrong("a list holds texts")
         return value
     return _of(condition, str)
 
 
 def _of(condition: Condition, kind: type[Any]) -> Any:
     if not isinstance(condition.value, kind):
-        _wrong(f"{condition.name!r} compares with a {'number' if kind is float else 'text in quotes'}")
+        wrong(f"{condition.name!r} compares with a {'number' if kind is float else 'text in quotes'}")
     return condition.value
 
 
-def _narrowed(rows: "QuerySet[Row]", place: int, condition: Condition, operand: Combinable) -> "QuerySet[Row]":
+def narrowed(rows: "QuerySet[Row]", place: int, condition: Condition, operand: Combinable) -> "QuerySet[Row]":
+    """The rows whose operand fulfils the condition, which is at this place of a filter. Raises Refused."""
     name = f"asked_{place}"
     rows = rows.annotate(**{name: operand})
     if condition.value is None:
@@ -251,7 +255,7 @@ def _narrowed(rows: "QuerySet[Row]", place: int, condition: Condition, operand: 
         return rows.filter(~among if sign == "not in" else among)
     if sign in ("like", "ilike"):
         if not isinstance(value, str):
-            _wrong("LIKE is for texts")
+            wrong("LIKE is for texts")
         return rows.filter(**{f"{name}__{'iregex' if sign == 'ilike' else 'regex'}": _pattern(value)})
     if sign == "!=":
         return rows.filter(**{f"{name}__isnull": False}).exclude(**{name: value})
@@ -265,32 +269,36 @@ def _pattern(like: str) -> str:
 def runs(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySet[Row]":
     """The logged runs that the filter finds, in the given order. Equal runs come newest first, as do all if no order is given."""
     for place, condition in enumerate(conditions(text)):
-        rows = _narrowed(rows, place, condition, _operand(condition.kind, condition.name))
-    return _ordered(rows, orders, _operand, ("-run__started_at", "-pk"))
+        rows = narrowed(rows, place, condition, _operand(condition.kind, condition.name))
+    return ordered(rows, [(each, _operand) for each in orders], ("-run__started_at", "-pk"))
 
 
 def experiments(rows: "QuerySet[Row]", text: str, orders: list[str]) -> "QuerySet[Row]":
     for place, condition in enumerate(conditions(text)):
-        rows = _narrowed(rows, place, condition, _experiment_operand(condition.kind, condition.name))
-    return _ordered(rows, orders, _experiment_operand, ("-created_at", "-pk"))
+        rows = narrowed(rows, place, condition, _experiment_operand(condition.kind, condition.name))
+    return ordered(rows, [(each, _experiment_operand) for each in orders], ("-created_at", "-pk"))
 
 
 def models(rows: "QuerySet[Row]", text: str, orders: list[str], columns: Mapping[str, str]) -> "QuerySet[Row]":
-    """Saved models, families or versions that the filter finds, the newest first unless an order is given. `columns`: attribute -> field."""
+    """Families or versions that the filter finds, the newest first unless an order is given. `columns`: attribute -> field."""
 
     def operand(kind: str, name: str) -> Combinable:
         if kind == "attributes" and name in columns:
             return F(columns[name])
-        if kind == "tags" or (kind == "params" and columns is SAVED):
+        if kind == "tags":
             return KeyTextTransform(name, kind)
-        _wrong(f"models have no {kind} {name!r}; known are tags and {', '.join(columns)}")
+        wrong(f"models have no {kind} {name!r}; known are tags and {', '.join(columns)}")
 
     for place, condition in enumerate(conditions(text)):
-        if condition.kind == "tags" and condition.sign == "!=":  # its client leaves prompts out so, which have a tag
-            rows = rows.exclude(tags__contains={condition.name: _value(condition)})
-        else:
-            rows = _narrowed(rows, place, condition, operand(condition.kind, condition.name))
-    return _ordered(rows, orders, operand, ("-pk",))
+        rows = narrowed_model(rows, place, condition, operand)
+    return ordered(rows, [(each, operand) for each in orders], ("-pk",))
+
+
+def narrowed_model(rows: "QuerySet[Row]", place: int, condition: Condition, operand: Operand) -> "QuerySet[Row]":
+    """As `narrowed`; a tag that is missing is another one than any. Raises Refused."""
+    if condition.kind == "tags" and condition.sign == "!=":  # its client leaves prompts out so, which have a tag
+        return rows.exclude(tags__contains={condition.name: _value(condition)})
+    return narrowed(rows, place, condition, operand(condition.kind, condition.name))
 
 
 def page(found: "QuerySet[Row]", given: Search) -> tuple[list[Row], dict[str, str]]:
@@ -300,18 +308,17 @@ def page(found: "QuerySet[Row]", given: Search) -> tuple[list[Row], dict[str, st
     return rows[:most], {"next_page_token": token(start + most)} if len(rows) > most else {}
 
 
-def _ordered(
-    rows: "QuerySet[Row]", orders: list[str], operand: Callable[[str, str], Combinable], last: tuple[str, ...]
-) -> "QuerySet[Row]":
+def ordered(rows: "QuerySet[Row]", orders: Sequence[Order], last: tuple[str, ...]) -> "QuerySet[Row]":
+    """The rows in the given order, and in that of `last` where it leaves them equal. Raises Refused."""
     asked: list[OrderBy] = []
-    for place, text in enumerate(orders):
+    for place, (text, operand) in enumerate(orders):
         reader = _TokenReader(text)
         kind, name = _identifier(reader)
         down = reader.word("DESC")
         if not down:
             reader.word("ASC")
         if not reader.done:
-            _wrong(f"an order is a name and ASC or DESC, not {text[:40]!r}")
+            wrong(f"an order is a name and ASC or DESC, not {text[:40]!r}")
         rows = rows.annotate(**{f"order_{place}": operand(kind, name)})
         by = F(f"order_{place}")
         asked.append(by.desc(nulls_last=True) if down else by.asc(nulls_last=True))

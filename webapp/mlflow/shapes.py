@@ -7,7 +7,7 @@ from typing import Any
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.runs.configs import flattened
-from webapp.tracking.models import LoggedRun, SavedModel
+from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
 
 from .bodies import milliseconds
 
@@ -78,7 +78,7 @@ def run(row: LoggedRun, latest: Iterable[LoggedPoint], models: Iterable[SavedMod
     return {"info": info(row), "data": data, "inputs": {}, "outputs": outputs}
 
 
-def metric(point: LoggedPoint) -> dict[str, Any]:
+def metric(point: LoggedPoint | SavedMetric) -> dict[str, Any]:
     value: float | str = point.value
     if not math.isfinite(point.value):  # as protobuf writes it in JSON
         value = "NaN" if math.isnan(point.value) else "Infinity" if point.value > 0 else "-Infinity"

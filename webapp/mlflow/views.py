@@ -1,6 +1,9 @@
 """Experiments, runs, metrics, params and tags of MLflow's REST protocol, version 2.0."""
 
+from collections.abc import Iterable
+
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from webapp.accounts.areas import Right
@@ -9,9 +12,10 @@ from webapp.core.problems import Invalid
 from webapp.experiments.access import may_read, may_write
 from webapp.experiments.metrics.points import LoggedPoint, numbers
 from webapp.experiments.models import Experiment
-from webapp.tracking import access, services
+from webapp.tracking import access, saved_models, services
 from webapp.tracking.models import LoggedRun
 from webapp.tracking.queries import latest, logged_runs
+from webapp.tracking.saved_models import Measured
 
 from . import bodies as b
 from . import searching, shapes
@@ -145,7 +149,10 @@ def restore_run(request: HttpRequest, membership: Membership) -> HttpResponse:
 @door("POST", Right.WRITE)
 def log_metric(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, b.LogMetric)
-    services.log(access.logged_write(membership, given.run_id), [_point(given)])
+    row = access.logged_write(membership, given.run_id)
+    with transaction.atomic():
+        services.log(row, [_point(given)])
+        saved_models.measured(membership, row, _of_models([given]))
     return said()
 
 
@@ -160,7 +167,9 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
             raise Invalid("A param cannot change.", {f"params.{place}": f"{param.key} comes twice with two values"})
     tags = {tag.key: tag.value for tag in given.tags}
     row = access.logged_write(membership, given.run_id)
-    services.log(row, [_point(each) for each in given.metrics], params, tags)
+    with transaction.atomic():
+        services.log(row, [_point(each) for each in given.metrics], params, tags)
+        saved_models.measured(membership, row, _of_models(given.metrics))
     if shapes.RUN_NAME in tags:
         services.settle(membership, row, name=_short(tags[shapes.RUN_NAME]))
     return said()
@@ -168,6 +177,23 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 def _point(metric: b.MetricBody) -> LoggedPoint:
     return LoggedPoint(metric.key, metric.step, b.moment(metric.timestamp), metric.value)
+
+
+def _of_models(metrics: Iterable[b.MetricBody]) -> list[Measured]:
+    """Those of the values that are about a logged model."""
+    return [
+        Measured(
+            each.model_id,
+            each.key,
+            each.step,
+            b.moment(each.timestamp),
+            each.value,
+            each.dataset_name,
+            each.dataset_digest,
+        )
+        for each in metrics
+        if each.model_id
+    ]
 
 
 @door("POST", Right.WRITE)

@@ -73,6 +73,30 @@ class SavedModel(models.Model):
         return f"models/{self.key}"
 
 
+class SavedMetric(models.Model):
+    """The newest value of a metric of a saved model, measured in the run `row`, and on the dataset of that name and digest unless both are
+    empty. The run has all values of the metric."""
+
+    saved = models.ForeignKey(SavedModel, on_delete=models.CASCADE, related_name="metrics")
+    row = models.ForeignKey(LoggedRun, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=250)
+    dataset = models.CharField(max_length=250, blank=True)
+    digest = models.CharField(max_length=100, blank=True)
+    step = models.PositiveIntegerField()
+    value = models.FloatField()  # it may be NaN or infinite
+    time = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["saved", "key", "row", "dataset", "digest"], name="one_value_per_model_metric"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.saved}"
+
+
 class ModelFamily(models.Model):
     """A name under which programs keep one version of a model after another; MLflow calls it a registered model. `aliases`: name of an alias
     -> number of the version."""

@@ -1,6 +1,8 @@
 """Models that programs log with their runs. Only their facts are here: the files are files of the run, and nothing loads them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -10,14 +12,29 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
+from webapp.core.problems import Invalid
 from webapp.experiments.access import may_read, may_write
 from webapp.experiments.lifecycle.states import State
 from webapp.experiments.models import Experiment
 
 from . import services
-from .models import LoggedRun, SavedModel
+from .models import LoggedRun, SavedMetric, SavedModel
 
 MOST, LONGEST_NAME = 1_000, 250  # params and tags of a model; characters
+MOST_VALUES = 5_000  # newest values of metrics of a model
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value of a metric of the model with this key. `dataset` and `digest` may be empty."""
+
+    model: str
+    key: str
+    step: int
+    time: datetime
+    value: float
+    dataset: str = ""
+    digest: str = ""
 
 
 def save(
@@ -52,6 +69,7 @@ def of(membership: Membership, key: str, *, write: bool, deleted: bool = False) 
     """The model of the workspace. Raises Http404, PermissionDenied."""
     allowed = may_write(membership) if write else may_read(membership)
     rows = SavedModel.objects.select_related("row__run__experiment__workspace", "row__run__created_by")
+    rows = rows.prefetch_related("metrics__row")
     found = rows.filter(row__run__experiment__workspace_id=allowed.workspace_id, key=key).first()
     if found is None or (found.deleted_at is not None and not deleted):
         raise Http404("no such model")
@@ -80,6 +98,36 @@ def change(
         found.save(update_fields=["state", "step", "params", "tags", "updated_at"])
     found.row = model.row
     return found
+
+
+def measured(membership: Membership, row: LoggedRun, values: Iterable[Measured]) -> None:
+    """Keeps the newest values of metrics of models, as this run measured them. The models may be those of other runs. Raises Http404,
+    PermissionDenied, Invalid, Conflict."""
+    newest: dict[tuple[str, str, str, str], Measured] = {}
+    for each in sorted(values, key=lambda each: (each.step, each.time)):
+        newest[each.model, each.key, each.dataset, each.digest] = each
+    if not newest:
+        return
+    models = {key: of(membership, key, write=True) for key in {each.model for each in newest.values()}}
+    with transaction.atomic():
+        services.held(row)  # of two requests about this run, the second sees what the first has kept
+        known = {
+            (each.saved.key, each.key, each.dataset, each.digest): each
+            for each in SavedMetric.objects.select_related("saved").filter(row=row, saved__in=models.values())
+        }
+        rows = list[SavedMetric]()
+        for place, each in sorted(newest.items()):
+            old = known.get(place)
+            if old is not None and (old.step, old.time) > (each.step, each.time):
+                continue  # it came late
+            facts = {"step": each.step, "value": each.value, "time": each.time}
+            about = {"key": each.key, "dataset": each.dataset, "digest": each.digest}
+            rows.append(SavedMetric(saved=models[each.model], row=row, **about, **facts))
+        unique, changed = ["saved", "key", "row", "dataset", "digest"], ["step", "value", "time"]
+        SavedMetric.objects.bulk_create(rows, update_conflicts=True, unique_fields=unique, update_fields=changed)
+        for model in models.values():
+            if model.metrics.count() > MOST_VALUES:
+                raise Invalid("The model would have too many metrics.", {"metrics": f"at most {MOST_VALUES:,}"})
 
 
 def delete(membership: Membership, model: SavedModel) -> None:

@@ -88,8 +88,8 @@ def test_models_are_found_described_and_deleted(speaker):
     assert found("params.depth = '2' AND tags.team = 'red'") == [first]
     assert speaker.ask("delete", f"logged-models/{first}/tags/team", {}).status_code == 200
     assert error(speaker.ask("delete", f"logged-models/{first}/tags/team", {})) == (404, "RESOURCE_DOES_NOT_EXIST")
-    wrong = speaker.post("logged-models/search", filter="metrics.loss < 1")
-    assert error(wrong)[0] == 400 and "models have no metrics 'loss'" in wrong.json()["message"]
+    wrong = speaker.post("logged-models/search", filter="attributes.loss < 1")
+    assert error(wrong)[0] == 400 and "models have no attributes 'loss'" in wrong.json()["message"]
 
     assert speaker.ask("delete", f"logged-models/{first}", {}).status_code == 200
     assert found() == [second] and error(speaker.get(f"logged-models/{first}")) == (404, "RESOURCE_DOES_NOT_EXIST")
@@ -97,6 +97,76 @@ def test_models_are_found_described_and_deleted(speaker):
     assert Artifact.objects.count() == 2, "its files stay files of the run"
     speaker.post("runs/delete", run_id=run)
     assert found() == []
+
+
+def value(key: str, number, model: str, step: int = 0, at: int = 1_000, dataset: str = "") -> dict:
+    named = {"dataset_name": dataset, "dataset_digest": f"{dataset}-1"} if dataset else {}
+    return {"key": key, "value": number, "timestamp": at, "step": step, "model_id": model, **named}
+
+
+def test_metrics_of_a_model_are_kept_with_it_and_with_the_run_that_measured(speaker):
+    trains, judges = speaker.run(run_name="trains"), speaker.run(run_name="judges")
+    model = logged(speaker, trains)["model_id"]
+    for step in range(2):
+        speaker.post("runs/log-metric", run_id=trains, **value("loss", 2.0 - step, model, step, at=1_000 + step))
+    speaker.post("runs/log-metric", run_id=trains, **value("loss", 9.0, model, step=0, at=5_000))  # it comes late
+    measured = [
+        value("score", 0.5, model, dataset="seen"),
+        value("score", 0.25, model, dataset="new"),
+        value("odd", "NaN", model),
+    ]
+    assert speaker.post("runs/log-batch", run_id=judges, metrics=measured).status_code == 200
+    told = speaker.get(f"logged-models/{model}").json()["model"]["data"]["metrics"]
+    assert sorted(
+        (each["key"], each["value"], each["step"], each["run_id"], each.get("dataset_name", ""), each["model_id"]) for each in told
+    ) == [
+        ("loss", 1.0, 1, trains, "", model), ("odd", "NaN", 0, judges, "", model), ("score", 0.25, 0, judges, "new", model),
+        ("score", 0.5, 0, judges, "seen", model),
+    ]  # fmt: skip
+    assert [each["value"] for each in speaker.told(trains)["data"]["metrics"]] == [1.0]
+    history = speaker.get("metrics/get-history", run_id=trains, metric_key="loss").json()["metrics"]
+    assert [each["value"] for each in history] == [9.0, 1.0], "the run has all of them"
+
+
+def test_a_value_of_a_model_that_is_not_there_is_refused_with_its_batch(speaker, cast):
+    run = speaker.run()
+    for model in ("m-" + "0" * 32, logged(Speaker(cast.outsider), Speaker(cast.outsider).run())["model_id"]):
+        answer = speaker.post("runs/log-batch", run_id=run, metrics=[value("loss", 1.0, model)])
+        assert error(answer) == (404, "RESOURCE_DOES_NOT_EXIST")
+    assert speaker.told(run)["data"]["metrics"] == []
+
+
+def test_models_are_found_and_sorted_by_their_metrics(speaker, django_assert_max_num_queries):
+    run = speaker.run()
+    experiment = speaker.told(run)["info"]["experiment_id"]
+    names = {name: logged(speaker, run, name)["model_id"] for name in ("low", "high", "none", "odd")}
+    numbers = {"low": (0.1, 0.9), "high": (0.8, 0.2), "odd": ("NaN", "NaN")}
+    for name, (seen, new) in numbers.items():
+        both = [
+            value("score", seen, names[name], dataset="seen"),
+            value("score", new, names[name], dataset="new", at=2_000),
+        ]
+        speaker.post("runs/log-batch", run_id=run, metrics=both)
+
+    def found(text: str = "", **more) -> list[str]:
+        answer = speaker.post("logged-models/search", experiment_ids=[experiment], filter=text, **more)
+        assert answer.status_code == 200, answer.content
+        return [each["info"]["name"] for each in answer.json()["models"]]
+
+    seen = [{"dataset_name": "seen"}]
+    assert found("metrics.score > 0.5") == ["high", "low"], "one of the values is enough"
+    assert found("metrics.score > 0.5 AND name != 'low'", datasets=seen) == ["high"]
+    assert found("metrics.score > 0", datasets=[{"dataset_name": "seen", "dataset_digest": "other"}]) == []
+    assert found(datasets=seen) == ["odd", "high", "low"]
+    assert found("metrics.score IS NULL") == ["none"] and "none" not in found("metrics.score IS NOT NULL")
+    by = {"field_name": "metrics.score", "ascending": True}
+    assert found("metrics.score < 1", order_by=[by]) == ["high", "low"], "the newest value is that on new data"
+    assert found("metrics.score < 1", order_by=[{**by, "dataset_name": "seen"}]) == ["low", "high"]
+    assert found("metrics.score < 1", order_by=[{**by, "ascending": False}]) == ["low", "high"]
+    for wrong in ("metrics.score = 'x'", "metrics.score IN ('x')", "metrics.score LIKE 'x'"):
+        assert error(speaker.post("logged-models/search", filter=wrong))[0] == 400
+    with django_assert_max_num_queries(14):
+        found()
 
 
 def test_a_registered_model_has_versions_aliases_and_stages(speaker):

@@ -15,7 +15,7 @@ from tests.cast import browser, make_cast
 from tests.e2e.live import server  # noqa: F401
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
-from webapp.tracking.models import LoggedRun, SavedModel
+from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -125,6 +125,33 @@ MODELS = """
     assert client.get_logged_model(alone.model_id).name == "alone"
 """
 
+MEASURES = """
+    import mlflow, pandas, torch
+
+    KIND = {"serialization_format": "pickle", "pip_requirements": []}
+    mlflow.set_experiment("checkpoints")
+    data = mlflow.data.from_pandas(pandas.DataFrame({"x": [1.0, 2.0]}), name="held out")
+    with mlflow.start_run() as run:
+        made = [mlflow.pytorch.log_model(torch.nn.Linear(2, 1), name=f"at-{step}", step=step, **KIND) for step in range(3)]
+        for step, each in enumerate(made):
+            mlflow.log_metric("accuracy", step / 4, step=step, model_id=each.model_id, dataset=data)
+            mlflow.log_metrics({"loss": 1.0 - step / 4}, step=step, model_id=each.model_id)
+    told = mlflow.get_logged_model(made[1].model_id)
+    assert {(each.key, each.value, each.dataset_name, each.run_id) for each in told.metrics} == {
+        ("accuracy", 0.25, "held out", run.info.run_id), ("loss", 0.75, None, run.info.run_id)}, told.metrics
+    [best] = mlflow.search_logged_models(
+        filter_string="metrics.accuracy > 0.1", datasets=[{"dataset_name": "held out", "dataset_digest": data.digest}],
+        order_by=[{"field_name": "metrics.accuracy", "ascending": False, "dataset_name": "held out"}], max_results=1,
+        output_format="list")
+    assert best.model_id == made[2].model_id
+    mlflow.set_active_model(name="the app")  # from now on, its metrics are those of this model
+    with mlflow.start_run():
+        mlflow.log_metric("latency", 0.5)
+    assert [each.value for each in mlflow.get_logged_model(mlflow.get_active_model_id()).metrics] == [0.5]
+    found = mlflow.search_logged_models(filter_string="metrics.latency < 1")
+    assert list(found["name"]) == ["the app"], found
+"""
+
 TRAINS = """
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
@@ -193,6 +220,19 @@ def test_its_client_logs_and_registers_models(program, tmp_path, settings):
     assert saved.keys() == {"net", "alone"} and {each.state for each in saved.values()} == {"ready"}
     paths = set(Artifact.objects.values_list("path", flat=True))
     assert {"files/saved/model.safetensors", f"files/{saved['net'].folder}/MLmodel"} <= paths
+
+
+def test_its_client_logs_metrics_of_models_and_finds_the_best(program, tmp_path, settings):
+    settings.VAR = tmp_path / "var"
+    cast = make_cast()
+    ended(program(MEASURES, cast.researcher))
+    assert SavedMetric.objects.count() == 7
+    run = Run.objects.get(experiment__name="checkpoints", summary__has_key="accuracy")
+    assert list(Point.objects.filter(run=run, key="loss").order_by("step").values_list("value", flat=True)) == [
+        1.0,
+        0.75,
+        0.5,
+    ]
 
 
 def test_two_programs_log_to_one_run_at_once(program):
