@@ -1,4 +1,4 @@
-"""How long upkeep looks at the metric of a run's early stop: `python -m benchmarks.early_stop [--points N]`.
+"""Measures the time that upkeep needs for the metric of a run's early stop: `python -m benchmarks.early_stop [--points N]`.
 
 Starts its own Postgres in a temporary folder with one run, whose metric has N points. Three looks are measured: the first, which reads all points, and the longest time for which it holds the lock of the run; one after ten more points, as
 upkeep looks at a run every ten seconds; and one at which nothing is new. For comparison it reads all points by one statement, as every look would without the count that is kept.

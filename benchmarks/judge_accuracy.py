@@ -1,4 +1,4 @@
-"""How often the judges that come with the product are right, on the shared data; printed by `benchmarks.local_judges --accuracy`.
+"""Measures the accuracy of the judges that come with the product, on the shared data; `benchmarks.local_judges --accuracy` prints it.
 
 Every row has its n, a 95% interval from a bootstrap over questions (pairs on one question are not independent evidence),
 chance, and the accuracy of always giving the more frequent verdict.

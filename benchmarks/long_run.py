@@ -86,7 +86,7 @@ def _memory() -> float:
 
 
 def missed(run_id: int, posts: int) -> tuple[int, int]:
-    """How many points of metrics and lines of the log are missing, and how many are double."""
+    """The number of points of metrics and lines of the log are missing, and how many are double."""
     from webapp.experiments.metrics import points
     from webapp.experiments.models import LogLine
 

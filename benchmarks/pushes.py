@@ -1,4 +1,4 @@
-"""How long a push of SmolLM2-135M to the local sampler takes: `python -m benchmarks.pushes`.
+"""Measures the time of a push of SmolLM2-135M to the local sampler: `python -m benchmarks.pushes`.
 
 All weights and adapters of rank 16, in float32, as recipe `policy` pushes them, with checksums, until the sampler is ready to sample.
 All weights go from one model in memory to another, or the sampler follows the learner in one memory, as synchronous

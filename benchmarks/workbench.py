@@ -1,4 +1,4 @@
-"""How long an annotator waits for the next task: `python -m benchmarks.workbench [--tasks N]`.
+"""Measures the time that an annotator waits for the next task: `python -m benchmarks.workbench [--tasks N]`.
 
 Starts a Postgres, a Redis and the web server, makes a project of N (60) pairs of long answers with code and formulas, and
 judges them in Chromium by keyboard: a digit, then Ctrl+Enter. Measured in the browser, from the time stamp of the key

@@ -132,7 +132,7 @@ def without_cuda() -> bool:
 
 
 def works() -> str:
-    """Why torch or vLLM cannot use the GPU, or an empty string."""
+    """The reason why torch or vLLM cannot use the GPU, or an empty string."""
     from importlib.util import find_spec
 
     import torch
@@ -158,7 +158,7 @@ def _fits() -> str:
 
 
 def _idle() -> str:
-    """Why `make vllm` is a mistake here: its learner trains on the processor, and this machine has a GPU."""
+    """The reason why `make vllm` is a mistake here: its learner trains on the processor, and this machine has a GPU."""
     try:
         found = cards()
     except Unfit:

@@ -24,7 +24,7 @@ def listed() -> dict[str, str]:
 
 
 def problems() -> list[str]:
-    """Why the list and the files do not agree, in words."""
+    """The reason why the list and the files do not agree, in words."""
     there, known = on_disk(), listed()
     found = [f"{path} was changed: add a new migration instead" for path in known if there.get(path, "") != known[path]]
     return found + [f"{path} is not listed: python -m scripts.migrations" for path in there if path not in known]

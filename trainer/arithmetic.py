@@ -28,8 +28,8 @@ def settle_arithmetic(threads: int | None = None, models: Iterable[Path] = ()) -
 
 
 def processes_for(models: Iterable[Path]) -> int:
-    """How many processes may compute with `models` at the same time without waiting for each other's cores: more than one only if all models
-    are small. A run with others uses all cores, and much memory. On a GPU it is one.
+    """The number of processes that may compute with `models` at the same time without waiting for each other's cores: more than one only
+    if all models are small. A run with others uses all cores, and much memory. On a GPU it is one.
     """
     if (cards() and not on_purpose()) or not all_small(models):
         return 1
@@ -43,7 +43,7 @@ def all_small(models: Iterable[Path]) -> bool:
 
 
 def _largest_matrix(directory: Path) -> float:
-    """How many numbers the largest matrix of the model has; infinite if its config does not say so."""
+    """The count of numbers that the largest matrix of the model has; infinite if its config does not say so."""
     try:
         shape = ModelShape.of(json.loads((directory / "config.json").read_text()))
     except (OSError, ValueError, ShapeUnknown):

@@ -1,4 +1,4 @@
-"""Which device computes, and whether a GPU would stay unused. Imports no torch, because the web side calls it too."""
+"""Chooses the device that computes, and finds a GPU that would stay unused. Imports no torch, because the web side calls it too."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def cards(root: Path = Path("/")) -> list[str]:
 
 
 def on_purpose() -> str:
-    """Why this process shall compute on the CPU even if its machine has a GPU; empty if it shall not."""
+    """The reason why this process shall compute on the CPU even if its machine has a GPU; empty if it shall not."""
     if os.environ.get(CHOICE) == "cpu":
         return f"{CHOICE} says so"
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):

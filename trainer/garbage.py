@@ -1,4 +1,4 @@
-"""When Python's garbage collector runs in processes that load many modules: rarely at their start, and not at their end."""
+"""Sets Python's garbage collector for processes that load many modules: it runs rarely at their start, and not at their end."""
 
 import atexit
 import gc

@@ -1,4 +1,4 @@
-"""What a process of a run loads on its node: from folders that all nodes see, or from copies out of object storage.
+"""Loads models for a process of a run on its node: from folders that all nodes see, or from copies out of object storage.
 
 The server tells the run's own process where its models are. A worker that Ray has started on
 another node can learn it too, because Ray gives it the same variables.

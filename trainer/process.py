@@ -1,4 +1,5 @@
-"""How this process uses its machine; called before torch is loaded, because torch reads some settings at that moment."""
+"""Sets the threads and the memory allocator of this process; called before torch is loaded, because torch reads some settings at that
+moment."""
 
 import ctypes
 import os

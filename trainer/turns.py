@@ -109,6 +109,6 @@ def away() -> Iterator[None]:
 
 
 def sharing() -> int:
-    """How many runs take turns here, this run included."""
+    """The number of runs that take turns here, this run included."""
     mine = _mine.get()
     return mine.turns.alive if mine else 1

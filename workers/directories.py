@@ -1,4 +1,4 @@
-"""What an owner says of a directory's group, carried to the people who are in it."""
+"""Applies the roles that an owner gives to a directory's group to the people who are in it."""
 
 from celery import shared_task
 

@@ -1,4 +1,4 @@
-"""What happened, as seen from outside: one JSON object a line, written to the disk before anybody goes on."""
+"""A ledger records every event that can be seen from outside: one JSON object a line, on the disk before the next event."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which server a command talks to, and with which token: first from the environment, otherwise what `touchstone login` stored."""
+"""Finds the server and the token of a command: first in the environment, otherwise in what `touchstone login` stored."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How the methods of `touchstone.api` call the server. Those are generated; this is written by hand."""
+"""The methods of `touchstone.api` call the server with these functions. The methods are generated; this module is written by hand."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the commands share: the server, refusals, options that several have, and how they print."""
+"""All commands share this module: the server, refusals, common options, printing."""
 
 import json
 import os

@@ -91,5 +91,5 @@ def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, exa
     page.get_by_text('"met": false').first.wait_for()
     look(page, "verdict")
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="v2").click()
-    page.get_by_role("heading", name="What it said").wait_for()
+    page.get_by_role("heading", name="Verdicts").wait_for()
     look(page, "version")

@@ -56,7 +56,7 @@ class Checkpoint:
 
     @property
     def bytes(self) -> int:
-        """How many bytes a process must copy before training may go on while the checkpoint is written."""
+        """The number of bytes that a process must copy before training may go on while the checkpoint is written."""
         own = sum(tensor.nbytes for tensors in self.tensors.values() for tensor in tensors.values())
         return own + sum(held.bytes for held in self.elsewhere)
 

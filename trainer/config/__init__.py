@@ -97,7 +97,7 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
 
 
 def _no_phase(loc: list[str], value: Any, schema: type[RecipeConfig]) -> str:
-    """Why a recipe has no phases, or not this field of one, or not this value of it; empty if that is not what is wrong."""
+    """The reason why a recipe has no phases, or not this field of one, or not this value of it; empty if that is not what is wrong."""
     if schema.phase_kind is None:
         return f"this recipe has no phases: {schema.instead_of_phases}; remove them"
     return schema.phase_kind.refused(loc[1], value) if len(loc) == 2 else ""

@@ -16,7 +16,7 @@ def path_of(model_type: str | None) -> Path:
 
 
 def unknown(model_type: str | None) -> str:
-    """Why a model of this architecture cannot judge or score; empty if it can. It may still be trained to write."""
+    """The reason why a model of this architecture cannot judge or score; empty if it can. It may still be trained to write."""
     if model_type in KNOWN:
         return ""
     return f"architecture {model_type!r} is not supported here; supported: {', '.join(KNOWN)}"

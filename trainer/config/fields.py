@@ -1,4 +1,4 @@
-"""How fields of a config are declared: bounds validate them; help and units are for the web form."""
+"""Declares fields of a config: bounds validate them; help and units are for the web form."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin

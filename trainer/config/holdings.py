@@ -1,4 +1,4 @@
-"""What the process of a run holds in memory, by its config. `trainer.memory` computes how many bytes that is."""
+"""Lists the models and tensors that the process of a run holds in memory, by its config. `trainer.memory` computes their bytes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -50,7 +50,7 @@ class Holdings:
 
     @property
     def gpus(self) -> int:
-        """How many GPUs the run takes, if there are any: one for its own process, which trains or else evaluates; one for each of several
-        processes that train together; and those of its workers."""
+        """The number of GPUs that the run takes, if there are any: one for its own process, which trains or else evaluates; one for each
+        of several processes that train together; and those of its workers."""
         together = self.processes if self.processes > 1 else 0
         return 1 + together + (self.sampling.copies * self.sampling.copy_gpus if self.sampling else 0)

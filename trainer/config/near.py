@@ -1,4 +1,4 @@
-"""Which field of a config somebody meant who wrote an unknown key."""
+"""Finds the field of a config whose name is nearest to an unknown key."""
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches

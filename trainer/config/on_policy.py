@@ -162,7 +162,7 @@ class OnPolicyConfig(RecipeConfig):
 
     @property
     def teachers_held(self) -> int:
-        """How many other models are held that give log-probabilities for the responses of the trained one."""
+        """The number of other models in memory that give log-probabilities for the responses of the trained one."""
         return int(self.objective.name == "distill")
 
     @property
@@ -243,7 +243,7 @@ class OnPolicyConfig(RecipeConfig):
             )
 
     def _cannot_verify(self) -> str:
-        """Why the policy cannot judge its own responses too; empty if it can."""
+        """The reason why the policy cannot judge its own responses too; empty if it can."""
         if self.objective.name == "distill":
             return "distillation learns from a teacher, not from what a judgement is worth"
         if getattr(self.objective, "advantage", "") == "remax":
@@ -268,7 +268,7 @@ class OnPolicyConfig(RecipeConfig):
             )
 
     def _knows_no_rates(self) -> str:
-        """Why responses to well-learned prompts cannot be found or weighted; empty if they can."""
+        """The reason why responses to well-learned prompts cannot be found or weighted; empty if they can."""
         if self.objective.name in ("oapl", "distill"):
             return f"{self.objective.name!r} has no advantage whose weight could be lowered"
         if self.runner.kind == "offline":
@@ -278,7 +278,7 @@ class OnPolicyConfig(RecipeConfig):
         return ""
 
     def _needs_flat_groups(self) -> str:
-        """Why groups with equal rewards may not be replaced; empty if they may."""
+        """The reason why groups with equal rewards may not be replaced; empty if they may."""
         if self.runner.kind == "async":
             return "the schedule of an asynchronous run fixes the prompts of each step before they are sampled"
         if self.runner.kind == "offline":
@@ -417,7 +417,7 @@ class OnPolicyConfig(RecipeConfig):
             )
 
     def _needs_equal_groups(self) -> str:
-        """Why all groups of a step must have the same size; empty if they need not."""
+        """The reason why all groups of a step must have the same size; empty if they need not."""
         if self.runner.kind == "async" and self.runner.policy != "urb":
             return (
                 f"schedule {self.runner.policy!r} takes the groups that finish first, so a step cannot divide its responses among "

@@ -258,7 +258,7 @@ class RecipeConfig(Section):
         return declared
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
-        """Why the data does not fit this config, beyond the recipe's needs.
+        """The reason why the data does not fit this config, beyond the recipe's needs.
 
         `counts` are the training counts of the version, by `train` and `heldout`; counts of 0 may be left out.
         """

@@ -1,4 +1,5 @@
-"""Which runs can train in one process, in turns: those whose base nobody changes. Imports no torch: the form asks, too."""
+"""Decides whether runs can train in one process, in turns: they can if none of them changes the base model. Imports no torch, because the
+form asks too."""
 
 from collections.abc import Sequence
 

@@ -159,7 +159,7 @@ class RolloutRecord(Record):
     turns: tuple[RolloutTurn, ...] = ()
     """All text after the prompt, in order, if an environment wrote some of it; `response` is then the policy's last turn."""
     turns_apart: Count = 0
-    """How many turns came before the record as `TurnsData`, because it was too large for one post; `turns` is then empty."""
+    """The number of turns that came before the record as `TurnsData`, because it was too large for one post; `turns` is then empty."""
 
 
 class RolloutsData(Record):

@@ -1,4 +1,4 @@
-"""How difficult an example is, and the reasoning that leads to its answer."""
+"""Reads the pass rate of an example, and the reasoning that leads to its answer."""
 
 from .example import Example
 

@@ -32,7 +32,7 @@ class LabelledPair:
 
     @property
     def votes(self) -> int:
-        """How many raters preferred one answer or found a tie."""
+        """The number of raters that preferred one answer or found a tie."""
         return len(self.for_first) + len(self.for_second) + self.ties
 
     @property

@@ -125,7 +125,7 @@ class Gathered:
 
     @property
     def words(self) -> str:
-        """How many prompts and responses there are."""
+        """The numbers of prompts and of responses."""
         return f"{counted(len(self.examples), 'prompts')} with {counted(self.responses, 'responses')}"
 
     @property

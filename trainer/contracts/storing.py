@@ -1,4 +1,4 @@
-"""How a process reaches files in object storage: by addresses that its server has signed, never by credentials.
+"""A process reaches files in object storage by addresses that its server has signed, never by credentials.
 
 A file lies there in pieces of PIECE_BYTES (the last may be shorter), under names made of its SHA-256. The list of a folder's files is
 reported last, so a folder that has a list is whole.

@@ -1,4 +1,5 @@
-"""What a recipe can learn from an example, as counts. They show before a launch whether a dataset has what a recipe needs."""
+"""Counts the items of an example from which a recipe can learn. The counts show before a launch whether a dataset has what a recipe
+needs."""
 
 from collections import Counter
 

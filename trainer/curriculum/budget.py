@@ -1,4 +1,4 @@
-"""How many of a step's rollouts each prompt gets (dynamic budget: LongCat-Flash-Thinking-2601, 2026, eq. 2)."""
+"""Shares the rollouts of a step among its prompts (dynamic budget: LongCat-Flash-Thinking-2601, 2026, eq. 2)."""
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How many responses each prompt of a step gets."""
+"""Decides the number of responses to each prompt of a step."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ class GroupSizes:
     def __init__(self, size: int, budget: Budget | None, rates: PassCounts) -> None:
         self._size, self._budget, self._rates = size, budget, rates
         self.aimless = ""
-        """Why the latest sizes follow from no pass rate, and what happens instead; empty if they follow from pass rates."""
+        """The reason why the latest sizes follow from no pass rate, and what happens instead; empty if they follow from pass rates."""
         self._told = False
 
     def take_aimless(self) -> str:

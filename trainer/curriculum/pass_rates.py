@@ -1,4 +1,4 @@
-"""How often the policy solves each training prompt, kept through a run."""
+"""Tracks the share of solved responses to each training prompt through a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class PassCounts:
         return passes / responses if responses else None
 
     def responses(self, key: str) -> int:
-        """How many responses the rate rests on, rounded down."""
+        """The number of responses that the rate rests on, rounded down."""
         return int(self._known.get(key, (0.0, 0.0))[1])
 
     def learned(self, visits: Mapping[str, Iterable[bool]]) -> None:

@@ -1,4 +1,4 @@
-"""When a curve has reached a plateau, and which temperature samples next (GLM-4.5, 2025: dynamic temperature)."""
+"""Finds the plateau of a curve, and the next temperature of the sampler (GLM-4.5, 2025: dynamic temperature)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which prompts come next: from all of the data or a part of it, by one order or by a mixture of several."""
+"""Chooses the next prompts: from all of the data or a part of it, by one order or by a mixture of several."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence, Set
@@ -31,8 +31,8 @@ def known_of(example: Example) -> KnownPrompt:
 
 
 def replicas(rate: float | None, most: int) -> int:
-    """How many groups a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before the
-    run, the more (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
+    """The number of groups that a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before
+    the run, the more (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
     """
     return 1 if rate is None else 1 + math.floor((1 - rate) * (most - 1) + 0.5)
 
@@ -63,12 +63,12 @@ class PromptOrder:
 
     @property
     def size(self) -> int:
-        """How many prompts are in the pool."""
+        """The number of prompts that are in the pool."""
         return self.fitting(self._pool)
 
     @property
     def count(self) -> int:
-        """How many prompts the data has."""
+        """The number of prompts that the data has."""
         return len(self._known)
 
     @property
@@ -78,7 +78,7 @@ class PromptOrder:
 
     @property
     def passes(self) -> float:
-        """How many places have been given out since the pool was named, divided by its size."""
+        """The number of places that have been given out since the pool was named, divided by its size."""
         return self._drawn / len(self._places)
 
     @property
@@ -87,7 +87,7 @@ class PromptOrder:
         return self._mixed
 
     def fitting(self, pool: Pool) -> int:
-        """How many prompts belong to `pool`."""
+        """The number of prompts that belong to `pool`."""
         return sum(pool.holds(each.rate, each.tags, each.domain) for each in self._known)
 
     def narrow(self, number: int, pool: Pool) -> None:

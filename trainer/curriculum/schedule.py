@@ -1,4 +1,4 @@
-"""Which phase a run is in. What the run has seen decides when the next phase begins; all of it is saved with a checkpoint."""
+"""Tracks the phase of a run. The metrics of the run decide when the next phase begins; a checkpoint saves everything."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Schedule:
         """The temperature that the phases have set; None if that of the config holds."""
 
         self.budgets: dict[str, float] = {}
-        """How many tokens the responses to a prompt may have in a toggle, by the prompt's key."""
+        """The number of tokens that the responses to a prompt may have in a toggle, by the prompt's key."""
         self.anew = False
         """Whether the checkpoint came from a run with other phases, so that the phases begin with the first."""
 

@@ -12,7 +12,7 @@ _ROUNDING = 1e-9
 def toggle_budget(
     lengths: Sequence[int], rewards: Sequence[float | None], rho: float, correct: float = CORRECT
 ) -> float | None:
-    """How many tokens a prompt's responses may have: the linear `rho`-quantile of the lengths of its correct responses.
+    """The number of tokens that a prompt's responses may have: the linear `rho`-quantile of the lengths of its correct responses.
 
     The budget is estimated once, at the start of the run. A response is correct if its reward is `correct` or more; a response
     without a reward is not. None if no response is correct: there is then no budget.

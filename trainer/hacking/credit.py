@@ -1,4 +1,4 @@
-"""Which part of the reward pays for a sign, and which criterion if a judge decides some."""
+"""Finds the part of the reward that pays for a sign of hacking, and its criterion if a judge decides several."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence

@@ -39,7 +39,7 @@ class FittedLine:
         return cls(panel - slope * reward, slope, max(p for _, p in rows))
 
     def shortfall(self, reward: float, panel: float) -> float:
-        """How far the panel lies below its expected value."""
+        """The distance of the panel below its expected value."""
         self.most = max(self.most, panel)
         return min(self.most, self.intercept + self.slope * reward) - panel
 

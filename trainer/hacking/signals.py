@@ -65,7 +65,7 @@ class RewardedResponse:
     index: int
     text: str
     length: int
-    """How many tokens the policy wrote."""
+    """The number of tokens that the policy wrote."""
     reward: float
     example: str = ""
     parts: Mapping[str, float | None] = field(default_factory=dict)

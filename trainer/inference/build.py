@@ -12,7 +12,7 @@ from .common import is_common, once
 from .sampling import JoinableSampler, SamplerInvalid
 
 PATIENCE_S = 60.0
-"""How long to wait for a vLLM server that is starting, in seconds."""
+"""The time to wait for a vLLM server that is starting, in seconds."""
 AGAIN_S = 1.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"

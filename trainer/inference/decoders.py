@@ -1,4 +1,4 @@
-"""How a language model of transformers runs on prefix trees, for any architecture.
+"""Runs a language model of transformers on prefix trees, for any architecture.
 
 Known architectures (`trainer.config.architectures`) attend by groups. Every other one keeps its own attention and gets
 the tree as a dense mask, one for each kind of attention that it has. Whether it then gives every sequence the result that it would have

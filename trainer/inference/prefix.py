@@ -154,7 +154,7 @@ class _Trie:
         insort(self._ranks, rank)
 
     def shared(self, rank: int) -> int:
-        """How many of the sequence's tokens are in the tree already: those that its nearest neighbours share with it."""
+        """The number of the sequence's tokens that are in the tree already: those that its nearest neighbours share with it."""
         at = bisect(self._ranks, rank)
         return max((self._ordered.common(rank, near) for near in self._ranks[max(0, at - 1) : at + 1]), default=0)
 

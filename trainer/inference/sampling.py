@@ -115,7 +115,7 @@ class JoinableSampler(Sampler, Protocol):
     """A sampler of a worker. A caller uses `open` or `sample`, never both."""
 
     versions_at_once: float
-    """How many versions of the weights can be open together."""
+    """The number of versions of the weights that can be open together."""
 
     def open(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> tuple[Running, str]:
         """Sample by these weights; returns what samples, and the checksum as `load_weights` returns it."""

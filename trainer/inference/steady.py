@@ -1,4 +1,4 @@
-"""How many rows the passes of a sampler need so that no row's numbers depend on the other rows.
+"""Measures the number of rows that a pass of a sampler needs so that no row's numbers depend on the other rows.
 
 A library multiplies few rows by one kernel and more rows by another, and the two add up in another order. From which number on nothing
 changes depends on the processor: 4 rows for each thread on AMD EPYC, 16 on Intel's. So it is measured, by the model's own matrices.

@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass
 class Counts:
-    """How many calls ended in each state. `halted` says why the run ended before its last call; "" if it did not."""
+    """The number of calls that ended in each state. `halted` says why the run ended before its last call; "" if it did not."""
 
     done: int = 0
     missing: int = 0

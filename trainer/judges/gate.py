@@ -1,4 +1,5 @@
-"""When a request may leave: it needs a free place and its turn. A run has both alone, or shares them with other runs on its endpoint."""
+"""The gate lets a request leave when it has a free place and its turn. A run has a gate alone, or shares it with other runs on its
+endpoint."""
 
 import asyncio
 from collections import deque
@@ -15,7 +16,8 @@ class SharedLimits(Protocol):
     """The limits that a run shares with others on its endpoint. It asks for its part now and then, never for each request."""
 
     async def places(self, taken: int, wanted: int) -> int:
-        """How many requests this run may have in flight from now on; `taken` are in flight. The call is also the run's heartbeat."""
+        """The number of requests that this run may have in flight from now on; `taken` are in flight. The call is also the run's
+        heartbeat."""
         ...
 
     async def turns(self, count: int) -> tuple[float, float]:

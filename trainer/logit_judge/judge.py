@@ -110,7 +110,7 @@ class LogitJudge:
 
 
 def common(one: Tokens, two: Tokens) -> int:
-    """How many tokens both begin with."""
+    """The number of tokens that both begin with."""
     for place, (a, b) in enumerate(zip(one, two, strict=False)):
         if a != b:
             return place

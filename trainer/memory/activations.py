@@ -1,4 +1,4 @@
-"""What a training pass keeps for its backward pass, per token and as a whole.
+"""Counts the bytes that a training pass keeps for its backward pass, per token and as a whole.
 
 The counts follow from the operations of transformers' decoders and of `trainer.loops.learner.head`. Tests compare them with what torch's
 autograd really saves (tests/trainer/memory). D hidden, Q queries, K keys, F width of the MLP, V vocabulary, N tokens of a pass.
@@ -9,7 +9,7 @@ from .shape import ModelShape
 WIDE = 4
 """Bytes of a float32, in which norms and the sums behind logits are computed."""
 ROWS_ON_CPU, ROWS_ON_GPU = 256, 2048
-"""How many tokens have logits at once (`trainer.loops.learner.head`)."""
+"""The number of tokens that have logits at once (`trainer.loops.learner.head`)."""
 
 
 def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:

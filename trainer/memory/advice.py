@@ -1,4 +1,4 @@
-"""What to lower if a run needs more memory than there is, in order, and how much each change saves."""
+"""Lists the settings to lower if a run needs more memory than there is, in order, and the bytes that each change saves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Fiel
 
 
 def problem(found: Forecast, changes: list[FieldChange]) -> str:
-    """Why the run does not fit and what would help, as text; empty if it fits."""
+    """The reason why the run does not fit and what would help, as text; empty if it fits."""
     if found.fits or found.device is None:
         return ""
     where = found.device.name or ("the GPU" if found.device.kind == "gpu" else "the machine")
@@ -63,7 +63,7 @@ def problem(found: Forecast, changes: list[FieldChange]) -> str:
 
 
 def cache_problem(config: RecipeConfig, shape: ModelShape) -> str:
-    """Why an engine's cache cannot hold the longest prompt with its response, as text; empty if it can."""
+    """The reason why an engine's cache cannot hold the longest prompt with its response, as text; empty if it can."""
     sampling, element = config.holdings().sampling, BYTES[config.model.dtype]
     if sampling is None or sampling.by != "vllm":
         return ""

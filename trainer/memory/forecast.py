@@ -1,4 +1,4 @@
-"""How much memory a run needs at its worst moment, and for what.
+"""Forecasts the memory of a run at its worst moment, and its parts.
 
 A run does three things in turns: it samples, it computes gradients, it changes the weights. Weights, gradients and moments
 stay in memory all the time; what a turn needs beside them is free again in the next turn. So the peak is what stays, plus the largest turn.
@@ -24,7 +24,8 @@ CONTEXT = 1 * GIB
 WORKSPACE = 2 * GIB
 """Bytes of the activations, kernels and graphs of an engine of vLLM. A guess that was never measured on a card."""
 _LOGITS = 4
-"""How many tensors as large as the logits of all responses exist while a token is drawn: logits, probabilities, sorted, summed."""
+"""The number of tensors as large as the logits of all responses that exist while a token is drawn: logits, probabilities, sorted,
+summed."""
 FEWEST_ROWS, FEWEST_PASSES = 8, 16
 """The numbers of responses and of tokens from which the local sampler lays its weights out for a CPU (`trainer.inference.local`)."""
 
@@ -119,7 +120,7 @@ def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> 
 
 
 def trained_parameters(config: RecipeConfig, shape: ModelShape) -> int:
-    """How many numbers training changes."""
+    """The count of numbers that training changes."""
     lora = config.model.lora
     return shape.parameters if lora is None else shape.adapter_parameters(lora.rank)
 

@@ -74,34 +74,34 @@ class ModelShape:
 
     @property
     def queries(self) -> int:
-        """How many numbers the queries of one token in one layer are."""
+        """The count of numbers that the queries of one token in one layer are."""
         return self.heads * self.head_width
 
     @property
     def keys(self) -> int:
-        """How many numbers the keys of one token in one layer are; its values are as many."""
+        """The count of numbers that the keys of one token in one layer are; its values are as many."""
         return self.key_heads * self.head_width
 
     @property
     def layer_parameters(self) -> int:
-        """How many numbers one layer has: four matrices of attention, three of the MLP, the norms, and biases if there are any."""
+        """The count of numbers that one layer has: four matrices of attention, three of the MLP, the norms, and biases if there are any."""
         attention = self.hidden * (2 * self.queries + 2 * self.keys) + self.attention_bias
         norms = 2 * self.hidden + (2 * self.head_width if self.head_norms else 0)
         return attention + 3 * self.hidden * self.inner + self.mlp_bias + norms
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has; a head that is the embedding counts once."""
+        """The count of numbers that the model has; a head that is the embedding counts once."""
         ends = self.vocabulary * self.hidden * (1 if self.tied else 2)
         return ends + self.layers * self.layer_parameters + self.hidden
 
     @property
     def matrix_parameters(self) -> int:
-        """How many numbers the matrices of the layers have, which the optimiser `muon` takes."""
+        """The count of numbers that the matrices of the layers have, which the optimiser `muon` takes."""
         return self.layers * (self.hidden * (2 * self.queries + 2 * self.keys) + 3 * self.hidden * self.inner)
 
     def adapter_parameters(self, rank: int) -> int:
-        """How many numbers LoRA on every matrix of the layers has (Hu et al., 2021): rank x (inputs + outputs) for each matrix."""
+        """The count of numbers that LoRA on every matrix of the layers has (Hu et al., 2021): rank x (inputs + outputs) for each matrix."""
         attention = 2 * (self.hidden + self.queries) + 2 * (self.hidden + self.keys)
         return self.layers * rank * (attention + 3 * (self.hidden + self.inner))
 

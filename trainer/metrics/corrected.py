@@ -77,7 +77,7 @@ def corrected_mean(
 def more_labels(
     people_C: Sequence[float | None], judge_C: Sequence[float | None], half_width: float, settled: int = 0
 ) -> int | None:
-    """How many more units people should score for an interval of +- `half_width`; 0 if it is as narrow already.
+    """The number of further units that people should score for an interval of +- `half_width`; 0 if it is as narrow already.
 
     With M units in all, n of them scored by people, the variance is Var(Y) / n (1 - rho^2 (M - n) / M): what correction with
     the best weight leaves. `settled` units beside them make the interval narrower by their share. None if all M are not

@@ -84,7 +84,7 @@ def entropy(logits_TV: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Novelty:
-    """How much likelier the policy's own responses are now than under the initial policy."""
+    """The gain in log-likelihood of the policy's own responses than under the initial policy."""
 
     ratios: tuple[float, ...]
     """rho of each response that has a token."""

@@ -1,4 +1,4 @@
-"""How well scores order pairs of answers, in which slices, and how surely; and what baselines and people reach.
+"""Measures how well scores order pairs of answers, also by slices and with intervals, beside baselines and the agreement of people.
 
 A margin is the preferred answer's score less the other's. Axes: P pairs.
 """
@@ -51,7 +51,7 @@ def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence
 
 
 def ceiling(votes_P: Sequence[tuple[int, int]]) -> Estimate:
-    """How often one rater agrees with the majority of the others: the accuracy of the majority as a guess of one rater.
+    """The share of raters that agree with the majority of the others: the accuracy of the majority as a guess of one rater.
 
     `votes_P`: raters for the one and for the other answer. A rater whose others are split, or absent, does not count.
     """

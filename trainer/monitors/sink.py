@@ -24,7 +24,7 @@ _LINGER_S = 0.2
 _BACKOFF_MAX_S = 15.0
 _TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 DELIVERY_S = 1800.0
-"""How long a run that has ended waits for a server that does not answer: longer than a restart or a repair of the database."""
+"""The time for which a run that has ended waits for a server that does not answer: longer than a restart or a repair of the database."""
 _GONE = {401, 403, 404, 410}
 
 

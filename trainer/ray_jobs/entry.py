@@ -69,8 +69,8 @@ def job(arguments: list[str]) -> int:
 
 
 def _processes(run: str, token: str) -> int:
-    """How many processes divide the runs among themselves. One if the models do not lie on this machine, or if the server does not say now what
-    they are: each run then asks again, with more patience.
+    """The number of processes that divide the runs among themselves. One if the models do not lie on this machine, or if the server does
+    not say now what they are: each run then asks again, with more patience.
     """
     try:
         address = f"{os.environ['TOUCHSTONE_URL'].rstrip('/')}/api/v1/ingest/runs/{run}"

@@ -1,4 +1,4 @@
-"""How a run reaches the judges and services of its rewards, as plain data. The command line or the server makes it; the process that
+"""Plain data describes how a run reaches the judges and services of its rewards. The command line or the server makes it; the process that
 computes rewards opens it."""
 
 import json
@@ -83,7 +83,7 @@ class Access:
                 yield FieldProblem(f"rewards.{i}.entry", why)
 
     def _unasked(self, part: RewardPart) -> str:
-        """Why the part cannot ask its judge; empty if it can."""
+        """The reason why the part cannot ask its judge; empty if it can."""
         name = part.asks_judge
         known = self.judges.get(name)
         if known is None:

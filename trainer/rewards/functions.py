@@ -33,7 +33,7 @@ def allowed() -> tuple[str, ...]:
 
 
 def problem(name: str) -> str:
-    """Why this function cannot be used; empty if it can. Nothing of the package is imported."""
+    """The reason why this function cannot be used; empty if it can. Nothing of the package is imported."""
     if name not in allowed():
         return f"the reward function {name!r} is not allowed here: name it in {ALLOWED}"
     if not entry_points(group=GROUP, name=name):

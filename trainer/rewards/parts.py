@@ -163,7 +163,7 @@ def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
 
 
 def spec_problem(part: RewardPart, spec: BaseSpec) -> str:
-    """Why this judge cannot do what the part asks of it; empty if it can."""
+    """The reason why this judge cannot do what the part asks of it; empty if it can."""
     wanted = part.judge_kinds
     if spec.kind not in wanted:
         return f"is of kind {spec.kind!r}; this needs {' or '.join(map(repr, wanted))}"

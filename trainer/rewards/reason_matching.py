@@ -1,4 +1,4 @@
-"""How much each reason of a judgement, or item of a rubric, says the same as each of people's: numbers in [0, 1]. It needs no torch.
+"""Measures how similar each reason of a judgement, or item of a rubric, is to each of people's: numbers in [0, 1]. It needs no torch.
 
 A matcher measures how similar texts are. Its border is the similarity from which two texts say the same. Scores put this border at 0.5,
 so that one threshold serves every matcher. Axes: H human texts, M texts of a model, N texts.

@@ -52,14 +52,14 @@ class Writing:
 
     @property
     def fault(self) -> str:
-        """Why this is not a rubric: nothing can be read, or nothing earns points. Empty if it is one."""
+        """The reason why this is not a rubric: nothing can be read, or nothing earns points. Empty if it is one."""
         if not self.criteria:
             return next(iter(self.read.problems), "there is no criterion")
         return "" if any(criterion.points > 0 for criterion in self.criteria) else "no criterion earns points"
 
     @property
     def weightless(self) -> str:
-        """Why the points of the rubric cannot be weights of a mean; empty if they can."""
+        """The reason why the points of the rubric cannot be weights of a mean; empty if they can."""
         total = sum(criterion.points for criterion in self.criteria)
         return "" if total > 0 else f"its points sum to {total:g}; a weighted mean needs a sum above 0"
 

@@ -232,5 +232,5 @@ def group_rewards(trajectories: Sequence[Trajectory]) -> dict[int, list[float]]:
 
 
 def flat_groups(groups: Mapping[int, Sequence[float]]) -> int:
-    """How many groups have rewards that are all equal up to rounding: they carry no signal."""
+    """The number of groups whose rewards are all equal up to rounding: they carry no signal."""
     return sum(max(rewards) - min(rewards) <= 1e-9 for rewards in groups.values())

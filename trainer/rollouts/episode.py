@@ -45,7 +45,7 @@ class Episode:
 
     @property
     def length(self) -> int:
-        """How many tokens the policy wrote."""
+        """The number of tokens that the policy wrote."""
         return sum(trajectory.length for trajectory in self.trajectories)
 
     def worth(self, reward: Reward) -> "Episode":

@@ -1,4 +1,4 @@
-"""What makes the rewards of a run, in its own process or in separate workers."""
+"""Makes the rewards of a run, in its own process or in separate workers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,7 +76,7 @@ def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
 
 
 def unsuited(precision: str) -> str:
-    """Why the matcher cannot embed in this precision on this CPU; empty if it can."""
+    """The reason why the matcher cannot embed in this precision on this CPU; empty if it can."""
     from trainer.inference.products import computes_bfloat16
 
     if precision == "float32" or computes_bfloat16():

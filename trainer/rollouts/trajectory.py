@@ -141,7 +141,7 @@ class Trajectory:
 
     @property
     def length(self) -> int:
-        """How many tokens the policy wrote."""
+        """The number of tokens that the policy wrote."""
         return sum(len(span.tokens) for span in self.spans if span.author == "policy")
 
     @property

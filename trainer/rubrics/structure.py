@@ -95,7 +95,7 @@ def _alone(line: DraftCriterion) -> Iterator[tuple[Code, str]]:
 
 
 def compound(text: str) -> str:
-    """Why `text` looks like more than one check; "" if it does not. Quoted and bracketed words do not count."""
+    """The reason why `text` looks like more than one check; "" if it does not. Quoted and bracketed words do not count."""
     bare = _ATTACHED.sub(" ", text)
     if len(sentences(bare)) > 1 or regex.search(r"[;；]\s*\S", bare):
         return "Two statements in one criterion: if one is met and the other is not, there is no answer. Split it."

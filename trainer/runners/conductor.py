@@ -56,14 +56,14 @@ class TrainingBatch:
     rows: list[int]
     staleness: list[int]
     dropped: int
-    """How many responses were excluded since the batch before."""
+    """The number of responses that were excluded since the batch before."""
     dropped_groups: int
     utilisation: float | None
     """The share of the workers' time in which they had something to sample, since the batch before."""
     reward_wait_s: float = 0.0
     """Seconds that the learner waited for rewards alone, while every response of the batch was there."""
     queue: int = 0
-    """How many groups were complete and waited for a later step when this batch was taken."""
+    """The number of groups that were complete and waited for a later step when this batch was taken."""
     timings: dict[str, Any] = field(default_factory=dict)
     """Seconds since the batch before, as JSON, for the simulator."""
 
@@ -151,7 +151,7 @@ class Conductor:
         self._batches: queue.SimpleQueue[TrainingBatch] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self.waits = ""
-        """Why rewards cannot be had now; the learner reads it."""
+        """The reason why rewards cannot be had now; the learner reads it."""
         self.generated = 0
         """Tokens that workers have reported, of responses that are trained on or not."""
         self._closing = threading.Event()

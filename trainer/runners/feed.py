@@ -1,4 +1,4 @@
-"""What a worker samples: continuous batching over the responses of many groups."""
+"""Feeds a worker with responses: continuous batching over the responses of many groups."""
 
 import time
 from collections.abc import Callable, Collection

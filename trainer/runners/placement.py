@@ -1,4 +1,4 @@
-"""Where the actors of a run go: places that Ray reserves for all of them at once.
+"""Places the actors of a run: Ray reserves the places of all of them at once.
 
 The processes that train together and the workers are one placement group: it has all of its places or none. Two runs that each
 held half of what they need would wait for each other for ever.
@@ -47,7 +47,7 @@ class RolePlace(NamedTuple):
 
 
 def cluster_gpus() -> int:
-    """How many GPUs Ray may give away on all machines."""
+    """The number of GPUs that Ray may give away on all machines."""
     return int(ray.cluster_resources().get("GPU", 0))
 
 

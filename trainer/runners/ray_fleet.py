@@ -32,7 +32,7 @@ _START_S = (
 _FAILED_STARTS = 5
 _ASK_AGAIN_S = 10.0
 _COLLECT_S = 5.0
-"""How many seconds one call waits for a worker's results."""
+"""The number of seconds that one call waits for a worker's results."""
 _OBJECT_STORE_BYTES = 300_000_000
 _CONNECTS, _CONNECT_PAUSE_S = 4, 5.0
 # Ray's message when a node that it starts took longer than the allowed 30 s, as on a busy machine

@@ -1,4 +1,4 @@
-"""Where the time of asynchronous sampling goes: the simulator is calibrated with it."""
+"""Measures the time of asynchronous sampling by kind of work: the simulator is calibrated with it."""
 
 import time
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ class ScoredGroup(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """Why a group has no rewards yet; it is handed out again later, with the answers `told` so far."""
+    """The reason why a group has no rewards yet; it is handed out again later, with the answers `told` so far."""
 
     reason: str
     told: tuple[JournalEntry, ...] = ()

@@ -1,4 +1,4 @@
-"""Which response is sampled where, and which groups are trained on next: one core for real runs and for the simulator.
+"""Decides which response is sampled where, and which groups are trained on next: one core for real runs and for the simulator.
 
 Events go in, decisions come out, and the time is an argument. No module here knows a model, a process or a clock, so the
 simulator runs the same code as a training run.

@@ -42,7 +42,7 @@ class Group:
     domain: str
     samples: list[Sample] = field(default_factory=list)
     open: int = 0
-    """How many responses are neither done nor excluded."""
+    """The number of responses that are neither done nor excluded."""
     begun: int | None = None
     """The oldest weights that any response of the group was started with; None before the first."""
 

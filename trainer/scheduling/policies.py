@@ -1,4 +1,4 @@
-"""How the schedules differ: how many groups are sampled at once, and which groups make a batch."""
+"""Each policy of a schedule decides how many groups are sampled at once, and which groups make a batch."""
 
 import math
 from collections import Counter
@@ -16,10 +16,10 @@ class SchedulerView(Protocol):
     step: int
     """Finished optimiser steps."""
     taken: int
-    """How many batches have gone to the learner."""
+    """The number of batches that have gone to the learner."""
     admitted: int
     by_domain: Counter[str]
-    """How many groups of each domain are outstanding or at the learner."""
+    """The number of groups of each domain that are outstanding or at the learner."""
 
     @property
     def at_learner(self) -> Sequence[Group]:
@@ -149,7 +149,7 @@ class Dora:
         return wanted
 
     def _useful(self, name: str, left: int) -> int:
-        """How many groups of a domain the remaining batches need, with the domain's oversampling for one of them."""
+        """The number of groups of a domain that the remaining batches need, with the domain's oversampling for one of them."""
         return math.ceil(self._shares[name] * (left - 1 + self._rules.quotas[name].oversample)) if left else 0
 
     def usable(self, number: int) -> bool:

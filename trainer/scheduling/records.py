@@ -1,4 +1,4 @@
-"""What happens (events) and what follows from it (decisions)."""
+"""Records describe events, and the decisions that follow from them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

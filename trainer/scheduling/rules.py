@@ -81,12 +81,12 @@ class Rules:
 
     @property
     def outstanding(self) -> int:
-        """How many groups may be sampled at once, without those that quotas ask for in addition."""
+        """The number of groups that may be sampled at once, without those that quotas ask for in addition."""
         batches = {"sync": 1, "april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}
         return math.ceil(self.groups_per_batch * batches[self.policy])
 
     def places(self, side_by_side: int, workers: int) -> int:
-        """How many responses each of `workers` is given at a time; it samples up to `side_by_side` of them at once.
+        """The number of responses that each of `workers` is given at a time; it samples up to `side_by_side` of them at once.
 
         No worker gets much more than its part, or the first to come would have all. One group more fills places that become free
         before the scheduler hears of them.

@@ -1,4 +1,4 @@
-"""Which group comes next: the order of the data, read by domain if quotas ask for it."""
+"""Chooses the next group: by the order of the data, read by domain if quotas ask for it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""How hard a text is for a model at its hardest place (LongCat-Flash-Thinking-2601, 2026)."""
+"""Measures the difficulty of a text for a model at its hardest window (LongCat-Flash-Thinking-2601, 2026)."""
 
 import numpy as np
 from numpy.typing import ArrayLike

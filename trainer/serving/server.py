@@ -21,7 +21,7 @@ from trainer.contracts.base import Record
 from .pieces import Pieces
 
 AT_ONCE = 4
-"""How many responses take turns."""
+"""The number of responses that take turns."""
 MOST_WAITING = 12
 _SEND_S = 15.0
 _FIRST_LINE_S = 10.0

@@ -28,8 +28,8 @@ class Draws:
         return self._random("domain", group).choices(self._names, cum_weights=self._up_to)[0]
 
     def size(self, group: int) -> int:
-        """How many responses a group has. A budget shares the responses of a step among its prompts in the order of the data; the run
-        meets each of them for the first time.
+        """The number of responses that a group has. A budget shares the responses of a step among its prompts in the order of the data;
+        the run meets each of them for the first time.
         """
         batch = self._config.batch
         if batch.sizes:

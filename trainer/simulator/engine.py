@@ -158,5 +158,5 @@ class SimulatedEngine:
 
 
 def _done(start: Start) -> int:
-    """How many tokens a response that goes on already has."""
+    """The number of tokens that a response that goes on already has."""
     return start.stretches[-1].end if start.stretches else 0

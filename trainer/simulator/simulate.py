@@ -54,7 +54,7 @@ class ScheduleRecord:
     """Seconds that engines existed, summed over the engines."""
     crashes: int = 0
     versions: list[int] = field(default_factory=list)
-    """How many weight versions each finished response contains."""
+    """The number of weight versions that each finished response contains."""
 
 
 class SimulatedRun:

@@ -41,7 +41,7 @@ class Demonstrated:
 
 
 class Missing(ValueError):
-    """Why there is no demonstration."""
+    """The reason why there is no demonstration."""
 
 
 class ArmDemonstrations:

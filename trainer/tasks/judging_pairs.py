@@ -61,7 +61,7 @@ class JudgingPairs:
         return judging_metrics.of_evaluation(answers)
 
     def _unfit(self, example: Example, pair: LabelledPair, reasons: int) -> str:
-        """Why the pair is not asked about; empty if it is."""
+        """The reason why the pair is not asked about; empty if it is."""
         texts, data = {response.id: response.text for response in example.responses}, self._config.data
         if not pair.votes:
             return UNDECIDED

@@ -88,7 +88,7 @@ class RubricWriting:
 
 
 def _unfit(example: Example, pair: LabelledPair) -> str:
-    """Why the pair is not asked about; empty if it is."""
+    """The reason why the pair is not asked about; empty if it is."""
     texts = {response.id: response.text for response in example.responses}
     if not any(message.content.strip() for message in example.prompt):
         return EMPTY

@@ -1,4 +1,4 @@
-"""How many words, sentences, paragraphs, lines, bullets, questions and characters a text has."""
+"""Counts the words, sentences, paragraphs, lines, bullets, questions and characters of a text."""
 
 import regex
 from pydantic import Field

@@ -1,4 +1,4 @@
-"""How a text begins and ends."""
+"""Verifies the beginning and the end of a text."""
 
 from pydantic import Field
 

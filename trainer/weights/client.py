@@ -163,7 +163,7 @@ class JobClient:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _sent(self, body: str, http: httpx.Client | None = None) -> str:
-        """Why the server did not take the batch; empty if it took it."""
+        """The reason why the server did not take the batch; empty if it took it."""
         try:
             answer = (http or self._http).post(
                 f"{self._url}/batches", content=body.encode(), headers={"Content-Type": "application/json"}

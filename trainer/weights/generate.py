@@ -69,7 +69,7 @@ def _shown(result: SampleResult) -> dict[str, Any]:
 
 
 def longest(folder: Path) -> int:
-    """How many tokens the model can see."""
+    """The number of tokens that the model can see."""
     from transformers import AutoConfig
 
     return int(AutoConfig.from_pretrained(str(folder), trust_remote_code=False).max_position_embeddings)

@@ -1,4 +1,4 @@
-"""How likely responses are under a model: the log-probabilities of their tokens at temperature 1."""
+"""Measures the likelihood of responses under a model: the log-probabilities of their tokens at temperature 1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which backups are kept, and the removal of the others with what only they held."""
+"""Decides which backups are kept, and removes the others with the contents that only they have."""
 
 from collections.abc import Iterable
 from datetime import date, datetime

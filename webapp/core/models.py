@@ -49,7 +49,7 @@ class AuditSeal(models.Model):
 
 
 class AuditSent(models.Model):
-    """How far the log has been sent to the receiver that AUDIT_SYSLOG names: one row. `problem`: why the last round sent nothing."""
+    """The last entry that was sent to the receiver that AUDIT_SYSLOG names: one row. `problem`: why the last round sent nothing."""
 
     ONLY = 1
 

@@ -93,7 +93,7 @@ def refused(request: HttpRequest) -> HttpResponse | None:
 
 
 def _refusal(address: str, file: "UploadedFile[bytes]") -> tuple[str, int] | None:
-    """Why the file is not taken, and the status that goes with it."""
+    """The reason why the file is not taken, and the status that goes with it."""
     name = repr(file.name)
     try:
         what = scan(address, file.chunks())

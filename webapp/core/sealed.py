@@ -38,7 +38,7 @@ def sealed_inside(model: str, column: str, *keys: str) -> None:
 
 @dataclass
 class Sealed:
-    """How many secrets of one column are under the present key, were under a former one, or open under none."""
+    """The numbers of secrets of one column that are under the present key, were under a former one, or open under none."""
 
     column: str
     current: int = 0

@@ -46,7 +46,7 @@ LOGGED = "logged"
 
 
 RETRIES = 2
-"""How many processes in a row a run may lose unless somebody says otherwise: with the next one it is over."""
+"""The number of processes in a row that a run may lose unless somebody says otherwise: with the next one it is over."""
 
 SEED_AT_END = re.compile(r"(?<=\S),? seed \d+\Z")
 
@@ -237,7 +237,7 @@ class Run(models.Model):
 
     @property
     def not_here(self) -> "Conflict | None":
-        """Why it has no data, model and job of this server; None of a run that was launched here."""
+        """The reason why it has no data, model and job of this server; None of a run that was launched here."""
         if self.is_draft:
             return NotLaunched()
         return LoggedElsewhere() if self.is_logged else None

@@ -1,4 +1,4 @@
-"""How much may come out of a file that somebody sends: the one place where these numbers are kept.
+"""All limits on what is unpacked from a file that somebody sends are in this module.
 
 A packed file says little about its size: 788 bytes of Parquet hold a row of 200 MB, and gzip packs a thousandfold. What
 a file tells of itself is checked before anything is unpacked, and what comes out is counted while it comes.

@@ -9,8 +9,8 @@ LONGEST_REASON = 1_000  # characters
 
 @dataclass(frozen=True)
 class RowProblem:
-    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named
-    if there are several."""
+    """The reason why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named if there
+    are several."""
 
     line: int
     field: str

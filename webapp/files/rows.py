@@ -302,7 +302,7 @@ def parquet_rows(stream: BinaryIO) -> Rows:
 
 
 def _parquet_batch(facts: Any) -> int:
-    """How many rows are unpacked at a time, by the file's own word; what it does not say, the reader's memory limit ends.
+    """The number of rows that are unpacked at a time, by the file's own word; what it does not say, the reader's memory limit ends.
 
     Raises TooMuch.
     """

@@ -1,4 +1,4 @@
-"""Which files are pages of the help, by their address.
+"""Finds the file of a page of the help by its address.
 
 The set is closed: it is made once, from the folders named here, and an address is looked up in it. So no address leads to another file. The
 files belong to the program, in a checkout, a bundle and an image alike. They hold nothing of any workspace.

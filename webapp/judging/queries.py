@@ -49,7 +49,7 @@ def versions_named(workspace_id: int, texts: Collection[str]) -> dict[str, Judge
 
 
 def why_not_named(workspace_id: int, text: str) -> str:
-    """Why `version_named` finds nothing under `text`, and what helps."""
+    """The reason why `version_named` finds nothing under `text`, and what helps."""
     name, _, number = text.rpartition(" v")
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
     version = rows.select_related("judge", "endpoint").first()

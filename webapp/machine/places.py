@@ -1,4 +1,4 @@
-"""Where the embedded services keep their files. Imports no Django: settings ask here before Django is ready."""
+"""Each embedded service has its folders here. Imports no Django, because settings ask before Django is ready."""
 
 import json
 import os

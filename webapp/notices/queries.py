@@ -68,7 +68,7 @@ def settings(user_id: int) -> NoticeSettings:
 
 
 def no_mail(user: User) -> str:
-    """Why this person can have no notices by mail; empty if they can."""
+    """The reason why this person can have no notices by mail; empty if they can."""
     if not mail.configured():
         return "This installation has no mail server. The person who runs it can set one in MAIL_URL"
     if not user.verified:

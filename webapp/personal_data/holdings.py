@@ -1,4 +1,4 @@
-"""Where the installation holds something about a person: what of it an export contains, and what an erasure does with it.
+"""Lists every table with data about a person: what an export contains of it, and what an erasure does with it.
 
 One table for both. A test compares it with all foreign keys to `User` that the models have.
 """

@@ -55,7 +55,7 @@ def shown(reader: ReportReader, text: str) -> list[ReportWords | ShownBlock]:
 
 
 def one(reader: ReportReader, block: ReportBlock) -> ShownBlock:
-    """Why there is nothing is told in detail to members alone: the reason may name a query, a view or a metric."""
+    """The reason why there is nothing is told in detail to members alone: the reason may name a query, a view or a metric."""
     if block.problems:
         return ShownBlock(block)
     try:

@@ -15,7 +15,7 @@ SOME_GONE = "Some of these runs were deleted, or are not shared."
 
 
 class NothingToShow(LookupError):
-    """Why a block shows nothing, in words."""
+    """The reason why a block shows nothing, in words."""
 
 
 @dataclass(frozen=True)

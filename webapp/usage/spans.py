@@ -1,4 +1,4 @@
-"""When attempts began and ended. The state machines of runs and jobs call this, in the transaction that moves the state.
+"""Records when attempts began and ended. The state machines of runs and jobs call this, in the transaction that changes the state.
 
 Each function is one statement, and a repetition of it changes nothing: a unique constraint keeps one span for each attempt, and only a
 span that is under way can end. The caller holds the lock of the row of the run or job, so two ends at once come one after the other, and

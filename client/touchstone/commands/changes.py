@@ -1,4 +1,4 @@
-"""What changes a run or makes one from it: limits, place in the line, more steps, a fork, what runs afterwards."""
+"""The commands here change a run or make another one from it: limits, place in the line, more steps, a fork, steps that run afterwards."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal

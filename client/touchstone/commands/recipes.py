@@ -1,4 +1,4 @@
-"""What a run can do: recipes, their presets, fields and metrics, and what they find in a dataset."""
+"""The commands here list recipes with their presets, fields and metrics, and compare the recipes with a dataset."""
 
 from typing import Annotated
 

@@ -146,7 +146,7 @@ def problems(
 
 
 def scaffold_problem(chosen: Chosen, ratio_mode: str, what: str = "scaffold") -> str:
-    """Why the ratio mode of a scaffold or a hint does not fit the objective; empty if it does.
+    """The reason why the ratio mode of a scaffold or a hint does not fit the objective; empty if it does.
 
     The sampler saw the scaffold. With `scaffolded` the trainer sees it too, so that the two differ only in their arithmetic. With
     `corrected` the sampler's log-probabilities stand for pi_old, as they always do in objectives with a ratio to the sampler.

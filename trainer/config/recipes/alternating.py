@@ -218,12 +218,12 @@ class AlternatingConfig(RecipeConfig):
 
     @property
     def rounds(self) -> int:
-        """How many rounds the run has; the last may be cut short."""
+        """The number of rounds that the run has; the last may be cut short."""
         return -(-(self.steps - self.warm_steps) // (2 * self.turn_steps))
 
     @property
     def warm_steps(self) -> int:
-        """How many steps come before the first turn."""
+        """The number of steps that come before the first turn."""
         return self.warmup.steps if self.warmup else 0
 
     def warming_at(self, step: int) -> Role | None:

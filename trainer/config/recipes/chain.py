@@ -257,7 +257,7 @@ class ChainConfig(RecipeConfig):
 
 
 def _last(steps: int | None, before: list[int | None]) -> Amount:
-    """How many steps the last stage has."""
+    """The number of steps that the last stage has."""
     how = f"{steps or '–'} steps of the run less {sum(each or 0 for each in before)} of the stages before it"
     if steps is None or None in before:
         return Amount("Steps of the last stage", None, how)

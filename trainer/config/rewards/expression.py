@@ -1,4 +1,4 @@
-"""How a reward is made of its parts: a small language over their names, such as `outcome * rc + 0.1 * format`.
+"""A reward is an expression over the names of its parts, in a small language: `outcome * rc + 0.1 * format`.
 
     expression  sum, or two sums compared by < <= > >= == != (1 if it holds, else 0)
     sum         products joined by + and -, from left to right

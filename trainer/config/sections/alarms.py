@@ -1,4 +1,4 @@
-"""When a run says that it learns badly."""
+"""The section of a config sets the limits beyond which a run reports that it learns badly."""
 
 from ..fields import Section, knob
 

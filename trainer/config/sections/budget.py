@@ -1,4 +1,4 @@
-"""How many responses each prompt of a step gets, and what counts as solved."""
+"""The section of a config decides how many responses each prompt of a step gets, and when a prompt counts as solved."""
 
 from collections.abc import Iterator
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What a run measures after its last step."""
+"""The section of a config lists the measurements after the last step of a run."""
 
 from ..fields import Section, knob
 

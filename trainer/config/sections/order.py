@@ -106,7 +106,7 @@ class Pool(Section):
         return " and ".join(found + ([f"domains {', '.join(self.domains)}"] if self.domains else []))
 
     def unfit(self, train: Mapping[str, int]) -> str:
-        """Why no training prompt can belong to the part, as far as the counts show."""
+        """The reason why no training prompt can belong to the part, as far as the counts show."""
         rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
         if not self.bounded:
             return ""
@@ -123,7 +123,7 @@ class Pool(Section):
 
 
 def same_rates(train: Mapping[str, int]) -> str:
-    """Why pass rates give no order; empty if they do."""
+    """The reason why pass rates give no order; empty if they do."""
     rated, solved, unsolved = (train.get(key, 0) for key in ("rated", "rated_solved", "rated_unsolved"))
     if not rated:
         return "no training prompt has a pass rate yet (`meta.pass_rate`)"

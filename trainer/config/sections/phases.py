@@ -115,7 +115,7 @@ class Phase(Section):
 
     @classmethod
     def refused(cls, field: str, value: Any) -> str:
-        """Why a phase of this kind has no such field, or not this value of it, if others have; else empty."""
+        """The reason why a phase of this kind has no such field, or not this value of it, if others have; else empty."""
         return ""
 
     @property
@@ -241,7 +241,8 @@ class Line(NamedTuple):
 
 
 def never_entered(first: int, steps: Any) -> str:
-    """Why a phase with this first step never begins in a run of so many steps; empty if it does, or if the number is not known."""
+    """The reason why a phase with this first step never begins in a run of so many steps; empty if it does, or if the number is not
+    known."""
     known = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
     return f"never entered: the run ends with step {steps}" if known and first > steps else ""
 
@@ -317,7 +318,7 @@ def label_problems(phases: Sequence[Phase], known: Mapping[str, Labels]) -> Iter
 
 
 def why_not(kind: str, replay: int, processes: int) -> str:
-    """Why such a run cannot have phases; empty if it can."""
+    """The reason why such a run cannot have phases; empty if it can."""
     if kind == "async":
         return "the workers of an asynchronous run sample ahead of its steps"
     if kind == "offline":

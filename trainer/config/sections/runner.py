@@ -237,7 +237,7 @@ class Runner(Section):
                 )
 
     def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
-        """Why one process cannot train on responses later than it has sampled them."""
+        """The reason why one process cannot train on responses later than it has sampled them."""
         if self.kind == "offline":
             yield from self._round_problems(steps, prompts)
         if self.one_step_off and self.push_every > 1:

@@ -1,4 +1,4 @@
-"""What samples the responses (docs/samplers.md)."""
+"""The section of a config chooses the sampler of responses (docs/samplers.md)."""
 
 from collections.abc import Iterator
 from typing import Literal

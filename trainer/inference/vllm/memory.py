@@ -81,7 +81,7 @@ def weight_bytes(model_dir: Path, dtype: str) -> int:
 
 
 def _key_numbers(config: dict[str, Any]) -> int:
-    """How many numbers the keys of one token in one layer are."""
+    """The count of numbers that the keys of one token in one layer are."""
     heads = config["num_attention_heads"]
     width = config.get("head_dim") or config["hidden_size"] // heads
     return int((config.get("num_key_value_heads") or heads) * width)

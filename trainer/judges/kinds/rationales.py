@@ -38,7 +38,7 @@ class ReasonsSpec(BaseSpec):
 
 
 class ReasonMatcherSpec(BaseSpec):
-    """How much each of a judge's reasons says the same as each of the human reasons, 0 to 1."""
+    """The similarity of each of a judge's reasons to each of the human reasons, 0 to 1."""
 
     kind: Literal["reason_matcher"] = "reason_matcher"
     system: str = system_text(

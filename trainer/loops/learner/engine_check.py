@@ -34,7 +34,7 @@ from ..session.errors import RunFailed
 from .learner import Learner, Marked
 
 LOOKS = 2
-"""How many steps are checked. One is not enough: adapters begin at zero, so that a lost push shows only after an update."""
+"""The number of steps that are checked. One is not enough: adapters begin at zero, so that a lost push shows only after an update."""
 _SAMPLES = 64
 _TOKENS = 4096
 _LONG = 16

@@ -1,4 +1,5 @@
-"""What the untrained model gives stored answers, measured once and kept in the run's folder under a digest."""
+"""Stores the log-probabilities of stored answers under the untrained model: they are measured once and kept in the run's folder under a
+digest."""
 
 import hashlib
 import os

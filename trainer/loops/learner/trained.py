@@ -1,4 +1,4 @@
-"""What training changes in a model (its adapters or all of its weights) and the optimiser, both as named tensors."""
+"""Training changes some parts of a model (its adapters or all of its weights); they and the optimiser are named tensors here."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -214,7 +214,7 @@ class Trained:
 
     @property
     def size(self) -> int:
-        """How many numbers are trained."""
+        """The count of numbers that are trained."""
         return sum(parameter.numel() for parameter in self.parameters.values())
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Which of two samples of a prompt is better, and which pairs are kept: by a reward with a margin, or by a judge that was
-asked in both orders.
+"""Labels two samples of a prompt as chosen and rejected, and decides which pairs are kept: by a reward with a margin, or by a judge that
+was asked in both orders.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What an evaluation reports of held-out pairs and their scores."""
+"""Makes the report of an evaluation from held-out pairs and their scores."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence

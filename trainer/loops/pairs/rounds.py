@@ -25,7 +25,7 @@ from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metri
 
 _WON = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _SHOWN = 40
-"""How many held-out answers an evaluation shows."""
+"""The number of held-out answers that an evaluation shows."""
 
 
 @dataclass(frozen=True)

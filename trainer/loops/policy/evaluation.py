@@ -1,4 +1,4 @@
-"""How good the policy is on prompts it never trains on, without any scaffold."""
+"""Evaluates the policy on prompts on which it never trains, without any scaffold."""
 
 import math
 import statistics

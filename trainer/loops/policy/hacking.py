@@ -13,7 +13,7 @@ from ..prompts.data import Prompt
 from ..session.stage import Tell
 
 EXAMPLES = 5
-"""How many responses an alarm names."""
+"""The number of responses that an alarm names."""
 _OF_THE_TASK = ("rubric", "verifier", "rubric_recall")
 """Kinds of parts that say whether a response is good without a judge; a format or a length does not say it."""
 

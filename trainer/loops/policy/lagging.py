@@ -1,4 +1,4 @@
-"""Which weights sample: those that were trained last, or older ones."""
+"""Chooses the weights that sample: the newest ones, or older ones."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

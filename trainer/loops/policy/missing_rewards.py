@@ -11,7 +11,7 @@ from trainer.rollouts import Reward
 from ..session.errors import Unrewarded
 
 IN_A_ROW = 3
-"""How many steps in a row may have no reward once the run has had one: a judge may be unreadable for a small batch."""
+"""The number of steps in a row that may have no reward once the run has had one: a judge may be unreadable for a small batch."""
 
 
 class MissingRewards:

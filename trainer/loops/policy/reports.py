@@ -1,4 +1,4 @@
-"""What a step reports: metrics, histograms, rollout records."""
+"""Makes the report of a step: metrics, histograms, rollout records."""
 
 import math
 import statistics

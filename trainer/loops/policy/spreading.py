@@ -73,7 +73,7 @@ class SpreadGroups:
 
     @property
     def waiting(self) -> int:
-        """How many responses are sampled while their groups are not complete."""
+        """The number of responses that are sampled while their groups are not complete."""
         cohorts = self._cohorts if self._next is None else self._next
         return sum(len(cohort.sampled) for cohort in cohorts.values())
 

@@ -41,11 +41,11 @@ class StoredRounds:
         return self.epochs[number > 1]
 
     def prompts(self, number: int) -> int:
-        """How many prompts round `number` asks: all its passes together visit as many as its steps hold."""
+        """The number of prompts that round `number` asks: all its passes together visit as many as its steps hold."""
         return self.length * self.prompts_per_step // self.epochs_of(number)
 
     def prompts_before(self, number: int) -> int:
-        """How many prompts the rounds before `number` ask."""
+        """The number of prompts that the rounds before `number` ask."""
         return sum(self.prompts(each) for each in range(1, number))
 
     def number(self, step: int) -> int:

@@ -1,4 +1,4 @@
-"""What a step samples: which prompts, and the scaffold of each response."""
+"""Plans the samples of a step: its prompts, and the scaffold of each response."""
 
 import random
 from typing import Any
@@ -28,13 +28,14 @@ class Planner:
             known, config.seed, config.data.shuffle, config.data.order, self.pass_rates, config.data.replicas
         )
         self.passed_over = 0
-        """How many prompts the present step has passed over."""
+        """The number of prompts that the present step has passed over."""
         self._sizes = GroupSizes(config.rollout.group_size, config.rollout.budget, self.pass_rates)
         self._given: tuple[int, list[int]] = (-1, [])
         """A step in the data's order, and the sizes of its groups."""
 
     def aimless(self) -> str:
-        """Why the budget of the latest sizes cannot prefer any prompt; given once for all calls in a row in which it lasts, else empty."""
+        """The reason why the budget of the latest sizes cannot prefer any prompt; given once for all calls in a row in which it lasts,
+        else empty."""
         return self._sizes.take_aimless()
 
     def plan(self, step: int, groups: range | None = None, responses: int | None = None) -> list[PromptPlan]:
@@ -72,9 +73,9 @@ class Planner:
         return chance.random() < rates.pass_over
 
     def size_of(self, number: int) -> int:
-        """How many responses the `number`-th group of the data has; the run now has room for them. A budget gives out the responses
-        of a step when the step's first group is asked for, by what is known by then. So groups must be asked for in the order of the
-        data.
+        """The number of responses that the `number`-th group of the data has; the run now has room for them. A budget gives out the
+        responses of a step when the step's first group is asked for, by what is known by then. So groups must be asked for in the order of
+        the data.
         """
         prompts = self._config.rollout.prompts_per_step
         if self._config.rollout.budget is None:

@@ -1,4 +1,4 @@
-"""Which examples a reward can be computed for, and from which of their criteria."""
+"""Finds the examples for which a reward can be computed, and the criteria that it can use."""
 
 from dataclasses import dataclass
 
@@ -67,7 +67,7 @@ def _verified(rubric: Rubric, config: PolicyConfig, unjudged: Unjudged) -> Rubri
 
 
 def _lacks(part: RewardPart, example: Example, rubric: Rubric | None) -> str:
-    """Why no response to the example can have this part; empty if one can."""
+    """The reason why no response to the example can have this part; empty if one can."""
     try:
         if isinstance(part, VerifierPart):
             verified_rubric(rubric)

@@ -33,7 +33,7 @@ from .policy import PolicyStage
 _STAGES = 20
 """If there are more stages, their curves are left out: so many could not be read."""
 _SHOWN = 60
-"""How many characters of a stage's name are in the key of its metric."""
+"""The number of characters of a stage's name that are in the key of its metric."""
 _OF_AN_EVALUATION = ("eval/length", "eval/excluded", "eval/rubric_score", "eval/rubric_score_se")
 _OF_A_STEP = ("rollout/length", "rollout/truncated_share", "rollout/responses", "rollout/tokens")
 

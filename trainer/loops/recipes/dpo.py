@@ -25,7 +25,7 @@ from .sft import end_tokens
 
 AnsweredPair = Pair[Sequence_]
 _SHOWN = 40
-"""How many held-out pairs an evaluation shows."""
+"""The number of held-out pairs that an evaluation shows."""
 _STILL = 1e-5
 """Margins below this value are rounding: the policy is still the reference, and orders nothing."""
 

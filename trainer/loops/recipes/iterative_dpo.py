@@ -33,7 +33,7 @@ from ..supervised.fitting import Fitter
 from .dpo import AnsweredPair, PairLoss, texts_of, update_metrics
 
 _SHOWN = 40
-"""How many pairs of a round are shown."""
+"""The number of pairs of a round that are shown."""
 
 
 @dataclass(frozen=True)

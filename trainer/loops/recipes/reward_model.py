@@ -26,7 +26,7 @@ from ..supervised.fitting import FittedStage, Fitter, Loss
 Text = tuple[int, ...]
 ScoredPair = Pair[Text]
 _SHOWN = 40
-"""How many held-out pairs an evaluation shows."""
+"""The number of held-out pairs that an evaluation shows."""
 _CENTRED_ON = 500
 """The number of training pairs, the first in the dataset's order, whose mean score is the zero of the exported model."""
 

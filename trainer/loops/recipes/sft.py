@@ -29,7 +29,7 @@ from ..supervised.fitting import Fitter, Loss
 from ..supervised.picking import picked
 
 _SHOWN = 40
-"""How many held-out conversations an evaluation shows token by token."""
+"""The number of held-out conversations that an evaluation shows token by token."""
 
 
 @dataclass(frozen=True)

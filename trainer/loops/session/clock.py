@@ -1,4 +1,4 @@
-"""How much longer a run will take."""
+"""Estimates the remaining time of a run."""
 
 from trainer.config import OnPolicyConfig
 

@@ -1,4 +1,4 @@
-"""Which device trains and which samples; a GPU that would stay unused ends the run."""
+"""Chooses the devices that train and sample; a GPU that would stay unused ends the run."""
 
 from urllib.parse import urlsplit
 

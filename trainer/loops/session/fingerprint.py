@@ -1,4 +1,4 @@
-"""Which run a checkpoint belongs to: only the run that wrote it may resume from it."""
+"""Ties a checkpoint to its run: only the run that wrote it may resume from it."""
 
 import hashlib
 import json

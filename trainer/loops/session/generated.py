@@ -1,4 +1,4 @@
-"""How many tokens the samplers of a run have written."""
+"""Counts the tokens that the samplers of a run have written."""
 
 from typing import Protocol
 

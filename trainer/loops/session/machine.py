@@ -1,4 +1,4 @@
-"""What the process of a run, and its machine, have used."""
+"""Measures the use of the machine by a run: its own process, and everything else."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""How busy the machine's GPUs are, as NVIDIA's library of the driver (NVML) tells it. No package is needed: the driver brings the library."""
+"""Reads the load of the machine's GPUs from NVIDIA's library (NVML). No package is needed: the driver contains the library."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What every recipe shares: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
+"""A session does everything that all recipes share: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
 
 import time
 from typing import Literal

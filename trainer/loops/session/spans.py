@@ -1,4 +1,4 @@
-"""What the time of a step was spent on."""
+"""Divides the time of a step among the kinds of work that it contained."""
 
 import time
 from collections.abc import Iterable

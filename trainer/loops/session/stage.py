@@ -1,4 +1,4 @@
-"""What one recipe does in a step. The session does everything around it (resume, cadence, stop, progress, summary)."""
+"""A stage is the work of one recipe in a step. The session does everything around it (resume, cadence, stop, progress, summary)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

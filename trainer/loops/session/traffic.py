@@ -1,4 +1,4 @@
-"""How much the machine's disks and network have moved, by the counters of the system."""
+"""Counts the bytes of the machine's disks and network, by the counters of the system."""
 
 import time
 from contextlib import suppress

@@ -23,7 +23,7 @@ WRONG_SPANS = "wrong_spans"
 
 
 class Unusable(ValueError):
-    """Why an example is left out."""
+    """The reason why an example is left out."""
 
 
 @dataclass(frozen=True)

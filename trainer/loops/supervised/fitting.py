@@ -1,4 +1,4 @@
-"""What supervised stages share: batches of stored items, one update each, and passes over held-out items."""
+"""Supervised stages share this module: batches of stored items, one update each, and passes over held-out items."""
 
 import hashlib
 import json

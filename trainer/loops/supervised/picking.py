@@ -1,4 +1,4 @@
-"""Which demonstrations a run learns, if it is to learn only a part of them (LongCat-Flash-Thinking-2601, 2026). Axes: N texts, D hidden."""
+"""Selects the demonstrations of a run that learns only a part of them (LongCat-Flash-Thinking-2601, 2026). Axes: N texts, D hidden."""
 
 import random
 from collections.abc import Iterator, Sequence

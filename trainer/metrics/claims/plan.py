@@ -1,4 +1,4 @@
-"""What is compared, and what would make each claim true, written down before the runs. Torch-free.
+"""A plan says before the runs which arms are compared, and which results would make each claim true. Torch-free.
 
 A claim has parts. Each part is a number per seed, a difference between two arms or a value of one, and the claim holds if
 all its parts do. All arms share their settings, except for what the arms are about.

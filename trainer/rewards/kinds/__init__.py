@@ -1,4 +1,4 @@
-"""How each kind of part is measured: one module for each family, and one plain registry.
+"""Each kind of part of a reward has its function here: one module for each family, and one plain registry.
 
 To add one: its section in `trainer.config.rewards.parts`, a function in a module here, a line below, and a test.
 """

@@ -14,7 +14,7 @@ def usage_of(said: Sequence[RewardAnswer]) -> Usage:
 
 
 def away(said: Sequence[RewardAnswer]) -> str:
-    """Why the judge could not be asked; empty if it could."""
+    """The reason why the judge could not be asked; empty if it could."""
     return next((answer.problem for answer in said if answer.away), "")
 
 

@@ -29,7 +29,7 @@ def overlong_penalty(tokens: int, soft: int, longest: int) -> float:
 
 
 def tags_fault(text: str, tags: Sequence[str]) -> str:
-    """Why a text does not consist of these tags, each once and in order, with blanks between them; empty if it does."""
+    """The reason why a text does not consist of these tags, each once and in order, with blanks between them; empty if it does."""
     at = 0
     for tag in tags:
         opening, closing = f"<{tag}>", f"</{tag}>"

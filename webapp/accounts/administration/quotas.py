@@ -1,4 +1,4 @@
-"""How much a workspace may use: its own limits, and those of the installation if it has none.
+"""Each workspace has limits: its own, or those of the installation if it has none.
 
 Code that enforces a limit counts under a lock, so that two requests at once do not both take the last place: runs under the lock of the
 line of runs, imports under the workspace's row.

@@ -1,4 +1,4 @@
-"""Which memberships and invitations a person may change."""
+"""Finds the memberships and invitations that a person may change."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404

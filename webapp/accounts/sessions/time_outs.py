@@ -1,4 +1,4 @@
-"""How long a session lasts: as long as the installation allows, or as the strictest workspace of the person asks.
+"""Computes the length of a session: as long as the installation allows, or as the strictest workspace of the person asks.
 
 A workspace may be stricter than the installation (SESSION_IDLE_HOURS, SESSION_HOURS), never looser.
 """

@@ -1,4 +1,4 @@
-"""Which tokens a person may revoke."""
+"""Finds the tokens that a person may revoke."""
 
 from django.http import Http404
 

@@ -1,4 +1,4 @@
-"""How far independent answers to one task agree: their distances, their common judgement, the judgement of most.
+"""Compares independent answers to one task: their distances, their common judgement, the judgement of most.
 
 Pure functions of answers as they are stored (the subject's frame). They never invent a judgement: if no value has more than half of the
 answers, there is no majority.

@@ -1,4 +1,4 @@
-"""How far people write the same rubric or give the same reasons: agreement over items matched by meaning."""
+"""Measures agreement about rubrics and reasons that people write themselves: over items that are matched by meaning."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator

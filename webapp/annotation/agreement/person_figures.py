@@ -1,4 +1,4 @@
-"""How each person of a project works: amount, speed, gold tasks, agreement with others, and how these drift.
+"""Measures the work of each person of a project: amount, speed, gold tasks, agreement with others, and how these drift.
 
 `measure` reads every answer that stands and runs where the coefficients are computed (`refresh`). Pages read its result from
 `AgreementReport.people`, with warnings and drift, so they take the same time for any number of answers. Agreement here is the plain share

@@ -1,4 +1,4 @@
-"""How people are shown to readers of their answers: under pseudonyms, with days instead of exact times."""
+"""Shows people to readers of their answers under pseudonyms, with days instead of exact times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

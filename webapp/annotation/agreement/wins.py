@@ -1,4 +1,4 @@
-"""How often people prefer one model's response to another's, if the responses of a project name their models."""
+"""Counts how often people prefer one model's response to another's, if the responses of a project name their models."""
 
 import json
 from collections import defaultdict

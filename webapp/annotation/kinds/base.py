@@ -52,7 +52,7 @@ class TaskKind(ABC):
     units_sql: ClassVar[str] = ""  # joins (unit, value) of answer `a`: values that people can share; "": nothing
 
     def problem(self, version: "DatasetVersion") -> str:
-        """Why no task can be made of this version; empty if tasks can be made."""
+        """The reason why no task can be made of this version; empty if tasks can be made."""
         missing = [count for count in self.needs if not version.counts.get(count)]
         return f"{version} has no {' and no '.join(missing)}, which {self.title.lower()} needs" if missing else ""
 

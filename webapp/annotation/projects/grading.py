@@ -71,7 +71,7 @@ def named(workspace_id: int, name: str) -> Project | None:
 
 
 def unfit(project: Project) -> str:
-    """Why the project, a row of `named`, cannot take responses that a judge has graded; empty if it can."""
+    """The reason why the project, a row of `named`, cannot take responses that a judge has graded; empty if it can."""
     if project.kind != "grading":
         return "does not grade criteria"
     if project.state not in TAKING or not project.tasks_made:

@@ -27,7 +27,7 @@ def with_newest(workspace_id: int) -> QuerySet[Project]:
 
 
 def closed_to_more(project: Project) -> str:
-    """Why the project, a row of `with_newest`, takes no more examples; empty if it does."""
+    """The reason why the project, a row of `with_newest`, takes no more examples; empty if it does."""
     if project.state not in TAKING or not project.tasks_made:
         return f"is {project.state}" if project.tasks_made else "is still being set up"
     if project.version.number != project.newest:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How the projects behind a version of a dataset annotated, for the version's metadata. Without names of people."""
+"""Describes the projects behind a version of a dataset for the version's metadata, without names of people."""
 
 from django.db.models import Count, Max, Min, Q
 

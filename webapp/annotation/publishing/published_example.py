@@ -1,4 +1,4 @@
-"""How an example and its earlier labels change when a project's judgements are published into it.
+"""Changes an example and its earlier labels when a project's judgements are published into it.
 
 Pure functions of the example in the base, the judgements and the settings. Pairs become preferences; a judgement for which an example has
 no field is kept under `meta.annotation`, by project.

@@ -340,7 +340,7 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
 
 
 def _unfit(resolution: Resolution | None, choice: Choice) -> str:
-    """Why a resolved answer is not published; empty if it is."""
+    """The reason why a resolved answer is not published; empty if it is."""
     if resolution is None:
         return Reason.UNDECIDED
     if resolution.content is None:

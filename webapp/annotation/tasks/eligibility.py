@@ -1,4 +1,4 @@
-"""Which tasks may still be given to a person: one definition for the queue that gives them and for the pages that count them."""
+"""Defines the tasks that may still be given to a person: one definition for the queue that gives them and for the pages that count them."""
 
 # `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all assignments of this person
 # The arm of a study with fewer people comes first, chosen at random if they are equal. So each arm of a pair gets

@@ -1,5 +1,5 @@
-"""When a person gets gold tasks: one in each block of `gold_every` seats, at a position that differs between blocks and between people, so
-that nobody can predict it.
+"""Schedules the gold tasks of a person: one in each block of `gold_every` seats, at a position that differs between blocks and between
+people, so that nobody can predict it.
 
 The number of tasks left that a person sees includes the gold tasks still to come. Otherwise the number would not change when a gold task is
 served.
@@ -23,7 +23,7 @@ def is_gold(person: int, number: int, every: int | None) -> bool:
 
 
 def to_come(person: int, served: int, every: int | None, unmet: int, waiting: int) -> int:
-    """How many of `unmet` gold tasks the participant gets from seat `served` on, until the `waiting` others are done."""
+    """The number of the `unmet` gold tasks that the participant gets from seat `served` on, until the `waiting` others are done."""
     found = 0
     while every and found < unmet and (waiting or is_gold(person, served, every)):
         if is_gold(person, served, every):

@@ -25,7 +25,7 @@ class ServedTasks:
 
 
 def why_not(place: PersonPlace) -> str:
-    """Why this person gets no work; empty if they may."""
+    """The reason why this person gets no work; empty if they may."""
     if place.participant.paused:
         return "you_are_paused"
     if place.project.state == Project.State.CLOSED:
@@ -80,7 +80,7 @@ def _fill(place: PersonPlace, missing: int) -> list[Assignment]:
 
 
 def _gold_due(place: PersonPlace, count: int) -> int:
-    """How many of the next `count` seats are gold."""
+    """The number of gold tasks among the next `count` seats."""
     person, every = place.participant, place.settings.gold_every
     return sum(
         gold_schedule.is_gold(person.pk, number, every) for number in range(person.served, person.served + count)

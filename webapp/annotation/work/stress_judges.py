@@ -35,7 +35,7 @@ class StressJudge(Protocol):
         """The judges that a project may choose, with words for each."""
 
     def problem(self, workspace_id: int, version: int) -> str:
-        """Why it cannot be chosen; empty if it can."""
+        """The reason why it cannot be chosen; empty if it can."""
 
     def ask(self, answer_id: int) -> None:
         """Has a worker ask about the parts of a submitted rubric about which nobody asked before."""
@@ -52,7 +52,7 @@ def options(workspace_id: int) -> list[tuple[int, str]]:
 
 
 def problem(workspace_id: int, version: int | None) -> str:
-    """Why a project of the workspace cannot have it; empty if it can, and for None."""
+    """The reason why a project of the workspace cannot have it; empty if it can, and for None."""
     if version is None:
         return ""
     return next((judge.problem(workspace_id, version) for judge in JUDGE), "there are no judges here")

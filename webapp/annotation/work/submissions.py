@@ -119,7 +119,7 @@ def _stand_again(seat: Assignment, sent: Sent) -> None:
 
 
 def _refusal(place: PersonPlace, seat: Assignment) -> Conflict | None:
-    """Why this cannot become an answer now. A returned seat is taken again if it is still free."""
+    """The reason why this cannot become an answer now. A returned seat is taken again if it is still free."""
     if not serving.may_finish(place):
         reason = serving.why_not(place)
         who = "You are paused in this project" if reason == "you_are_paused" else "This project is closed"

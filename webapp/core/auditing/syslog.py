@@ -56,7 +56,7 @@ def send(address: str, wait_s: float = ROUND_S) -> int:
 
 @dataclass(frozen=True)
 class ReceiverStanding:
-    """How many sealed entries the receiver has not been sent, and why the last round failed; empty if it did not."""
+    """The number of sealed entries that the receiver has not been sent, and why the last round failed; empty if it did not."""
 
     waiting: int
     problem: str

@@ -1,4 +1,4 @@
-"""How urgent something is among what its workspace has in the line."""
+"""A priority decides the place of work in the line of its workspace."""
 
 from django.db.models import IntegerChoices
 

@@ -226,7 +226,7 @@ def said(found: RayJob | None) -> str:
 
 
 def death(found: RayJob) -> str:
-    """Why the process of a job ended without a last message."""
+    """The reason why the process of a job ended without a last message."""
     if found.status == "UNKNOWN":
         return "Its process is gone: Ray does not know the job any more. Perhaps Touchstone or Ray was restarted"
     end = f"Its process ended without a message (Ray: {found.status.lower()})"

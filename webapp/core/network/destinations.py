@@ -65,7 +65,7 @@ class Fence:
         return list(dict.fromkeys(plain))
 
     def closed(self, address: str, scheme: str) -> str:
-        """Why this IP address may not be connected to; empty if it may."""
+        """The reason why this IP address may not be connected to; empty if it may."""
         meant = _meant(ip_address(address))
         if any(meant in network for network in self.networks):
             return ""

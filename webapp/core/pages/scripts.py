@@ -1,4 +1,4 @@
-"""Which modules a page loads."""
+"""Lists the modules that a page loads."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""How much of a request's body is read, from whom, and how long the server waits for it.
+"""Reads the bodies of requests, with limits on their size and their time that depend on the sender.
 
 The event loop writes a body to a file before any view runs, so these decisions are made here. Strangers can send as much as a form or a
 JSON body takes; only people and scripts that the application knows can send files.

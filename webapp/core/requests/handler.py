@@ -1,4 +1,4 @@
-"""How HTTP requests get from the event loop to synchronous code and back."""
+"""Carries HTTP requests from the event loop to synchronous code and back."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Where websockets of unknown addresses end."""
+"""Closes websockets of unknown addresses."""
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 

@@ -1,4 +1,4 @@
-"""How two JSON values differ, by field."""
+"""Compares two JSON values, field by field."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -69,7 +69,7 @@ def removed(version: DatasetVersion, filters: Filters, keep: bool, job: Curation
 
 
 def count(version: DatasetVersion, filters: Filters) -> int:
-    """How many examples pass the filters."""
+    """The number of examples that pass the filters."""
     return len(all_positions(version, filters))
 
 

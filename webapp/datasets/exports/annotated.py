@@ -1,4 +1,5 @@
-"""How people annotated the data of a version. The app of annotation registers this, because this app knows nothing of projects."""
+"""Describes how people annotated the data of a version. The app of annotation registers the function, because this app knows nothing of
+projects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far an import has come: everything up to here is committed, and a worker that takes it up continues from here."""
+"""Stores the progress of an import: everything up to here is committed, and a worker that takes the import continues from here."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -27,7 +27,7 @@ BOTH = TRAIN | HELDOUT
 
 
 class Ground(IntEnum):
-    """Why an example is on its side. If two grounds contradict each other, the smaller one wins.
+    """The reason why an example is on its side. If two grounds contradict each other, the smaller one wins.
 
     MIXED: earlier versions have its prompt on both sides already, which no decision here can mend.
     """

@@ -11,7 +11,7 @@ from ..recipes.base import RecipeConfig
 
 
 def problems(membership: Membership, recipe: str, config: RecipeConfig) -> list[FieldProblem]:
-    """Why no version could be made of the generated responses, at the field that names the dataset."""
+    """The reason why no version could be made of the generated responses, at the field that names the dataset."""
     field = RECIPES[recipe].makes
     name = getattr(config, field) if field else ""
     if not name:

@@ -90,6 +90,6 @@ def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = F
 
 
 def coverage_of(left: Iterable[FoundCase]) -> list[tuple[str, r.Cell]]:
-    """How many were left out, for each reason that occurs."""
+    """The number that was left out, for each reason that occurs."""
     counts = Counter(each.tags[0] for each in left)
     return [(words, r.count(counts[reason], reason, tone="warn")) for reason, words in WORDS.items() if counts[reason]]

@@ -146,7 +146,7 @@ def _under_way(evaluation: Evaluation) -> QuerySet[WeightsJob]:
 
 
 def in_line(evaluation: Evaluation) -> str | None:
-    """Why it waits, if all its remaining jobs wait in the line; None if one is under way, or none is left."""
+    """The reason why it waits, if all its remaining jobs wait in the line; None if one is under way, or none is left."""
     left = list(_under_way(evaluation))
     if not left or not all(map(is_waiting, left)):
         return None

@@ -1,5 +1,5 @@
-"""Where the boxes and the lines of a chain stand in its picture: levels from left to right, and what waits is right of all for which it
-waits."""
+"""Places the boxes and the lines of a chain in its picture: levels go from left to right, and a step is to the right of everything for
+which it waits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

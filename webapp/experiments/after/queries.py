@@ -168,7 +168,7 @@ def why(step: ChainStep) -> str:
 
 
 def _stuck(before: Run) -> str:
-    """Why a run for which a step waits does not finish by itself; empty if it may."""
+    """The reason why a run for which a step waits does not finish by itself; empty if it may."""
     if before.state in OVER:
         goes_on = f"It is launched once {before} is resumed and finishes. Cancel it if {before} will not be resumed"
         return (

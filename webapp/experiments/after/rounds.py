@@ -39,7 +39,7 @@ State, Kind = ChainStep.State, ChainStep.Kind
 
 
 class StepRefused(Problem):
-    """Why a step cannot be launched, in words."""
+    """The reason why a step cannot be launched, in words."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, {}, "refused", 409)

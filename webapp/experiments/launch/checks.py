@@ -160,7 +160,7 @@ def _slot(
 
 
 def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
-    """Why the judge cannot do what the part of a reward at `path` asks of it; empty if it can."""
+    """The reason why the judge cannot do what the part of a reward at `path` asks of it; empty if it can."""
     part = config.asking(path)
     if part is None:
         return ""
@@ -219,7 +219,7 @@ def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion 
 
 
 def missing(choice: DatasetChoice) -> str:
-    """Why the choice has no version, in words."""
+    """The reason why the choice has no version, in words."""
     if choice.id is None and not choice.name:
         return "choose a dataset"
     which = f"{choice.name!r}" if choice.id is None else f"with the id {choice.id}"

@@ -1,4 +1,5 @@
-"""How long a run would take here, and what its judges would use, from earlier runs of its recipe. An unknown value says why, and is never 0.
+"""Estimates the time of a run here, and the tokens of its judges, from earlier runs of its recipe. An unknown value says why, and is never
+0.
 
 The number of queries is the same for any number of runs and judges.
 """

@@ -254,7 +254,7 @@ class RunForm:
 
     @cached_property
     def time(self) -> expected.ExpectedTime:
-        """How long the run would take here, as far as earlier runs tell."""
+        """The time that the run would take here, as far as earlier runs show it."""
         if self._config is None:
             return expected.ExpectedTime(how="shown when the config is valid")
         return expected.time(self.membership.workspace_id, self.recipe, self._config, self._model)

@@ -1,4 +1,4 @@
-"""Why a launch that nobody waits for was refused, for the row that keeps the reason."""
+"""Puts into words why a launch for which nobody waits was refused, for the row that keeps the reason."""
 
 from trainer.config import ConfigInvalid
 from webapp.core.problems import Problem

@@ -70,7 +70,7 @@ class EarlyStop:
 
     @property
     def reason(self) -> str:
-        """Why a run was stopped."""
+        """The reason why a run was stopped."""
         return f"Stopped early: {self.metric} has not improved{self._enough} in {self._values}"
 
     @property

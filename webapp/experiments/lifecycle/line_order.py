@@ -27,8 +27,8 @@ DIGITS = 4  # of a number of processors: Ray counts in parts of 1/10,000
 
 
 class Why(Enum):
-    """Why something does not start. Those behind a waiter for TIME, LIMIT, QUOTA or MORE may pass it; behind a waiter for resources (SHORT),
-    only what asks for none of them."""
+    """The reason why something does not start. Those behind a waiter for TIME, LIMIT, QUOTA or MORE may pass it; behind a waiter for
+    resources (SHORT), only what asks for none of them."""
 
     TIME = "it is not to start yet"
     LIMIT = "its workspace has as many runs under way as it may"

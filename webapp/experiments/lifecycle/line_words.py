@@ -1,4 +1,4 @@
-"""Why each in the line waits, in words: who has the places and resources, and for about how long."""
+"""Puts into words why each item in the line waits: who has the places and resources, and for about how long."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:
-    """Why a run that may not start yet waits, and for how long at least."""
+    """The reason why a run that may not start yet waits, and for how long at least."""
     moment = run.not_before or now
     told = f"Waits until {moments.words(moment, now)}"
     if run.losses:  # nobody asked for that time
@@ -133,7 +133,7 @@ def _when(after: float | None, takes: float | None) -> str:
 
 
 def _more(claimant: Claimant, free: Free) -> str:
-    """Why one waits that asks for more than the cluster has."""
+    """The reason why one waits that asks for more than the cluster has."""
     for kind in (Kind.GPUS, Kind.CPUS):
         asks, there = amount(claimant.asks, kind), amount(free.there, kind)
         if there and asks > there and not claimant.job:

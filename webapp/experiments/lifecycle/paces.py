@@ -1,4 +1,4 @@
-"""How long a run takes before its own process can say it: from its own earlier steps, or from earlier runs like it."""
+"""Estimates the time of a run before its own process can: from its own earlier steps, or from earlier runs like it."""
 
 import statistics
 from collections.abc import Iterable, Sequence

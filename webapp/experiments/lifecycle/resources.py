@@ -182,7 +182,7 @@ def over_quota(gpus: float, most: int) -> str:
 
 
 def waits(run: Run) -> str:
-    """Why Ray has not started a run yet; empty if nothing that it asked for is missing."""
+    """The reason why Ray has not started a run yet; empty if nothing that it asked for is missing."""
     if gone := lost():
         return f"Waits in Ray's queue: {missing(gone)}"
     there, asks = has(), wanted(run)

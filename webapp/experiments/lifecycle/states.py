@@ -1,4 +1,4 @@
-"""Which states follow which, and the only way to move between them."""
+"""One table says which states follow one another, and one function changes the state of a run."""
 
 from collections.abc import Callable, Collection, Mapping
 

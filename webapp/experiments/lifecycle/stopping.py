@@ -1,4 +1,4 @@
-"""How a run stops or pauses after it was asked to, and how long this may take.
+"""Stops or pauses a run that was asked to end, and says how long this may take.
 
 The run gives up its step before the next micro-batch, the next token or, with vLLM, the next step of the engine, and writes a checkpoint of the
 steps that are done. A resumed run makes the step again. This holds for every recipe and runner. Only short work is not interrupted: a push

@@ -33,7 +33,7 @@ ORDER BY wanted.place, found.last_step
 
 @dataclass
 class Covered:
-    """How far the levels of one metric reach: for each level, the number of rows and the last step."""
+    """The reach of the levels of one metric: for each level, the number of rows and the last step."""
 
     rows: dict[int, int] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)

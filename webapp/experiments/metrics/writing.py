@@ -95,7 +95,7 @@ MOST = 90  # values of a stretch: its row stays below the 2 kB from which on Pos
 
 @dataclass(frozen=True)
 class Ends:
-    """How far a metric is: its last stretch with the number of its values, and the step of its last row."""
+    """The end of a metric: its last stretch with the number of its values, and the step of its last row."""
 
     stretch: int | None
     count: int | None

@@ -58,7 +58,7 @@ def chosen(workspace_id: int, config: Mapping[str, Any]) -> Project | None:
 
 
 def unfit(workspace_id: int, name: str) -> str:
-    """Why people cannot be asked in the project of this name; empty if they can."""
+    """The reason why people cannot be asked in the project of this name; empty if they can."""
     found = grading.named(workspace_id, name)
     if found is None:
         return f"no project is called {name!r}"

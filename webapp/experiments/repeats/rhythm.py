@@ -1,4 +1,4 @@
-"""When a run is launched again: pure functions of times."""
+"""Computes the times at which a run is launched again: pure functions of times."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,4 +1,4 @@
-"""How a run reaches the judges that its config names.
+"""A grant lets a run reach the judges that its config names.
 
 It asks this server, which makes the calls: keys of endpoints stay here. Only a judge with local weights answers in the run's
 own process, beside its weights.

@@ -1,4 +1,4 @@
-"""How a run reaches a reward service: through this server, because only the server has the secret and knows where it may connect.
+"""Relays the calls of a run to a reward service, because only the server has the secret and knows where it may connect.
 
 The alternative was to give a run the address and a derived secret. Then every service would have to derive it too, common checks of
 signatures would not work, and runs would connect to the addresses of the workspace from any machine.

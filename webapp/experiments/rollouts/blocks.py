@@ -38,7 +38,7 @@ def merged(parts: Sequence[tuple[int, Hits]]) -> Hits:
 
 
 def to_merge(blocks: Iterable[tuple[int, int]]) -> int:
-    """How many of the blocks become one, from the rollouts and the hits of each, the newest first.
+    """The number of the blocks that become one, from the rollouts and the hits of each, the newest first.
 
     The older blocks always have more than all that are newer, but for a few, so blocks are few and each hit is written a few times.
     """

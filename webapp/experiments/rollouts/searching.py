@@ -51,8 +51,8 @@ class WordSearch:
         self._read_characters = 0
 
     def left_out(self) -> tuple[int, int]:
-        """How many rollouts the search leaves out because the index does not have them yet, counted to COUNTED; and, if it leaves out any,
-        how many of the run the index has."""
+        """The number of rollouts that the search leaves out because the index does not have them yet, counted to COUNTED; and, if it
+        leaves out any, how many of the run the index has."""
         rows = self._behind()
         apart = rows.annotate(apart=APART).order_by("-stored").values_list("apart", flat=True)[:READ]
         waiting: int = sum(apart) + rows.values("pk")[READ : READ + COUNTED].count()

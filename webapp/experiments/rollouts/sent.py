@@ -1,4 +1,4 @@
-"""Which rollouts of a run were sent to annotation, to which projects, and what people answered."""
+"""Finds the rollouts of a run that were sent to annotation, their projects, and the answers of people."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class AskedTask:
 
     @property
     def wanted(self) -> int | None:
-        """How many people are asked; None for a task that everybody gets."""
+        """The number of people that are asked; None for a task that everybody gets."""
         return self.row.overlap
 
 

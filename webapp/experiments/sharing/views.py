@@ -97,7 +97,7 @@ def share_links(request: HttpRequest) -> HttpResponseBase:
 
 
 def _standing(row: ShareLink, listed: ListedLink, works: bool) -> str:
-    """Why it opens nothing; empty if it does."""
+    """The reason why it opens nothing; empty if it does."""
     return "ended" if row.over else listed.over or ("" if works else "closed")
 
 

@@ -56,7 +56,7 @@ class Checked:
     metric: str = ""
     higher: bool = True
     apart: str = ""
-    """Why its runs cannot train together; empty if they can, or if something else is wrong."""
+    """The reason why its runs cannot train together; empty if they can, or if something else is wrong."""
     problems: list[FieldProblem] = field(default_factory=list)
 
     def say(self, path: str, message: str) -> None:
@@ -96,7 +96,7 @@ def check(membership: Membership, wish: Wish) -> Checked:
 
 
 def _apart(found: Checked, wish: Wish) -> str:
-    """Why the runs cannot train in one process; empty if they can."""
+    """The reason why the runs cannot train in one process; empty if they can."""
     assert found.plan is not None  # noqa: S101
     config = found.plan.config
     tried = [{axis.path: value} for axis in found.axes for value in axis.tried()]
@@ -206,7 +206,7 @@ def refused(
     dataset: checks.DatasetChoice,
     values: Mapping[str, space.Value],
 ) -> str:
-    """Why no run can have the config with these values; empty if it can."""
+    """The reason why no run can have the config with these values; empty if it can."""
     try:
         checks.plan(membership, recipe, space.laid(config, values), dataset, None)
     except ConfigInvalid as error:

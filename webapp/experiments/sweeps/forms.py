@@ -186,14 +186,14 @@ class SweepForm:
 
     @property
     def trials(self) -> int | None:
-        """How many trials there will be; None: not known yet."""
+        """The number of trials that the sweep will have; None: not known yet."""
         if self.checked is None or self.problems:
             return None
         return self.checked.trials
 
     @property
     def apart(self) -> str:
-        """Why its runs cannot train in one process; empty if they can, or if nothing is known of them yet."""
+        """The reason why its runs cannot train in one process; empty if they can, or if nothing is known of them yet."""
         return self.checked.apart if self.checked else ""
 
     @property

@@ -1,4 +1,4 @@
-"""How much of the values of its trials each key of a sweep explains alone: a one-way analysis of variance over groups of its values."""
+"""Measures the importance of each key of a sweep: a one-way analysis of variance of the trials' values over groups of its values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -56,7 +56,7 @@ class SweepStanding:
 
     @property
     def states(self) -> list[tuple[str, int]]:
-        """How many trials are in each state, for states with trials."""
+        """The number of trials that are in each state, for states with trials."""
         words = dict(State.choices) | {State.LOST: "with seeds missing"}
         counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in words.items()}
         return [(label, n) for label, n in counts.items() if n]

@@ -150,7 +150,7 @@ def values_of(ids: Sequence[int], shown: Sequence[Column]) -> dict[tuple[int, st
 
 
 def count(membership: Membership, query: str) -> tuple[int, bool]:
-    """How many runs a query finds, and whether it stopped counting at `MOST_COUNTED`. Raises QueryProblem."""
+    """The number of runs that a query finds, and whether it stopped counting at `MOST_COUNTED`. Raises QueryProblem."""
     n = found(membership, query).order_by().values("pk")[: MOST_COUNTED + 1].count()
     return min(n, MOST_COUNTED), n > MOST_COUNTED
 

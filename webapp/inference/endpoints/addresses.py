@@ -1,4 +1,4 @@
-"""Where an endpoint may be: see webapp.core.network.destinations."""
+"""Checks the address of an endpoint: see webapp.core.network.destinations."""
 
 from collections.abc import Callable
 

@@ -23,7 +23,7 @@ LEASE = timedelta(seconds=15)
 
 
 def fair(size: int, mine: int, others: Sequence[int]) -> int:
-    """How many of `size` places a run may have that wants `mine`, if `others` is what the other runs want.
+    """The number of the `size` places that a run may have that wants `mine`, if `others` is what the other runs want.
 
     Small wants are met first; the rest is shared evenly. A run gets more than it wants only of places that nobody wants.
     """

@@ -98,7 +98,7 @@ def _adapter(folder: Path, base: RegisteredModel | None) -> dict[str, Any]:
 
 
 def _misfit(given: Shapes, base: RegisteredModel) -> str:
-    """Why the tensors of an adapter do not fit those of the base; empty if they fit, or if the base is not on this machine.
+    """The reason why the tensors of an adapter do not fit those of the base; empty if they fit, or if the base is not on this machine.
 
     LoRA's A has as many columns as the matrix it is laid on, and B as many rows.
     """

@@ -1,4 +1,4 @@
-"""Where the files of a model lie: in a folder of this server, in the artifact store, or in both.
+"""Finds the files of a model: in a folder of this server, in the artifact store, or in both.
 
 In the store, a model that a run has trained lies below that run (`artifact.files`). Any other model is copied to `models/ID` before the
 first run that loads it, and again when its folder has changed.

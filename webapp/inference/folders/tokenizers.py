@@ -38,7 +38,7 @@ def _over(found: Iterable[tuple[str, str]]) -> str:
 
 
 def problem(folder: Path, rows: object) -> str:
-    """Why the tokenizer of `folder` does not fit weights with so many `rows`; empty if it may fit.
+    """The reason why the tokenizer of `folder` does not fit weights with so many `rows`; empty if it may fit.
 
     A tokenizer that is too large is not read here; the run looks at it when it loads the model. Raises OSError, and ValueError for a
     file that is not JSON.
@@ -53,8 +53,8 @@ def problem(folder: Path, rows: object) -> str:
 
 
 def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
-    """Why `teacher` cannot give log-probabilities for the tokens of `model`: it has other tokens. Empty if it can, or if the folders do
-    not show it; the run then looks when it has loaded both."""
+    """The reason why `teacher` cannot give log-probabilities for the tokens of `model`: it has other tokens. Empty if it can, or if the
+    folders do not show it; the run then looks when it has loaded both."""
     theirs, ours = _lies(teacher), _lies(model)
     try:
         if theirs is None or ours is None or digest(theirs) == digest(ours):
@@ -94,7 +94,7 @@ def _vocabulary(folder: Path) -> dict[str, int] | None:
 
 
 def _tokens(told: Any) -> int:
-    """How many numbers the tokenizer can give: one more than the largest number of a token, added tokens included."""
+    """The count of numbers that the tokenizer can give: one more than the largest number of a token, added tokens included."""
     model, added = (told.get("model"), told.get("added_tokens")) if isinstance(told, dict) else (None, None)
     vocab = model.get("vocab") if isinstance(model, dict) else None
     numbers = [each.get("id") for each in added if isinstance(each, dict)] if isinstance(added, list) else []
@@ -105,14 +105,14 @@ def _tokens(told: Any) -> int:
 
 
 def unloadable(model: RegisteredModel) -> str:
-    """Why no process can load the model, as far as its folders show: they are gone, or the tokenizer is another model's."""
+    """The reason why no process can load the model, as far as its folders show: they are gone, or the tokenizer is another model's."""
     gone = missing_folder(model)
     return f"the files of {model.name} are gone: there is no folder {gone}" if gone else changed(model)
 
 
 def changed(model: RegisteredModel) -> str:
-    """Why the folders that are loaded for `model` no longer have its tokenizer. Empty if they have it, if no digest was recorded, or if
-    they are on another machine."""
+    """The reason why the folders that are loaded for `model` no longer have its tokenizer. Empty if they have it, if no digest was
+    recorded, or if they are on another machine."""
     row: RegisteredModel | None = model
     while row is not None:
         if row.source != RegisteredModel.Source.HUB and (why := _changed(row)):

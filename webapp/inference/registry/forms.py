@@ -23,7 +23,7 @@ class ModelForm(forms.Form):
     head = forms.ChoiceField(
         choices=[("", "As its directory says; a hub id writes text"), *RegisteredModel.Head.choices],
         required=False,
-        label="What it does",
+        label="Kind of model",
         help_text="For a hub id, whose files cannot be checked here: a reward model scores text.",
     )
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)

@@ -29,13 +29,13 @@ def may_try_again(model: RegisteredModel) -> bool:
 
 
 def unscorable(model: RegisteredModel, heads: Collection[str]) -> str:
-    """Why the model cannot be loaded with a head that scores; empty if it can, or if `heads` has no such head."""
+    """The reason why the model cannot be loaded with a head that scores; empty if it can, or if `heads` has no such head."""
     kind = model.facts.get("model_type")
     return unknown(kind) if kind is not None and RegisteredModel.Head.SCALAR in heads else ""
 
 
 def untrainable(model: RegisteredModel) -> str:
-    """Why no run can load the model; empty if that is not known. Of a model of a hub nothing is known before it is fetched."""
+    """The reason why no run can load the model; empty if that is not known. Of a model of a hub nothing is known before it is fetched."""
     kind = model.facts.get("model_type")
     if kind is None or path_of(kind) == "grouped":
         return ""

@@ -1,4 +1,4 @@
-"""How two versions of a judge differ: their templates line by line, everything else field by field."""
+"""Compares two versions of a judge: their templates line by line, everything else field by field."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

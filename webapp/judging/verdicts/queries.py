@@ -19,7 +19,7 @@ SAMPLES = 256  # of a question, on its page
 
 
 def states(version: JudgeVersion) -> dict[str, int]:
-    """How many stored verdicts are in each state; states without any are 0."""
+    """The number of stored verdicts that are in each state; states without any are 0."""
     rows = Verdict.objects.filter(version=version).values_list("state").annotate(n=Count("id"))
     return {**dict.fromkeys(Verdict.State.values, 0), **dict(rows)}
 

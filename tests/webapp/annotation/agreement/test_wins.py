@@ -62,7 +62,7 @@ def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(cast, pro
 def test_the_page_and_the_api_show_it_to_those_who_may_read(cast, project):
     answer(cast, project)
     page = browser(cast.reviewer).get(f"/projects/{project.pk}/wins").content.decode()
-    assert "Which model people prefer" in page and "56%" in page and "+ 1 not assessed" in page
+    assert "Preferred models" in page and "56%" in page and "+ 1 not assessed" in page
     found = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/wins").json()["items"]
     assert found[0]["first"] == "tuned" and found[0]["rate"]["n"] == 4
     assert browser(cast.annotator).get(f"/projects/{project.pk}/wins").status_code == 403

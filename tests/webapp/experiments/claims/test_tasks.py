@@ -325,7 +325,7 @@ def test_settings_that_no_database_holds_are_told_at_the_form(as_researcher, own
 def test_a_claim_about_given_data_offers_no_task(as_researcher):
     page = shown(as_researcher.get("/experiments/claims/toggle_smollm/new"))
     assert "Make its task" not in page and "Launch all runs" in page
-    assert "What it needs" in page and "python -m trainer models prepare" in page and "demo/prompts.jsonl" in page
+    assert "Requirements</h2>" in page and "python -m trainer models prepare" in page and "demo/prompts.jsonl" in page
     page = shown(as_researcher.get("/experiments/claims/rubric_pairs/new"))
     assert "demo/rubric_pairs.jsonl" in page and "claims rubric_pairs --size demo" in page
     page = shown(as_researcher.get(f"{FORM}?size=demo"))

@@ -342,7 +342,7 @@ def voting(by_judge: Audits) -> Iterator[r.Curve]:
 
 
 def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
-    """How often a verdict is right, by the share of the pair's votes for it."""
+    """The share of right verdicts, by the share of the pair's votes for each."""
     series, rows = [], []
     for judge, audited in sorted(by_judge.items()):
         stated = [each.confidence for each in audited]

@@ -192,7 +192,7 @@ def _part(each: "ScoredAnswer", axis: str) -> Rubric | None:
 
 
 def criteria(by_model: Models) -> Iterator[r.Table]:
-    """How often each criterion is met; the most frequent ones."""
+    """The shares of responses that meet each criterion; the most frequent ones."""
     met: dict[str, dict[str, list[bool | None]]] = defaultdict(lambda: defaultdict(list))
     points: dict[str, float] = {}
     for name, answered in by_model.items():

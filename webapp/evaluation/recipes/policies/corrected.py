@@ -160,8 +160,8 @@ def _by_people(each: "ScoredAnswer", grades: Grades) -> float | None:
 
 
 def _wanted(found: Corrected, columns: ScoreColumns, half_width: float) -> int | None:
-    """How many more prompts the wanted interval needs; without an interval, a first or another batch. None if all prompts would not be
-    enough."""
+    """The number of further prompts that the wanted interval needs; without an interval, a first or another batch. None if all prompts
+    would not be enough."""
     if found.corrected.low is not None:
         return more_labels(columns.people, columns.judge, half_width, len(columns.settled))
     n = found.corrected.n

@@ -1,4 +1,4 @@
-"""How accuracy grows with the number of rubric items and with rounds of refinement (RubricBench, 2025)."""
+"""Measures accuracy by the number of rubric items and by rounds of refinement (RubricBench, 2025)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -27,7 +27,7 @@ class RetentionPreview:
 
     @property
     def reasons(self) -> list[tuple[int, str]]:
-        """How many checkpoints stay for each reason, in words."""
+        """The number of checkpoints that stay for each reason, in words."""
         told = standing.words()
         return [(self.kept[name], told[name]) for name in told if self.kept[name]]
 

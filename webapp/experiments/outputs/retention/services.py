@@ -26,7 +26,7 @@ LEAST, MOST = 1, 3650
 PIECE = 50
 """Runs at which one piece of a round looks, and checkpoints whose files one piece deletes."""
 AGAIN = timedelta(hours=6)
-"""How long after a round the next one begins."""
+"""The time between the beginnings of two rounds."""
 
 
 def rule(membership: Membership) -> CheckpointRule:

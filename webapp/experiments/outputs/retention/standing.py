@@ -1,4 +1,4 @@
-"""Which checkpoints the rule of a workspace may delete, and why it keeps the others.
+"""Finds the checkpoints that the rule of a workspace may delete, and the reasons to keep the others.
 
 The preview and the deletion both ask `look`: the preview for many runs at once, the deletion for one run under its lock.
 """
