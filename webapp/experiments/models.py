@@ -118,6 +118,7 @@ class Run(models.Model):
     state_reason = models.TextField(blank=True)
     state_at = models.DateTimeField(default=timezone.now)  # when the state last changed
     attempt = models.PositiveIntegerField(default=1)  # 1 + number of resumes
+    memory_needed = models.BigIntegerField(null=True, blank=True)  # bytes: `lifecycle.memory_needs`; null: not known
     attempt_at = models.DateTimeField(default=timezone.now)  # when this attempt was asked for
     token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
     ray_job_id = models.CharField(max_length=80, blank=True)  # set once Ray has accepted this attempt

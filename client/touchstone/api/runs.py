@@ -297,6 +297,7 @@ class LineRunOut(TypedDict):
     gpus: float
     cpus: float
     memory_gb: float
+    memory_expected: bool
     since: str
     seconds: float | None
     why: str

@@ -59,7 +59,7 @@ class RunPlan:
     """A run that may be written: everything it refers to exists and fits.
 
     `config` names models, also if `aliases` ({place in the config: alias}) were given: the record of a run's model stays true when an alias
-    moves.
+    moves. `memory`: the forecast for processors; None if it is not known.
     """
 
     recipe: Recipe
@@ -69,6 +69,7 @@ class RunPlan:
     model: RegisteredModel
     slots: list[FilledSlot]
     aliases: dict[str, str]
+    memory: int | None
 
 
 def plan(
@@ -112,7 +113,8 @@ def plan(
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
     told = config.model_dump(mode="json")
-    return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, _spell_out(told, slots))
+    aliases, needed = _spell_out(told, slots), memory.on_processors(config, base)
+    return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, aliases, needed)
 
 
 def with_model(raw: dict[str, Any], model: str | None) -> dict[str, Any]:

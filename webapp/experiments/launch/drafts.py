@@ -20,8 +20,8 @@ from webapp.core.requests import once
 from webapp.core.tasks import enqueue
 
 from .. import names, table_facts
+from ..lifecycle import memory_needs, schedule, tokens
 from ..lifecycle import retries as trying
-from ..lifecycle import schedule, tokens
 from ..lifecycle.limits import NONE, RunLimits
 from ..lifecycle.states import State, move
 from ..live import broadcasts
@@ -140,7 +140,8 @@ def launch(membership: Membership, run: Run) -> Run:
             next_try_at=now,
         )
         table_facts.replace_config(membership.workspace_id, held)
-        Run.objects.filter(pk=held.pk).update(family=held.family)
+        needed = memory_needs.at_launch(held)
+        Run.objects.filter(pk=held.pk).update(family=held.family, memory_needed=needed)
         services.keep_slots(held, plan)
         if start:
             starting_points.adopt(start, held)

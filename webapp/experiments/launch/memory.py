@@ -78,6 +78,14 @@ def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]
     return [FieldProblem(changes[0].path if changes else "model.name", why)] if why else []
 
 
+def on_processors(config: RecipeConfig, model: RegisteredModel) -> int | None:
+    """Bytes of all processes of the run on a machine without GPUs; None if the shape of the model is not known here."""
+    try:
+        return forecast(config, shape_of(model), None).needed
+    except ShapeUnknown:
+        return None
+
+
 def shape_of(model: RegisteredModel) -> ModelShape:
     """Raises ShapeUnknown, also if the files are on another machine."""
     folder = Path(inference.source(model).path)

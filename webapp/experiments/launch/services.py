@@ -16,8 +16,8 @@ from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion
 
 from .. import names, table_facts
+from ..lifecycle import memory_needs, schedule, tokens
 from ..lifecycle import retries as trying
-from ..lifecycle import schedule, tokens
 from ..lifecycle.limits import NONE, RunLimits
 from ..live import broadcasts
 from ..models import RETRIES, Experiment, Run, RunSlot
@@ -129,7 +129,8 @@ def _create(
         **limits.columns(),
     )
     table_facts.keep_config(membership.workspace_id, run)
-    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family)
+    needed = memory_needs.at_launch(run)
+    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family, memory_needed=needed)
     keep_slots(run, plan)
     also = asked_for(plan, not_before, limits)
     audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **also)
@@ -155,6 +156,7 @@ def of_plan(membership: Membership, plan: checks.RunPlan, version: DatasetVersio
         "model": plan.model,
         "graded_in": graded.chosen(membership.workspace_id, plan.config),
         "steps_total": plan.steps,
+        "memory_needed": plan.memory,
     }
 
 

@@ -4,7 +4,7 @@ No process of a run waits for a job, nor does a job for another job. So everythi
 checkpoint that is evaluated within a run is evaluated by the run's own process.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,13 +19,15 @@ from . import resources, together
 
 @dataclass(frozen=True)
 class Claimant:
-    """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `asks`: what it asks of the cluster, or has."""
+    """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `asks`: what it asks of the cluster, or has.
+    `expected`: nobody has asked for its memory; it is what the run is expected to need."""
 
     workspace_id: int
     since: datetime
     asks: JobResources
     run: Run | None = None
     job: WeightsJob | None = None
+    expected: bool = False
 
     @property
     def row(self) -> Run | WeightsJob:
@@ -62,7 +64,17 @@ class Claimant:
 
 
 def of_run(run: Run) -> Claimant:
-    return Claimant(run.experiment.workspace_id, run.attempt_at, resources.asked(run), run=run)
+    return _of_runs([run])[0]
+
+
+def _of_runs(runs: Iterable[Run]) -> list[Claimant]:
+    expects = resources.expects_memory()
+    return [_of_run(run, expects and not resources.own(run).memory_bytes) for run in runs]
+
+
+def _of_run(run: Run, expects: bool) -> Claimant:
+    asks = resources.asked(run, expects)
+    return Claimant(run.experiment.workspace_id, run.attempt_at, asks, run=run, expected=expects)
 
 
 def of_job(job: WeightsJob) -> Claimant:
@@ -76,10 +88,10 @@ def launched(states: Collection[str]) -> RunQuerySet:
 
 def waiting() -> list[Claimant]:
     runs = launched([Run.State.QUEUED]).select_related("experiment").defer("config")
-    return [*map(of_run, runs), *map(of_job, weights_line.waiting())]
+    return [*_of_runs(runs), *map(of_job, weights_line.waiting())]
 
 
 def placed() -> list[Claimant]:
     """All that have a place, with their names; one for runs that train together."""
     runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
-    return [*map(of_run, runs), *map(of_job, weights_line.placed().order_by("id"))]
+    return [*_of_runs(runs), *map(of_job, weights_line.placed().order_by("id"))]

@@ -86,11 +86,21 @@ class Free:
         self._of_jobs += claimant.gpus if claimant.job else 0
 
     def needed(self, claimant: Claimant, kind: Kind) -> float:
-        """How much of what is free it takes: jobs may share a card. What no machine has is left to Ray, and not counted here."""
+        """How much of what is free it takes: jobs may share a card. What no machine has is left to Ray, and not counted here. A run that is
+        expected to need more memory than there is takes all of it, so that it runs alone."""
         asks = amount(claimant.asks, kind)
         if kind == Kind.GPUS:
             return ceil(self._of_jobs + asks) - ceil(self._of_jobs) if claimant.job else ceil(asks)
+        if kind == Kind.MEMORY and claimant.expected:
+            return min(asks, amount(self.there, kind))
         return asks if asks <= amount(self.there, kind) else 0
+
+    def keeps(self, claimant: Claimant) -> set[Kind]:
+        """The kinds of resources that nobody takes before one that waits. Memory that it is only expected to need, and that is free, does not
+        keep others from starting: otherwise nothing would pass a run that waits for a GPU or a processor."""
+        found = self.counted(claimant)
+        enough = self.needed(claimant, Kind.MEMORY) <= self._free[Kind.MEMORY]
+        return found - {Kind.MEMORY} if claimant.expected and enough else found
 
 
 class Shares:
@@ -139,7 +149,7 @@ def walk(free: Free) -> Iterator[tuple[Claimant, Why | None]]:
         if most is not None and shares.places + promised >= most:
             yield each, Why.SHORT if shut & kinds and shares.places < most else Why.FULL
         elif shut & kinds or free.short(each):
-            shut |= kinds
+            shut |= free.keeps(each)
             promised += 1  # nobody takes the place that is left for it
             yield each, Why.SHORT
         else:

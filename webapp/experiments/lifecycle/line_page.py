@@ -20,7 +20,8 @@ from .line_order import Free
 
 @dataclass(frozen=True)
 class LineRow:
-    """`run` and `job` are None for another workspace. `seconds`: until it is over or, if it waits, until its turn."""
+    """`run` and `job` are None for another workspace. `seconds`: until it is over or, if it waits, until its turn. `expected`: its memory is
+    what it is expected to need, and not reserved."""
 
     kind: str
     run: Run | None
@@ -30,6 +31,7 @@ class LineRow:
     since: datetime
     seconds: float | None
     why: str = ""
+    expected: bool = False
 
     @property
     def gpus(self) -> float:
@@ -58,6 +60,7 @@ class LineRow:
             "gpus": self.gpus,
             "cpus": self.has.cpus,
             "memory_gb": self.memory_gb,
+            "memory_expected": self.expected and bool(self.memory_gb),
             "since": self.since.isoformat(),
             "seconds": self.seconds,
             "why": self.why,
@@ -123,7 +126,8 @@ def whole(workspace_id: int) -> WaitingLine:
         mine = each.workspace_id == workspace_id
         run, job = (each.run, each.job) if mine else (None, None)
         asked = each.asks if there.gpus else replace(each.asks, gpus=0)
-        return LineRow(each.key[0], run, job, each.row.state, asked, since, seconds, why if mine else "")
+        told = why if mine else ""
+        return LineRow(each.key[0], run, job, each.row.state, asked, since, seconds, told, each.expected)
 
     running = [row(each, each.row.state_at, holders.left(each)) for each in holders.all]
     waiting = [

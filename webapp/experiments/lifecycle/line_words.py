@@ -86,7 +86,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
             reason = _more(each, free)
         else:
             kinds = [kind for kind in Kind if kind in free.counted(each)]
-            needed.update({kind: amount(each.asks, kind) for kind in kinds})
+            needed.update({kind: _wants(each, kind, free) for kind in kinds})
             missing = [kind for kind in kinds if needed[kind] > free.of(kind)]
             after = last = _all_free(missing, needed, free, holders) if missing else last
             reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
@@ -94,6 +94,11 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
         takes = paces.left(each.run, pace.get(each.run.pk)) if each.run else None
         told = _when(None if why == Why.TIME else after, takes)
         yield WaitingRun(each, before, reason + told if why else "", after, takes)
+
+
+def _wants(claimant: Claimant, kind: Kind, free: Free) -> float:
+    asks = amount(claimant.asks, kind)
+    return free.needed(claimant, kind) if claimant.expected and kind == Kind.MEMORY else asks
 
 
 def _until(run: Run, now: datetime) -> tuple[str, float]:
@@ -147,7 +152,8 @@ def _for_resources(claimant: Claimant, free: Free, kind: Kind, before: int, hold
     line = _line(before)
     if free.lost and kind == Kind.GPUS:
         return f"Waits for GPUs{line}: {resources.missing(free.lost)}"
-    asks = f"it asks for {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(amount(free.there, kind))}"
+    verb = "is expected to need" if kind == Kind.MEMORY and claimant.expected else "asks for"
+    asks = f"it {verb} {resources.of_kind(claimant.asks, kind).words}, the cluster has {kind.words(amount(free.there, kind))}"
     left = free.of(kind)
     return (
         f"Waits for {kind.value}: {asks}, and {kind.words(left)} {'is' if kind == Kind.MEMORY else 'are'} free"

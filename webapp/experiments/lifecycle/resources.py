@@ -3,6 +3,9 @@
 A run's own process asks Ray for a GPU, if there are any, so that two runs never share a card, and for the processors and the memory that its
 config reserves. Its workers and its processes that train together ask for theirs when it starts them. So that no run starts with half of
 what it needs, the line of runs counts all of it, and what jobs that need weights ask for.
+
+For a run whose config reserves no memory, the line counts what it is expected to need (`memory_needs`), so that two runs do not start that
+together are too large for the machine. Ray is not asked for it: a run that is expected to need more than there is starts alone.
 """
 
 from collections import defaultdict
@@ -98,9 +101,16 @@ def own(run: Run) -> JobResources:
     return _both(run).own
 
 
-def asked(run: Run) -> JobResources:
-    """The resources of the whole run, with its GPUs even if there are none. A config that this version cannot read asks for one GPU."""
-    return _both(run).whole
+def asked(run: Run, expects: bool = False) -> JobResources:
+    """The resources of the whole run, with its GPUs even if there are none. A config that this version cannot read asks for one GPU.
+    `expects`: with the memory that it is expected to need, if it reserves none."""
+    whole = _both(run).whole
+    return replace(whole, memory_bytes=run.memory_needed or 0) if expects and not whole.memory_bytes else whole
+
+
+def expects_memory() -> bool:
+    """Whether the memory that runs are expected to need counts: not if they train on GPUs, for each of them has its own."""
+    return not (has() or lost())
 
 
 def _both(run: Run) -> RunResources:
@@ -127,7 +137,8 @@ def taken(but: Run | None = None) -> JobResources:
     """What the runs have that Ray has or is about to get, and jobs that need weights; `but` does not count. GPUs are whole cards."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     mine = together.process(but) if but else ""
-    others = (asked(run) for run in together.by_process(runs) if together.process(run) != mine)
+    expects = expects_memory()
+    others = (asked(run, expects) for run in together.by_process(runs) if together.process(run) != mine)
     jobs = weights_resources.taken()
     return sum(others, JobResources(jobs.cpus, ceil(jobs.gpus), jobs.memory_bytes))
 

@@ -21,7 +21,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
-from . import early_stop, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
+from . import early_stop, memory_needs, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
@@ -201,6 +201,7 @@ def _again(run: Run, sources: Collection[str], *, actor: User | None = None, rea
             stop_by=None,
             eta_s=None,
             phase="",
+            memory_needed=memory_needs.at_resume(held),
             **{"attempt_at": timezone.now(), **fields},
         )
         if moved:

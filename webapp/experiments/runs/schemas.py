@@ -77,7 +77,10 @@ class LineRunOut(Schema):
     priority: str | None
     gpus: float = Field(description="GPUs that it has or asks for; 0 if the cluster has none")
     cpus: float = Field(description="Processors that it reserves")
-    memory_gb: float = Field(description="Memory that it reserves, in GB")
+    memory_gb: float = Field(description="Memory that it reserves or is expected to need, in GB; 0: not known")
+    memory_expected: bool = Field(
+        description="Whether the memory is what it is expected to need, and nothing is reserved"
+    )
     since: datetime
     seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
     why: str = Field(description="The reason why a run waits; empty for a run of another workspace")
@@ -90,7 +93,7 @@ class LineOut(Schema):
     cpus: float = Field(description="Of the cluster; 0: not known")
     cpus_free: float = Field(description="That no run or job reserves")
     memory_gb: float = Field(description="That Ray may reserve on all machines, in GB; 0: not known")
-    memory_gb_free: float = Field(description="That no run or job reserves, in GB")
+    memory_gb_free: float = Field(description="That no run or job reserves or is expected to need, in GB")
     running: list[LineRunOut]
     waiting: list[LineRunOut]
     more: int = Field(description="That wait behind those of `waiting`")

@@ -215,7 +215,7 @@ def test_the_line_has_columns_for_what_is_reserved(launch, ray, small, as_resear
         (1, 0),
     ]
     shown = " ".join(as_researcher.get("/experiments/line").content.decode().split())
-    assert "0.5 of 2 CPUs free" in shown and "5 of 8 GB free" in shown and "3 GB</td>" in shown
+    assert "0.5 of 2 CPUs free" in shown and "5 of 8 GB free" in shown and "3 GB </td>" in shown
     assert line_page.whole(cast.workspace.pk).gpus == 0
 
 
