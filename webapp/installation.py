@@ -29,7 +29,7 @@ from webapp.accounts.models import Membership, User, Workspace
 from webapp.accounts.sessions.services import end_sessions_of
 from webapp.backups import queries as backups
 from webapp.core import health
-from webapp.core.auditing import audit_chain, syslog
+from webapp.core.auditing import chain, syslog
 from webapp.core.database import schema
 from webapp.core.database.paging import Page, page
 from webapp.core.distributed import reconciling
@@ -137,7 +137,7 @@ def audit_log(request: HttpRequest) -> HttpResponse:
         **asked,
         "page": found,
         "query": urlencode(asked),
-        "head": audit_chain.head(),
+        "head": chain.head(),
         "receiver": settings.AUDIT_SYSLOG,
         "sending": syslog.standing() if settings.AUDIT_SYSLOG else None,
     }

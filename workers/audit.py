@@ -3,11 +3,11 @@
 from celery import shared_task
 from django.conf import settings
 
-from webapp.core.auditing import audit_chain, syslog
+from webapp.core.auditing import chain, syslog
 
 
 @shared_task(name="workers.audit.seal")
 def seal() -> None:
-    audit_chain.seal()
+    chain.seal()
     if settings.AUDIT_SYSLOG:
         syslog.send(settings.AUDIT_SYSLOG)

@@ -20,7 +20,7 @@ from webapp.accounts.members import removals
 from webapp.accounts.models import Membership, Role, SignedIn, User
 from webapp.accounts.sessions.services import end
 from webapp.annotation.people import handover
-from webapp.core.auditing import audit, audit_chain
+from webapp.core.auditing import audit, chain
 from webapp.core.problems import Conflict
 
 from .holdings import HOLDINGS, Erasure
@@ -70,7 +70,7 @@ def erase(person: User, by: User | None) -> None:
     person.refresh_from_db()  # a right may have been given or taken since the caller read it
     if found := hindrances(person):
         raise Conflict(" ".join(found), code="cannot_erase")
-    audit_chain.seal()  # as long as the entries say who did what
+    chain.seal()  # as long as the entries say who did what
     told = Membership.objects.filter(user=person).select_related("workspace")
     how = "retention" if by is None else "themselves" if by.pk == person.pk else "administrator"
     for membership in told:

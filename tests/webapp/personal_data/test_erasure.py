@@ -27,7 +27,7 @@ from webapp.annotation.models import AgreementReport, Answer, Assignment, Commen
 from webapp.annotation.people import queries as people
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import services as review
-from webapp.core.auditing import audit_chain
+from webapp.core.auditing import chain
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.models import Run
@@ -173,8 +173,8 @@ def test_the_audit_log_keeps_its_entries_and_its_chain(cast):
     assert set(AuditEntry.objects.filter(pk__in=kept).values_list("actor", flat=True)) == {None} and kept
     told = AuditEntry.objects.get(action="account.erased")
     assert (told.actor, told.detail, told.object_id) == (None, {"by": "themselves"}, cast.annotator.user_id)
-    audit_chain.seal()
-    assert audit_chain.verify().problems == []
+    chain.seal()
+    assert chain.verify().problems == []
     page = browser(cast.owner).get("/settings/audit", {"action": "token.created"}).content.decode()
     assert "erased account" in page and "anna" not in page
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from tests.cast import ApiClient, browser
-from webapp.core.auditing import audit, audit_chain
+from webapp.core.auditing import audit, chain
 from webapp.core.models import AuditEntry, AuditSeal
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def around(statement: str, *values: Any) -> None:
 
 
 def test_the_application_can_neither_change_nor_delete_an_entry(entries):
-    audit_chain.seal()
+    chain.seal()
     attempts = [
         lambda: entries.update(action="nothing.done"),
         lambda: entries.update(detail={}),
@@ -58,7 +58,7 @@ def test_an_entry_that_is_not_sealed_yet_stays_as_well(entries):
 
 
 def test_a_closed_account_leaves_its_entries_and_the_chain_whole(cast, entries):
-    audit_chain.seal()
+    chain.seal()
     entries.update(actor=None)
     assert "unchanged" in verified()
 
@@ -68,7 +68,7 @@ def test_the_chain_goes_on_and_says_where_it_ends(cast, entries):
     assert f"{AuditEntry.objects.count()} entries, unchanged. Last digest: " in first
     head = first.split()[-1]
     audit.record(cast.workspace, None, "thing.done", cast.workspace)
-    assert audit_chain.verify().waiting == 1 and audit_chain.seal() == 1 and audit_chain.seal() == 0
+    assert chain.verify().waiting == 1 and chain.seal() == 1 and chain.seal() == 0
     assert verified("--expect", head).split()[-1] != head
     with pytest.raises(CommandError, match="end of the log was cut off"):
         verified("--expect", "0" * 64)
@@ -84,17 +84,17 @@ def test_the_chain_goes_on_and_says_where_it_ends(cast, entries):
     ],
 )
 def test_what_somebody_with_all_rights_changed_shows(entries, statement):
-    audit_chain.seal()
+    chain.seal()
     around(statement, entries[2].pk)
-    assert audit_chain.verify().problems
+    assert chain.verify().problems
     with pytest.raises(CommandError, match="was changed"):
         verified()
 
 
 def test_another_actor_shows(cast, entries):
-    audit_chain.seal()
+    chain.seal()
     around("UPDATE core_auditentry SET actor_id = %s WHERE id = %s", cast.reviewer.user_id, entries[0].pk)
-    assert "does not name the same person" in audit_chain.verify().problems[0]
+    assert "does not name the same person" in chain.verify().problems[0]
 
 
 def test_downloads_and_exports_stand_in_the_log(cast, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.cast import browser
-from webapp.core.auditing import audit, audit_chain, syslog
+from webapp.core.auditing import audit, chain, syslog
 from webapp.core.models import AuditSeal
 from webapp.environment import Environment
 from workers import audit as worker
@@ -71,7 +71,7 @@ def entries(cast):
     """Sealed entries whose text has a letter beyond ASCII and a line break."""
     for number in range(5):
         audit.record(cast.workspace, cast.owner.user, "thing.done", cast.workspace, number=number, said="é\n<1>")
-    audit_chain.seal()
+    chain.seal()
     return list(AuditSeal.objects.order_by("id"))
 
 
@@ -80,14 +80,14 @@ def test_every_sealed_entry_arrives_once_in_its_order_with_its_digest(cast, entr
     assert syslog.send(address) == len(entries) and syslog.send(address) == 0
     told = receiver.told()
     assert [row["seal"] for row in told] == [each.pk for each in entries]
-    assert [row["digest"] for row in told][-1] == audit_chain.head()
+    assert [row["digest"] for row in told][-1] == chain.head()
     last = told[-1]
     assert (last["actor"], last["action"], last["workspace"]) == ("ada@example.org", "thing.done", cast.workspace.pk)
     assert last["detail"] == {"number": 4, "said": "é\n<1>"}
     assert not any(b"\n" in each for each in receiver.read)  # receivers that read lines see one
     audit.record(cast.workspace, None, "thing.done", cast.workspace)
     assert syslog.send(address) == 0  # it is not sealed yet
-    audit_chain.seal()
+    chain.seal()
     assert syslog.send(address) == 1 and len(receiver.read) == len(entries) + 1
 
 
@@ -125,7 +125,7 @@ def test_each_datagram_is_an_entry(cast, entries, scheme, tmp_path, monkeypatch)
 def test_an_entry_that_receivers_would_cut_comes_without_its_detail(cast, receiver):
     for size in (syslog.LONGEST - 800, syslog.LONGEST):
         audit.record(cast.workspace, None, "thing.done", cast.workspace, text="x" * size)
-    audit_chain.seal()
+    chain.seal()
     assert syslog.send(f"tcp://127.0.0.1:{receiver.port}") == AuditSeal.objects.count()
     whole, cut = receiver.told()[-2:]
     assert whole["detail"] == {"text": "x" * (syslog.LONGEST - 800)} and "cut" not in whole
@@ -190,7 +190,7 @@ def test_administrators_see_all_workspaces_and_how_far_the_log_was_sent(cast, as
     audit.record(cast.outsider.workspace, cast.outsider.user, "other.done", cast.outsider.workspace)
     page = as_owner.get("/installation/audit").content.decode()
     assert "other.done" in page and "thing.done" in page and "Elsewhere" in page
-    assert audit_chain.head()[:12] in page and "sets AUDIT_SYSLOG" in page
+    assert chain.head()[:12] in page and "sets AUDIT_SYSLOG" in page
     assert "other.done" not in as_owner.get("/installation/audit", {"action": "thing"}).content.decode()
     assert as_owner.get("/installation/audit", {"cursor": "typed"}).status_code == 200
     settings.AUDIT_SYSLOG = "tcp://127.0.0.1:9"

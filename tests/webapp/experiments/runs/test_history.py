@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from webapp.core.auditing import audit_chain
+from webapp.core.auditing import chain
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import states
@@ -78,7 +78,7 @@ def test_a_state_lasts_until_the_next_one_also_over_pages_and_the_last_one_until
 
 
 def test_who_erased_their_account_is_not_named_and_not_taken_for_the_server(lived, cast):
-    while audit_chain.seal():
+    while chain.seal():
         pass
     AuditEntry.objects.filter(actor=cast.researcher.user).update(actor=None)
     events = history.events(lived)[0]

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.core.auditing import audit_chain
+from webapp.core.auditing import chain
 
 
 class Command(BaseCommand):
@@ -14,11 +14,11 @@ class Command(BaseCommand):
         parser.add_argument("--expect", help="a digest printed earlier, which must still be part of the chain")
 
     def handle(self, *args: Any, expect: str | None, **options: Any) -> None:
-        audit_chain.seal()
-        found = audit_chain.verify()
+        chain.seal()
+        found = chain.verify()
         if found.problems:
             raise CommandError("The audit log was changed: " + "; ".join(found.problems))
-        if expect and not audit_chain.holds(expect):
+        if expect and not chain.holds(expect):
             raise CommandError(
                 f"The digest {expect} is not part of the chain: the end of the log was cut off, or this is another log."
             )
