@@ -20,7 +20,7 @@ from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.authentication.credentials import authenticate
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
-from webapp.core.database.nul import visible
+from webapp.core.database.nul_characters import visible
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
 from webapp.core.requests.authorization import bearer_token

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from trainer.contracts.base import Record
 from trainer.contracts.storing import FolderAsked, Links, Upload
 from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsReply
-from webapp.core.database.nul import visible
+from webapp.core.database.nul_characters import visible
 from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.core.requests.openapi import sends, takes
 from webapp.core.storage import artifact_store

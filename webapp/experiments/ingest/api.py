@@ -25,7 +25,7 @@ from trainer.contracts import (
 from trainer.contracts.base import Record
 from trainer.contracts.storing import FolderAsked, Links, Upload
 from webapp.core.database import prepared
-from webapp.core.database.nul import visible
+from webapp.core.database.nul_characters import visible
 from webapp.core.problems import Problem
 from webapp.core.requests.openapi import sends, takes
 from webapp.core.storage import artifact_store

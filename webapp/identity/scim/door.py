@@ -17,7 +17,7 @@ from scim2_models import Context, Error, InvalidSyntaxException, PayloadTooLarge
 
 from webapp.accounts.models import hash_secret
 from webapp.core.auditing import audit
-from webapp.core.database.nul import visible
+from webapp.core.database.nul_characters import visible
 from webapp.core.problems import Problem
 from webapp.core.requests.authorization import bearer_token
 from webapp.core.requests.limits import TooMany, seconds_to_wait
