@@ -23,7 +23,7 @@ from webapp.accounts.api import router as accounts
 from webapp.accounts.authentication.credentials import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
-from webapp.core.forms.complaints import worded
+from webapp.core.forms.error_messages import worded
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.requests.limits import TooMany

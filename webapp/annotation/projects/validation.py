@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webapp.core.forms.complaints import worded
+from webapp.core.forms.error_messages import worded
 from webapp.core.problems import Invalid
 from webapp.core.text.texts import NO_NUL
 from webapp.datasets.models import DatasetVersion

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webapp.core.forms.complaints import worded
+from webapp.core.forms.error_messages import worded
 from webapp.core.problems import Invalid
 
 from .. import kinds

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import Example, Rubric
 from trainer.verifiers import VerifierError, check_spec
-from webapp.core.forms.complaints import worded
+from webapp.core.forms.error_messages import worded
 from webapp.files.records import BadRow, Row, RowProblem
 
 from ..bounds import MAX_LABEL

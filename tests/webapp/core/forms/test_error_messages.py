@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from webapp.core.forms.complaints import worded
+from webapp.core.forms.error_messages import worded
 
 
 class Form(BaseModel):
