@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..requests.numbers import whole
-from .formwords import words
+from .labels import words
 
 ON = "__on"  # posted by the switch of an optional section
 COUNT = "__count"  # posted by a list of sections
