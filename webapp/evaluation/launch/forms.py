@@ -10,8 +10,8 @@ from trainer.config.errors import ConfigInvalid
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
+from webapp.core.forms.initial import put
 from webapp.core.forms.model_schemas import schema_of
-from webapp.core.forms.prefill import put
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import once
 from webapp.core.requests.numbers import whole

@@ -11,7 +11,7 @@ from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.methods import METHODS
-from webapp.core.forms.prefill import put
+from webapp.core.forms.initial import put
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests.once import KeyReused
