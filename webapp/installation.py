@@ -34,7 +34,7 @@ from webapp.core.database import schema
 from webapp.core.database.paging import Page, page
 from webapp.core.distributed import reconciling
 from webapp.core.models import AuditEntry
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
 from webapp.experiments.lifecycle import waiting_line
@@ -119,7 +119,9 @@ def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
     person = get_object_or_404(User, pk=user_id)
     text = f"{person.email} has to sign in again in every browser. Tokens still work."
     back = reverse("installation_people")
-    if asked := sure.question(request, title=f"Sign {person} out everywhere?", text=text, yes="Sign out", back=back):
+    if asked := confirmation.question(
+        request, title=f"Sign {person} out everywhere?", text=text, yes="Sign out", back=back
+    ):
         return asked
     count = end_sessions_of(cast(User, request.user), person)
     messages.success(request, f"{person} was signed out of {count} {'browser' if count == 1 else 'browsers'}.")

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from webapp.accounts.access import administrators
 from webapp.accounts.models import User, Workspace
 from webapp.core.network.addresses import public_url
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 
 from . import directories
@@ -61,7 +61,9 @@ def revoke(request: HttpRequest, key_id: int) -> HttpResponse:
     key = get_object_or_404(DirectoryKey.objects.select_related("directory"), pk=key_id)
     title = f"Revoke the key {key.prefix}… of {key.directory}?"
     text = "From then on the directory is refused with this key. People who leave the company keep their accounts until another key works."
-    if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("installation_directories")):
+    if asked := confirmation.question(
+        request, title=title, text=text, yes="Revoke", back=reverse("installation_directories")
+    ):
         return asked
     directories.revoke_key(cast(User, request.user), key)
     messages.success(request, "Key revoked.")

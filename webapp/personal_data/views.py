@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import administrators
 from webapp.accounts.models import User
 from webapp.core.network.addresses import public_url
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.storage.archive import respond
 
@@ -101,7 +101,9 @@ def erase_mine(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":  # somebody who thought better of it on the page that asks for the password
         return redirect("personal_data")
     title, text = "Erase your account for good?", _said(queries.fate(user), "You")
-    if asked := sure.question(request, title=title, text=text, yes="Erase my account", back=reverse("personal_data")):
+    if asked := confirmation.question(
+        request, title=title, text=text, yes="Erase my account", back=reverse("personal_data")
+    ):
         return asked
     answer: HttpResponse = _erase_mine(request)
     return answer
@@ -127,7 +129,7 @@ def erase_person(request: HttpRequest, user_id: int) -> HttpResponse:
     person = get_object_or_404(User, pk=user_id, erased=False)
     back = reverse("person_data", args=[user_id])
     title, text = f"Erase the account of {person} for good?", _said(queries.fate(person), str(person))
-    if asked := sure.question(request, title=title, text=text, yes="Erase the account", back=back):
+    if asked := confirmation.question(request, title=title, text=text, yes="Erase the account", back=back):
         return asked
     try:
         erasing.erase(person, cast(User, request.user))

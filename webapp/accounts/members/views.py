@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.core.network import mail
 from webapp.core.network.addresses import public_url
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 
 from ..access import member, require, to_sign_in
@@ -97,7 +97,7 @@ def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
     membership = require(request, Role.OWNER)
     row = access.invite_write(membership, invite_id)
     title, text = f"Revoke the invitation of {row.email}?", "The link stops working. You can make another invitation."
-    if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("members")):
+    if asked := confirmation.question(request, title=title, text=text, yes="Revoke", back=reverse("members")):
         return asked
     services.revoke_invite(membership, row)
     messages.success(request, f"The invitation of {row.email} no longer works.")
@@ -116,7 +116,7 @@ def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
                 f"{other.user.email} can no longer open this workspace, and their tokens for it end. Their work stays."
             )
             title = f"Remove {other.user} from {membership.workspace}?"
-            if asked := sure.question(request, title=title, text=text, yes="Remove", back=reverse("members")):
+            if asked := confirmation.question(request, title=title, text=text, yes="Remove", back=reverse("members")):
                 return asked
             services.remove_member(membership, other)
             messages.success(request, f"{other.user} was removed.")

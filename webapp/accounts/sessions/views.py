@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.requests.numbers import whole
 
 from ..models import User
@@ -33,7 +33,7 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(pk=whole(request.POST.get("session", ""), 15) or 0)
     title = "Sign out of all other browsers?" if "others" in request.POST else "Sign this browser out?"
     text = "The people who use them must sign in again. This browser stays signed in."
-    if asked := sure.question(request, title=title, text=text, yes="Sign out", back=reverse("profile")):
+    if asked := confirmation.question(request, title=title, text=text, yes="Sign out", back=reverse("profile")):
         return asked
     count = services.end_sessions(user, rows)
     messages.success(request, f"Signed out of {count} other {'browser' if count == 1 else 'browsers'}.")

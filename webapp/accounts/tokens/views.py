@@ -8,7 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from webapp.core.network.addresses import public_url
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 
 from ..access import member, require
 from ..models import Role
@@ -42,7 +42,7 @@ def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     token = access.token_write(membership, token_id)
     text = "From then on, programs that use it are refused. You cannot undo this, but you can make another token."
     title = f"Revoke the token “{token.name}”?"
-    if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("tokens")):
+    if asked := confirmation.question(request, title=title, text=text, yes="Revoke", back=reverse("tokens")):
         return asked
     services.revoke_token(membership, token)
     messages.success(request, "Token revoked.")

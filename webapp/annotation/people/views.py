@@ -20,7 +20,7 @@ from webapp.accounts.models import Membership, User
 from webapp.accounts.sign_in.entering import BACKEND
 from webapp.core.network import mail
 from webapp.core.network.addresses import public_url
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.requests.limits import seconds_to_wait
 from webapp.core.requests.numbers import whole
@@ -148,7 +148,7 @@ def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> Http
     invite = access.invite(project, invite_id)
     back = reverse("project_people", args=[project_id])
     text = "The link stops working. People who have joined stay."
-    if asked := sure.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
+    if asked := confirmation.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
         return asked
     services.revoke_invite(membership, invite)
     messages.success(request, "The link no longer works.")

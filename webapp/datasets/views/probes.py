@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid
 from webapp.core.requests.numbers import whole
 
@@ -102,7 +102,7 @@ def delete(request: HttpRequest, probe_id: int) -> HttpResponseBase:
     back = reverse("dataset_pass_rates", args=[probe.version.dataset_id, probe.version.number])
     text = "Filters and saved views that use them no longer work. The evaluation that measured them stays."
     title = f"Delete the pass rates of {probe.model}?"
-    if asked := sure.question(request, title=title, text=text, yes="Delete them", back=back):
+    if asked := confirmation.question(request, title=title, text=text, yes="Delete them", back=back):
         return asked
     probe_services.delete(membership, probe)
     messages.success(request, f"The pass rates of {probe.model} are deleted.")

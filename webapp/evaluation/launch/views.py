@@ -15,7 +15,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.background.priorities import Priority
 from webapp.core.database.paging import page
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid, Problem
 
 from .. import access, queries
@@ -124,7 +124,9 @@ def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBas
     to, back = request.POST.get("to", ""), reverse("evaluation", args=[row.pk])
     text = "You cannot continue it afterwards. The answers of judges stay in their verdicts, and judges are not asked again."
     title = f"Cancel “{row.name}” for good?"
-    if to == State.CANCELLED and (asked := sure.question(request, title=title, text=text, yes="Cancel it", back=back)):
+    if to == State.CANCELLED and (
+        asked := confirmation.question(request, title=title, text=text, yes="Cancel it", back=back)
+    ):
         return asked
     try:
         services.move(membership, row, to)

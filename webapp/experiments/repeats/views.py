@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.requests import once
 from webapp.core.requests.numbers import whole
@@ -97,7 +97,7 @@ def repeat_remove(request: HttpRequest, repeat_id: int) -> HttpResponseBase:
     membership = require(request)
     row = queries.repeat_write(membership, repeat_id)
     title, text = f"Stop repeating {row.run}?", "The runs that it has launched stay. The list of its times is deleted."
-    if asked := sure.question(request, title=title, text=text, yes="Stop repeating", back=reverse("repeats")):
+    if asked := confirmation.question(request, title=title, text=text, yes="Stop repeating", back=reverse("repeats")):
         return asked
     services.remove(membership, row)
     messages.success(request, f"{row.run} is not repeated any more.")

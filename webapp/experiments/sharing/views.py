@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.database.paging import page
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole
 
@@ -110,7 +110,7 @@ def share_withdraw(request: HttpRequest, link_id: int) -> HttpResponseBase:
     text = "People who have the link see nothing by it from then on. You cannot undo this, but you can share the same again by another link."
     title = f"Withdraw the link “{link.name}”?"
     if link.withdrawn_at is None and (
-        asked := sure.question(request, title=title, text=text, yes="Withdraw", back=back)
+        asked := confirmation.question(request, title=title, text=text, yes="Withdraw", back=back)
     ):
         return asked
     services.withdraw(membership, link)

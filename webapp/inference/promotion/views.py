@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.database.paging import page
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Conflict, Invalid
 
 from .. import access as models
@@ -79,7 +79,7 @@ def alias_remove(request: HttpRequest, name: str) -> HttpResponse:
     alias = access.alias_write(membership, name)
     text = f"From then on, runs and programs that ask for {alias} are refused. {alias.model.name} and the history stay."
     back = reverse("model_aliases")
-    if asked := sure.question(request, title=f"Remove {alias}?", text=text, yes="Remove it", back=back):
+    if asked := confirmation.question(request, title=f"Remove {alias}?", text=text, yes="Remove it", back=back):
         return asked
     services.remove(membership, alias)
     messages.success(request, f"{alias} is removed.")

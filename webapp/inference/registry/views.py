@@ -10,7 +10,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.auditing import audit
 from webapp.core.database.paging import page
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.core.storage.archive import respond
 
@@ -132,7 +132,9 @@ def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     row = access.model_write(membership, model_id)
     back = reverse("model", args=[model_id])
     text = "Its name, description and facts are deleted. Its files stay where they are."
-    if asked := sure.question(request, title=f"Take {row.name} off the list?", text=text, yes="Take it off", back=back):
+    if asked := confirmation.question(
+        request, title=f"Take {row.name} off the list?", text=text, yes="Take it off", back=back
+    ):
         return asked
     try:
         services.delete(membership, row)

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.pages import sure
+from webapp.core.pages import confirmation
 
 from ... import access
 from . import services
@@ -30,7 +30,7 @@ def checkpoint_rule(request: HttpRequest) -> HttpResponseBase:
         form = CheckpointRuleForm(request.POST)
         if form.is_valid():
             on, days = request.POST.get("on") == "yes", form.cleaned_data["days"]
-            if on and (asked := sure.question(request, **_question(membership, days))):
+            if on and (asked := confirmation.question(request, **_question(membership, days))):
                 return asked
             services.change(membership, on, days)
             told = f"Checkpoints are deleted {counted(days, 'days')} after the end of their run, unless something needs them."
