@@ -19,7 +19,7 @@ from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.experiments import names, table_facts
 from webapp.experiments.bulk import StepMetrics
@@ -85,9 +85,9 @@ def begin(
     key: str | None = None,
 ) -> LoggedRun:
     """A new run that is under way. The same `key` begins one run, however often it comes. Raises Invalid, KeyReused."""
-    asked = once.key(key, "logged", where.pk, name)
+    asked = idempotency.key(key, "logged", where.pk, name)
     mine = Run.objects.filter(created_by=membership.user, experiment__workspace=membership.workspace, recipe=LOGGED)
-    if earlier := once.earlier(mine, asked):
+    if earlier := idempotency.earlier(mine, asked):
         return LoggedRun.objects.select_related("run__experiment__workspace", "run__created_by").get(run=earlier)
     kept = merged({}, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
     started = started_at or timezone.now()
@@ -115,7 +115,7 @@ def begin(
             broadcasts.run_changed(run)
             announce(membership.workspace_id, "run.started", facts(run), by=membership.user_id)
     except IntegrityError:
-        if earlier := once.made_meanwhile(Run, membership.user, mine, asked):
+        if earlier := idempotency.made_meanwhile(Run, membership.user, mine, asked):
             return LoggedRun.objects.get(run=earlier)
         raise
     return row

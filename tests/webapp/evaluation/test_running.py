@@ -11,7 +11,7 @@ from webapp.core import tasks
 from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.evaluation.launch import services
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recipes import RECIPES
@@ -118,7 +118,11 @@ def of_evaluations():
 
 
 def test_the_same_key_makes_one(audit):
-    assert audit(key=once.key("k")).pk == audit(key=once.key("k")).pk != audit(key=once.key("other")).pk
+    assert (
+        audit(key=idempotency.key("k")).pk
+        == audit(key=idempotency.key("k")).pk
+        != audit(key=idempotency.key("other")).pk
+    )
 
 
 def test_what_is_missing_is_told_at_its_field(cast):

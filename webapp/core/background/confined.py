@@ -50,7 +50,7 @@ class _Died(Exception):
     """The other end is closed."""
 
 
-class _Nursery:
+class _ForkServer:
     """Starts the nursery process when it is first needed, and again if it is gone."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Nursery:
         return self._control
 
 
-_nursery = _Nursery()
+_nursery = _ForkServer()
 
 
 def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:

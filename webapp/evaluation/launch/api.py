@@ -11,7 +11,7 @@ from webapp.core.background.priorities import Priority
 from webapp.core.database.paging import Limit, page
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.strict_query import OneOf
 from webapp.core.text.texts import RenameIn
 from webapp.datasets.api.references import find
@@ -72,7 +72,7 @@ def create(
         dataset=None if payload.dataset is None else find(membership.workspace_id, payload.dataset),
         recording=_recording(membership, payload.recording),
         name=payload.name,
-        key=once.key(idempotency_key, payload.model_dump()),
+        key=idempotency.key(idempotency_key, payload.model_dump()),
     )
     return Status(201, serializers.evaluation(row))
 

@@ -13,7 +13,7 @@ from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import put
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.numbers import whole
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
@@ -143,7 +143,7 @@ class EvaluationForm:
             return None
         try:
             return self._create()
-        except once.KeyReused:  # somebody went back to a form that had started one, and changed it
+        except idempotency.KeyReused:  # somebody went back to a form that had started one, and changed it
             self.key = uuid4().hex
             return self._create()
         except Invalid as error:
@@ -169,7 +169,7 @@ class EvaluationForm:
             recording=self._recording(),
             name=self.name,
             rerun_of=self.rerun_of,
-            key=once.key(self.key, asked),
+            key=idempotency.key(self.key, asked),
         )
 
     def _version(self) -> DatasetVersion | None:

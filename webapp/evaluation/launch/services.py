@@ -18,7 +18,7 @@ from webapp.core.background.priorities import Priority
 from webapp.core.database import locks
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.core.text.texts import one_line
 from webapp.datasets.models import DatasetVersion
@@ -59,14 +59,14 @@ def create(
     recording: Recording | None = None,
     name: str = "",
     rerun_of: Evaluation | None = None,
-    key: once.Key | None = None,
+    key: idempotency.Key | None = None,
     asked_at: datetime | None = None,
 ) -> Evaluation:
     """Makes a queued evaluation, and freezes the version that it reads. A `key` makes only one evaluation.
 
     Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`, KeyReused.
     """
-    if earlier := once.earlier(_mine(membership), key):
+    if earlier := idempotency.earlier(_mine(membership), key):
         return earlier
     resolved = plan(membership, recipe, config, dataset, recording)
     stored = resolved.model_dump(mode="json")
@@ -91,7 +91,7 @@ def create(
             tell(row)
             enqueue("workers.evaluation.run", row.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(Evaluation, membership.user, _mine(membership), key):
+        if earlier := idempotency.made_meanwhile(Evaluation, membership.user, _mine(membership), key):
             return earlier
         raise
     return row
@@ -217,7 +217,7 @@ def rerun(
         recording=evaluation.recording,
         name=evaluation.name,
         rerun_of=evaluation,
-        key=once.key(key, "rerun", evaluation.pk, resample),
+        key=idempotency.key(key, "rerun", evaluation.pk, resample),
     )
 
 

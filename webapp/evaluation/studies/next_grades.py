@@ -16,7 +16,7 @@ from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.annotation.queries import progress
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 
@@ -201,5 +201,5 @@ def correct(membership: Membership, evaluation: Evaluation, key: str | None = No
         recording=evaluation.recording,
         name=evaluation.name,
         rerun_of=evaluation,
-        key=once.key(key, "correct", evaluation.pk),
+        key=idempotency.key(key, "correct", evaluation.pk),
     )

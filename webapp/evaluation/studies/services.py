@@ -11,7 +11,7 @@ from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.datasets.queries import examples_by_key
 from webapp.datasets.versions import services as datasets
 
@@ -99,7 +99,7 @@ def read(membership: Membership, project: Project, key: str | None = None) -> Ev
         config={"project": project.pk},
         dataset=project.version,
         name=project.name,
-        key=once.key(key, "study", project.pk),
+        key=idempotency.key(key, "study", project.pk),
     )
 
 

@@ -14,7 +14,7 @@ from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership, User
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating
 
@@ -64,8 +64,8 @@ def add(
     """
     if why := run.not_here:
         raise why
-    said = once.key(key, run.pk, behind and behind.pk, asked.said)
-    if earlier := once.earlier(mine(membership), said):
+    said = idempotency.key(key, run.pk, behind and behind.pk, asked.said)
+    if earlier := idempotency.earlier(mine(membership), said):
         return earlier
     also = _also(membership, run, asked.also)
     content = _checked(membership, run, behind, asked)
@@ -97,7 +97,7 @@ def add(
             if first:
                 enqueue(TAKE_UP, first.pk)  # it may have finished by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(ChainStep, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, mine(membership), said):
             return earlier
         raise
     return step

@@ -19,7 +19,7 @@ from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import queries as review
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
@@ -44,8 +44,8 @@ def add(
     """
     if like.not_here or like.recipe not in RECIPES:
         raise like.not_here or LoggedElsewhere
-    said = once.key(key, "project", project.pk, like.pk, experiment, name)
-    if earlier := once.earlier(mine(membership), said):
+    said = idempotency.key(key, "project", project.pk, like.pk, experiment, name)
+    if earlier := idempotency.earlier(mine(membership), said):
         return earlier
     config = resolve(like.recipe, stored(like.recipe, like.config)).model_dump(mode="json")
     title = names.name(experiment or like.experiment.name, "experiment")
@@ -71,7 +71,7 @@ def add(
             )
             enqueue(TAKE_UP, project.pk)  # it may be settled by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(ChainStep, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, mine(membership), said):
             return earlier
         raise
     return step

@@ -13,7 +13,7 @@ from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, judge_all
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
@@ -152,8 +152,8 @@ def launch(
     precedence. Raises Invalid or ConfigInvalid with every field that is wrong, KeyReused if the key came with another request.
     """
     plan = plan_of(name)
-    asked = once.key(key, name, str(dataset), model, seeds, config)
-    if earlier := once.earlier(_mine(membership), asked):
+    asked = idempotency.key(key, name, str(dataset), model, seeds, config)
+    if earlier := idempotency.earlier(_mine(membership), asked):
         return earlier
     shared = plan.shared if config is None else config
     _checked(plan, seeds, shared, dataset, model)
@@ -173,7 +173,7 @@ def launch(
             else:
                 arms.launch_arms(membership, study, plan, dataset, model, seeds, shared)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(ClaimStudy, membership.user, _mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(ClaimStudy, membership.user, _mine(membership), asked):
             return earlier
         raise
     return study

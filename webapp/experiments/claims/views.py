@@ -18,7 +18,7 @@ from trainer.metrics.claims.methods import METHODS, Method
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Problem
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.numbers import whole
 from webapp.inference import queries as inference
 
@@ -185,7 +185,7 @@ class StudyForm:
                 config=shared,
                 key=self.key,
             )
-        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
+        except idempotency.KeyReused:  # the browser went back to a form that has launched, and it was changed
             self.key = uuid4().hex
             return self.launch()
         except ConfigInvalid as error:

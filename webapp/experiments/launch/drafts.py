@@ -16,7 +16,7 @@ from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, stored
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 
 from .. import names, table_facts
@@ -52,8 +52,8 @@ class RunDraft:
 
 def save(membership: Membership, draft: RunDraft, key: str | None = None) -> Run:
     """Keeps a new draft. The same `key` keeps only one. Raises Invalid with every field of it that is wrong, KeyReused."""
-    asked = once.key(key, "draft", *_words(draft))
-    if earlier := once.earlier(services.mine(membership), asked):
+    asked = idempotency.key(key, "draft", *_words(draft))
+    if earlier := idempotency.earlier(services.mine(membership), asked):
         return earlier
     columns, title = _columns(membership, draft)
     given = {"launch_key": asked and asked.text, "launch_digest": asked.digest if asked else ""}
@@ -71,7 +71,7 @@ def save(membership: Membership, draft: RunDraft, key: str | None = None) -> Run
             )
             keep(membership, run, "run.draft")
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(Run, membership.user, services.mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(Run, membership.user, services.mine(membership), asked):
             return earlier
         raise
     return run

@@ -20,7 +20,7 @@ from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import put
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.numbers import whole
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
@@ -351,7 +351,7 @@ class RunForm:
 
     def _made(self, make: Callable[[], Run]) -> Run | None:
         try:
-            return once.sent(self, make)
+            return idempotency.sent(self, make)
         except ConfigInvalid as error:  # something else changed it between the check and the launch
             self.problems = {problem.path: problem.message for problem in error.problems}
         except Invalid as error:

@@ -11,7 +11,7 @@ from trainer.config import resolve, stored
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import DatasetVersion
 
@@ -68,8 +68,8 @@ def launch(
     rest += [not_before.isoformat()] if not_before else []
     rest += [f"retries {retries}"] if retries != RETRIES else []
     rest += [f"limits {limits.json()}"] if limits else []
-    asked = once.key(key, recipe, config, rest)
-    if earlier := once.earlier(mine(membership), asked):
+    asked = idempotency.key(key, recipe, config, rest)
+    if earlier := idempotency.earlier(mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
@@ -88,7 +88,7 @@ def launch(
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(Run, membership.user, mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(Run, membership.user, mine(membership), asked):
             return earlier
         raise
     return run
@@ -105,7 +105,7 @@ def _create(
     title: str,
     name: str,
     forked_from: Run | None,
-    key: once.Key | None,
+    key: idempotency.Key | None,
     start_step: int,
     not_before: datetime | None,
     retries: int,

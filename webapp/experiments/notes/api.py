@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.database.paging import Limit
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 
 from ..access import run_read, run_write
 from ..parameters import LaunchKey, RunId, Step, router
@@ -40,7 +40,7 @@ def write_note(
     membership = require(request)
     run = run_write(membership, run_id)
     given = payload.model_dump()
-    key = once.key(idempotency_key, "note", run.pk, given)
+    key = idempotency.key(idempotency_key, "note", run.pk, given)
     text = given.pop("text")
     note = services.write(membership, run, services.TokenSpan(**given), text, key)
     return Status(201, serializers.one(note, membership))

@@ -10,7 +10,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 
 from ..live import broadcasts
 from ..models import Rollout, Run, TokenNote
@@ -34,10 +34,12 @@ class TokenSpan:
     quote: str | None = None
 
 
-def write(membership: Membership, run: Run, span: TokenSpan, text: str, key: once.Key | None = None) -> TokenNote:
+def write(
+    membership: Membership, run: Run, span: TokenSpan, text: str, key: idempotency.Key | None = None
+) -> TokenNote:
     """A note; the one that is there already if the key comes again. Raises Invalid at the field, and Conflict if the tokens of the response
     are no longer the quoted ones."""
-    if earlier := once.earlier(_mine(membership), key):
+    if earlier := idempotency.earlier(_mine(membership), key):
         return earlier
     text = _text(text)
     quote = _quote(run, span)
@@ -53,7 +55,7 @@ def write(membership: Membership, run: Run, span: TokenSpan, text: str, key: onc
             audit.record(membership, membership.user, "run.note_written", run, note=note.pk, **place)
             broadcasts.notes(run.pk, note.step, note.phase)
     except IntegrityError:
-        if earlier := once.made_meanwhile(TokenNote, membership.user, _mine(membership), key):
+        if earlier := idempotency.made_meanwhile(TokenNote, membership.user, _mine(membership), key):
             return earlier
         raise
     return note

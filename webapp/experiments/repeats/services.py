@@ -14,7 +14,7 @@ from trainer.config import stored
 from webapp.accounts.models import Membership, Workspace
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 
 from ..launch import checks
 from ..models import Run, RunRepeat
@@ -63,8 +63,8 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
     """
     if why := run.not_here:
         raise why
-    said = once.key(key, run.pk, asdict(asked))
-    if earlier := once.earlier(mine(membership), said):
+    said = idempotency.key(key, run.pk, asdict(asked))
+    if earlier := idempotency.earlier(mine(membership), said):
         return earlier
     now = timezone.now()
     if wrong := dict(asked.problems(now)):
@@ -92,7 +92,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
             told = {"repeat": row.pk, "rhythm": asked.rhythm.words, "next_at": first.isoformat()}
             audit.record(membership, membership.user, "run.repeat", run, **told)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(RunRepeat, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(RunRepeat, membership.user, mine(membership), said):
             return earlier
         raise
     return row

@@ -14,7 +14,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
 from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.numbers import whole
 
 from .. import access
@@ -71,7 +71,7 @@ def _added(membership: Membership, form: RepeatForm) -> bool:
         return False
     try:
         run, asked = access.run_write(membership, number), form.asked()
-        once.sent(form, lambda: services.add(membership, run, asked, form.key or None))
+        idempotency.sent(form, lambda: services.add(membership, run, asked, form.key or None))
     except Http404:
         form.problems = {"run": "This run is not there any more."}
     except ConfigInvalid as error:

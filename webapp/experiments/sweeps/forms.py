@@ -12,7 +12,7 @@ from trainer.config.recipe import Metric
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import Input
 from webapp.core.problems import Problem
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.requests.numbers import whole
 
 from ..launch.typed_limits import LABELS, TypedLimits
@@ -251,7 +251,7 @@ class SweepForm:
         if not self.check(whole_form=True):
             return None
         try:
-            return once.sent(self, self._launch)
+            return idempotency.sent(self, self._launch)
         except ConfigInvalid as error:  # something else changed between the check and the launch
             self._show(error.problems, self.rows)
         except Problem as error:

@@ -8,7 +8,7 @@ from trainer.config import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
@@ -37,10 +37,10 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
     Raises ConfigInvalid with every field that is wrong, Invalid for a name, KeyReused if the key came with another request.
     """
     # keys of before runs could train together, and have limits, stay what they were
-    asked = once.key(
+    asked = idempotency.key(
         key, *(str(value) for name, value in vars(wish).items() if value or name not in ("together", "limits"))
     )
-    if earlier := once.earlier(_mine(membership), asked):
+    if earlier := idempotency.earlier(_mine(membership), asked):
         return earlier
     found = checking.check(membership, wish)
     if found.problems or found.plan is None:
@@ -64,7 +64,7 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
             announce(membership.workspace_id, "sweep.started", _facts(sweep), by=membership.user_id)
             enqueue(ADVANCE, sweep.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := once.made_meanwhile(Sweep, membership.user, _mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(Sweep, membership.user, _mine(membership), asked):
             return earlier
         raise
     return sweep

@@ -11,7 +11,7 @@ from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.after import queries, rounds, services
 from webapp.experiments.after.services import StepAsked

@@ -5,7 +5,7 @@ import pytest
 from tests.at_once import at_once
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.experiments.after import drawing, queries, rounds
 from webapp.experiments.after import services as chains
 from webapp.experiments.after.queries import ChainNode

@@ -14,7 +14,7 @@ from trainer.metrics.claims.methods import METHODS
 from webapp.core.forms.initial import put
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import checks
 from webapp.experiments.launch.forms import RunForm

@@ -13,7 +13,7 @@ from tests.cast import ApiClient, browser
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.experiments.launch import checks, discarding, drafts
 from webapp.experiments.launch.drafts import RunDraft
 from webapp.experiments.launch.forms import RunForm

@@ -7,7 +7,7 @@ import pytest
 
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
 from webapp.experiments.launch.forms import RunForm

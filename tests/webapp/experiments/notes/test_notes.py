@@ -9,7 +9,7 @@ from tests.at_once import at_once
 from tests.cast import ApiClient
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests import once
+from webapp.core.requests import idempotency
 from webapp.experiments.models import Rollout, TokenNote
 from webapp.experiments.notes import queries, services
 from webapp.experiments.notes.services import TokenSpan
@@ -109,7 +109,7 @@ def test_a_second_submit_finds_the_first_note(cast, rollout):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_submits_at_once_make_one_note(cast, rollout):
-    key = once.key("k1", "x")
+    key = idempotency.key("k1", "x")
     write = partial(services.write, cast.researcher, rollout.run, TokenSpan(**PLACE, start=0, end=1), "x", key)
     notes = at_once([write, write])
     assert len({note.pk for note in notes}) == 1 and TokenNote.objects.count() == 1

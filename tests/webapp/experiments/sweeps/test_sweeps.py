@@ -8,7 +8,7 @@ from trainer.config import ConfigInvalid
 from webapp.accounts.administration.closing import close
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.core.requests.once import KeyReused
+from webapp.core.requests.idempotency import KeyReused
 from webapp.datasets.models import Dataset
 from webapp.experiments.launch import services as launching
 from webapp.experiments.lifecycle import services as lifecycle
