@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 from webapp import installation, metrics, reference
 from webapp.agents import llms, mcp
 from webapp.api import api
-from webapp.core.requests.nowhere import Nowhere
+from webapp.core.requests.unknown_websockets import Nowhere
 from webapp.experiments.live import consumers
 from webapp.home import home
 from webapp.identity import directory_views as directories
