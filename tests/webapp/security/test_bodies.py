@@ -12,7 +12,7 @@ from django.db import connection
 
 from tests.cast import ApiClient, browser
 from webapp.accounts.authentication.headers import has_account
-from webapp.core.requests import bodies, patience
+from webapp.core.requests import bodies, keep_alive
 from webapp.core.requests.handler import ThreadedHandler
 
 GB = 10**9
@@ -162,14 +162,14 @@ class Connection:
         return self.aborted
 
 
-async def protocol() -> tuple[patience.PatientProtocol, Connection]:
+async def protocol() -> tuple[keep_alive.PatientProtocol, Connection]:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
     async def app(scope, receive, send):
         await asyncio.sleep(3600)
 
-    made = patience.PatientProtocol(config=Config(app, log_config=None), server_state=ServerState(), app_state={})
+    made = keep_alive.PatientProtocol(config=Config(app, log_config=None), server_state=ServerState(), app_state={})
     connection = Connection()
     made.connection_made(connection)  # type: ignore[arg-type]
     return made, connection
@@ -190,7 +190,7 @@ async def test_a_connection_that_sends_no_request_ends(monkeypatch):
 
 async def test_headers_without_end_are_not_collected():
     made, connection = await protocol()
-    made.data_received(b"GET / HTTP/1.1\r\n" + b"X-A: " + b"a" * patience.HEADERS_BYTES + b"\r\n")
+    made.data_received(b"GET / HTTP/1.1\r\n" + b"X-A: " + b"a" * keep_alive.HEADERS_BYTES + b"\r\n")
     assert connection.aborted
 
 

@@ -13,7 +13,7 @@ HEADERS_BYTES = 65_536
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Named to uvicorn as `--http webapp.core.requests.patience:PatientProtocol`."""
+    """Named to uvicorn as `--http webapp.core.requests.keep_alive:PatientProtocol`."""
 
     _deadline: asyncio.TimerHandle | None = None
     _header_bytes = 0
