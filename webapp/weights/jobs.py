@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core.background import hearing
+from webapp.core.background import liveness
 from webapp.core.distributed import cluster, reconciling
 from webapp.core.distributed.ray_client import RayClient, RayJob
 from webapp.core.distributed.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
@@ -89,7 +89,7 @@ def stop(pk: int) -> None:
 def watch() -> None:
     """One round of upkeep: lost launches are queued again, dead and silent jobs end as failed."""
     now = timezone.now()
-    since = hearing.since(HEARING_KEY, now)
+    since = liveness.since(HEARING_KEY, now)
     WEIGHTS.tidy(now)
     alive = asked = 0
     for job in WeightsJob.objects.select_related("workspace").filter(state__in=ALIVE):

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve, stored
 from trainer.contracts import CARRIES
-from webapp.core.background import hearing
+from webapp.core.background import liveness
 from webapp.core.database import locks
 from webapp.core.distributed import cluster, reconciling
 from webapp.core.distributed.ray_client import RayClient, RayJob
@@ -148,7 +148,7 @@ def remove_folder(run_id: int) -> None:
 def watch() -> datetime:
     """One round of upkeep: lost launches are queued again, dead and silent runs end as failed. Returns since when silence counts."""
     now = timezone.now()
-    since = hearing.since(HEARING_KEY, now, _web_answers())
+    since = liveness.since(HEARING_KEY, now, _web_answers())
     RUN.tidy(now)
     _put_back()
     waiting_line.let_in()
