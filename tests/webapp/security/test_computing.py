@@ -10,7 +10,7 @@ from tests.patience import SECONDS
 from tests.webapp.annotation.seed import make_project, pair
 from trainer.rubrics.structure import compound
 from webapp.annotation.work import rubric_trial
-from webapp.core.background import confined
+from webapp.core.background import sandbox
 from webapp.core.requests import limits
 from webapp.core.text.markdown import MAX_CHARACTERS, line, markdown
 
@@ -39,7 +39,7 @@ def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypat
 
 def test_a_submission_stands_where_its_stress_test_takes_too_much(cast, monkeypatch):
     def exceeded(*args, **kwargs):
-        raise confined.Exceeded("takes longer than 3 s")
+        raise sandbox.Exceeded("takes longer than 3 s")
 
     monkeypatch.setattr(confined, "call", exceeded)
     project = make_project(cast.researcher, [pair()], kind="rubric", people=[cast.annotator])

@@ -13,7 +13,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tests.cast import ApiClient
-from webapp.core.background import confined
+from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.datasets.ingest import inspection, processes, services
 from webapp.datasets.models import ImportJob
@@ -40,16 +40,16 @@ def grown(before: int) -> int:
 
 
 def test_a_confined_child_answers_refuses_and_ends():
-    small = confined.ProcessLimits(memory=100 * MB, seconds=5)
-    assert confined.call(HERE + "allocate", small, size=1000) == 1000
-    with pytest.raises(confined.Exceeded, match="more than 100 MB"):
-        confined.call(HERE + "allocate", small, size=200 * MB)
-    with pytest.raises(confined.Exceeded, match="longer than 0.2 s"):
-        confined.call(HERE + "sleep", confined.ProcessLimits(100 * MB, 0.2), seconds=60)
-    with pytest.raises(confined.Exceeded, match="ends the process"):
-        confined.call(HERE + "leave", small)
+    small = sandbox.ProcessLimits(memory=100 * MB, seconds=5)
+    assert sandbox.call(HERE + "allocate", small, size=1000) == 1000
+    with pytest.raises(sandbox.Exceeded, match="more than 100 MB"):
+        sandbox.call(HERE + "allocate", small, size=200 * MB)
+    with pytest.raises(sandbox.Exceeded, match="longer than 0.2 s"):
+        sandbox.call(HERE + "sleep", sandbox.ProcessLimits(100 * MB, 0.2), seconds=60)
+    with pytest.raises(sandbox.Exceeded, match="ends the process"):
+        sandbox.call(HERE + "leave", small)
     with pytest.raises(Invalid) as problem:
-        confined.call(HERE + "refuse", small)
+        sandbox.call(HERE + "refuse", small)
     assert problem.value.fields == {"file": "is wrong"}
 
 
@@ -81,7 +81,7 @@ def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memor
         created_by=cast.researcher.user,
     )
     monkeypatch.setattr(
-        inspection, "LIMITS", confined.ProcessLimits(3_000 * MB, 60)
+        inspection, "LIMITS", sandbox.ProcessLimits(3_000 * MB, 60)
     )  # the file is let through to the reader
     monkeypatch.setattr(processes, "MEMORY", 400 * MB)
     before = psutil.Process().memory_info().rss

@@ -13,7 +13,7 @@ from trainer.contracts import Rubric, Verdict, VerifierSpec
 from trainer.rubrics.stress import Power, Stressed, stress_test
 from trainer.rubrics.structure import DraftCriterion, structural_hints
 from trainer.verifiers import VerifierError
-from webapp.core.background import confined
+from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 
 from ..kinds import Shown
@@ -25,7 +25,7 @@ TOLD: dict[Power, str] = {
     "unknown": "",
 }
 SECONDS = 1.0  # for the verifiers of one request; a verdict that is late is missing
-LIMITS = confined.ProcessLimits(memory=300_000_000, seconds=SECONDS + 2)
+LIMITS = sandbox.ProcessLimits(memory=300_000_000, seconds=SECONDS + 2)
 
 
 Judged = Mapping[str, Mapping[str, Verdict]]
@@ -59,8 +59,8 @@ def hints(criteria: Sequence[DraftCriterion]) -> list[dict[str, Any]]:
 
 def _within(function: str, field: str, **given: Any) -> Any:
     try:
-        return confined.call(f"{__name__}:{function}", LIMITS, **given)
-    except confined.Exceeded as error:
+        return sandbox.call(f"{__name__}:{function}", LIMITS, **given)
+    except sandbox.Exceeded as error:
         raise Invalid(
             "The trial computes too much at once.", {field: f"{error}; send less, or simpler patterns"}
         ) from error

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trainer.contracts import Example
 from trainer.contracts.example import Split
-from webapp.core.background import confined
+from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.files import budgets
 from webapp.files.bundle import Bundle
@@ -34,7 +34,7 @@ CHECKED = 500  # rows that are always checked for problems and sides
 LOOKED_AT, LOOK_S = 20_000, 1.0  # further rows, up to this many in this time; seconds
 KINDS = 200  # kinds of parts that examples cannot hold: an import reports this many
 TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
-LIMITS = confined.ProcessLimits(memory=600_000_000, seconds=20.0)
+LIMITS = sandbox.ProcessLimits(memory=600_000_000, seconds=20.0)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, 
 
 def _ask(function: str, **asked: Any) -> Any:
     try:
-        return confined.call(f"{__name__}:{function}", LIMITS, **asked)
-    except confined.Exceeded as error:
+        return sandbox.call(f"{__name__}:{function}", LIMITS, **asked)
+    except sandbox.Exceeded as error:
         reason = f"{error} to look into. Send it unpacked, in smaller parts, or with shorter rows"
         raise Invalid("The file is too much to look into.", {"file": reason}) from error
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any
 
-from webapp.core.background.confined import confine
+from webapp.core.background.sandbox import confine
 
 from ..formats.importers import REGISTRY
 from .reader import LoadBatch, Reader, Sides

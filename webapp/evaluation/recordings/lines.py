@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from webapp.core.background import confined
+from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.files.bundle import Bundle
 from webapp.judging.lines.audits import parse_case, repeated
@@ -22,7 +22,7 @@ from . import scores
 AUDIT = "audit"
 SHOWN_PROBLEMS = 20
 MAX_ROWS = 200_000
-LIMITS = confined.ProcessLimits(memory=1_000_000_000, seconds=60.0)
+LIMITS = sandbox.ProcessLimits(memory=1_000_000_000, seconds=60.0)
 
 
 def as_lines(name: str, content: bytes) -> bytes:
@@ -36,8 +36,8 @@ def as_lines(name: str, content: bytes) -> bytes:
         path = Path(folder) / (Path(name).name or "verdicts")
         path.write_bytes(content)
         try:
-            lines = confined.call(f"{__name__}:_read", LIMITS, path=str(path))
-        except confined.Exceeded as error:
+            lines = sandbox.call(f"{__name__}:_read", LIMITS, path=str(path))
+        except sandbox.Exceeded as error:
             raise Invalid("The file is too much to read.", {"file": f"{error}; send a smaller one"}) from error
     return content if lines is None else str(lines).encode()
 
