@@ -176,7 +176,7 @@ async def protocol() -> tuple[keep_alive.PatientProtocol, Connection]:
 
 
 async def test_a_connection_that_sends_no_request_ends(monkeypatch):
-    monkeypatch.setattr(patience, "HEADERS_S", 0.05)
+    monkeypatch.setattr(keep_alive, "HEADERS_S", 0.05)
     _, silent = await protocol()
     slow, dripping = await protocol()
     slow.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n")

@@ -41,7 +41,7 @@ def test_a_submission_stands_where_its_stress_test_takes_too_much(cast, monkeypa
     def exceeded(*args, **kwargs):
         raise sandbox.Exceeded("takes longer than 3 s")
 
-    monkeypatch.setattr(confined, "call", exceeded)
+    monkeypatch.setattr(sandbox, "call", exceeded)
     project = make_project(cast.researcher, [pair()], kind="rubric", people=[cast.annotator])
     script = ApiClient(cast.annotator)
     seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]

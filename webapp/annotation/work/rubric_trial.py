@@ -1,7 +1,7 @@
 """Computes hints and verifiers' verdicts for a rubric that somebody writes, in a child process with a time limit.
 
 A person's pattern can make a search as slow as they like, and one request could ask for thousands of searches. The functions with a leading
-underscore run in the confined child, without Django.
+underscore run in the child process, without Django.
 """
 
 from collections.abc import Mapping, Sequence

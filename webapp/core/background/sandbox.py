@@ -1,6 +1,6 @@
 """Processes input from outside in a separate process with limits on memory and time.
 
-A nursery process holds the modules that such work needs. It forks a child for each piece of work, which takes milliseconds; killing a child
+A fork server holds the modules that such work needs. It forks a child for each piece of work, which takes milliseconds; killing a child
 affects nothing else. Question and answer are JSON: a child that a file has taken over can give a wrong answer, and nothing more.
 """
 
@@ -51,7 +51,7 @@ class _Died(Exception):
 
 
 class _ForkServer:
-    """Starts the nursery process when it is first needed, and again if it is gone."""
+    """Starts the fork server when it is first needed, and again if it is gone."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -78,7 +78,7 @@ class _ForkServer:
         alive = self._process is not None and self._process.poll() is None and self._owner == os.getpid()
         if alive and self._control is not None:
             return self._control
-        from .children import environment  # here, for the nursery loads no Django
+        from .children import environment  # here: the fork server loads no Django
 
         self._control, theirs = socket.socketpair()
         command = [sys.executable, "-c", f"from {__name__} import main; main()", str(theirs.fileno()), *PRELOADED]
@@ -91,7 +91,7 @@ class _ForkServer:
         return self._control
 
 
-_nursery = _ForkServer()
+_fork_server = _ForkServer()
 
 
 def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
@@ -117,8 +117,8 @@ def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
 
 def _asked(function: str, limits: ProcessLimits, given: dict[str, Any]) -> dict[str, Any]:
     began = monotonic()
-    with _nursery.child() as child:
-        # a new nursery takes a second to begin; the child counts for itself from when it is asked
+    with _fork_server.child() as child:
+        # a new fork server takes a second to begin; the child counts for itself from when it is asked
         child.settimeout(limits.seconds + 30)
         try:
             _send(child, {"function": function, "memory": limits.memory, "seconds": limits.seconds, "given": given})
@@ -155,7 +155,7 @@ def _exactly(source: socket.socket, size: int) -> bytearray:
 
 
 def main() -> None:
-    """The nursery: a child for each connection that it is given, until nobody holds the other end."""
+    """The fork server: a child for each connection that it is given, until nobody holds the other end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal it goes to all; the parent says when to end
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a child ended: no zombies
     control = socket.socket(fileno=int(sys.argv[1]))

@@ -1,6 +1,6 @@
 """Inspects a file that somebody sent before its import begins: which files, which format, the first rows.
 
-The functions that begin with `_` run in a confined child, without Django and without a connection. The others call them.
+The functions that begin with `_` run in a child process with limits, without Django and without a connection. The others call them.
 """
 
 from collections import Counter
