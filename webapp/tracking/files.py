@@ -59,7 +59,7 @@ def checked(path: str) -> str:
 def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) -> Artifact:
     """Stores a file whole or not at all; sent again, it replaces the one before. Raises Invalid, Conflict, OverQuota, StoreAway."""
     path = checked(path)
-    with _received(row.run_id, path, content) as (folder, file), transaction.atomic():
+    with _received(row.run_id, content) as (folder, file), transaction.atomic():
         quotas.hold(membership.workspace_id)
         run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).filter(pk=row.run_id).first()
         if run is None or LoggedRun.objects.filter(pk=row.pk).exclude(deleted_at=None).exists():
@@ -81,21 +81,22 @@ def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) 
 
 
 @contextmanager
-def _received(run_id: int, path: str, content: IO[bytes]) -> Iterator[tuple[Path, ModelFile]]:
-    """Writes the file to a folder of its own beside its place, so that one step moves it there."""
+def _received(run_id: int, content: IO[bytes]) -> Iterator[tuple[Path, ModelFile]]:
+    """Writes the file to a folder of its own beside its place, so that one step moves it there. Its name is not yet the one that the program
+    gave it, which may have any letters."""
     home = artifacts.folder(run_id)
     home.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".received.", dir=home))
     try:
-        name, digest, size = PurePosixPath(path).name, hashlib.sha256(), 0
-        with (folder / name).open("wb") as out:
+        digest, size = hashlib.sha256(), 0
+        with (folder / artifacts.ONE).open("wb") as out:
             while piece := content.read(PIECE):
                 digest.update(piece)
                 size += len(piece)
                 out.write(piece)
             out.flush()
             os.fsync(out.fileno())
-        yield folder, ModelFile(path=name, bytes=size, digest=digest.hexdigest())
+        yield folder, ModelFile(path=artifacts.ONE, bytes=size, digest=digest.hexdigest())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

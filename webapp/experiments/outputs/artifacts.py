@@ -1,5 +1,7 @@
 """The trained models of a run, as rows of the registry; and the files that are still in its folder."""
 
+import hashlib
+import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -8,6 +10,7 @@ from django.conf import settings
 
 from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
+from trainer.contracts.model_folder import FILE_NAME
 from webapp.core.storage import artifact_store
 from webapp.core.storage.archive import ArchiveStretch, Download, Gone, ascii_name, of_path
 from webapp.inference.folders.files import sent
@@ -17,6 +20,10 @@ from webapp.inference.registry import services as registry
 
 from ..bulk import ArtifactRow
 from ..models import Artifact, Run, RunSlot
+
+ONE = "file"
+"""The name in the store of the file of an artifact that is one file, if its own name has letters that the store does not take."""
+_FITS = re.compile(FILE_NAME)
 
 
 def folder(run_id: int) -> Path:
@@ -76,8 +83,15 @@ def is_there(artifact: Artifact) -> bool:
 
 
 def place(artifact: Artifact) -> str:
-    """The place of the artifact in the artifact store."""
-    return f"runs/{artifact.run_id}/{artifact.path}"
+    """The place of the artifact in the artifact store. The store does not take every letter of a path that a program chooses."""
+    if _FITS.fullmatch(artifact.path):
+        return f"runs/{artifact.run_id}/{artifact.path}"
+    return f"runs/{artifact.run_id}/{ONE}/{hashlib.sha256(artifact.path.encode()).hexdigest()}"
+
+
+def is_one(artifact: Artifact) -> bool:
+    """Whether the artifact in the store is one file, and no folder."""
+    return [file["path"] for file in artifact.files] in ([Path(artifact.path).name], [ONE])
 
 
 def placed(artifact: Artifact) -> Placed:
@@ -105,7 +119,7 @@ def download(artifact: Artifact) -> Download:
     if not artifact.files:
         return of_path(path, name)
     found = placed(artifact)
-    if [file.path for file in found.files] == [path.name]:
+    if is_one(artifact):
         file = found.files[0]
         whole = ArchiveStretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
         return Download(name + path.suffix, file.bytes, found.mark[:32], (whole,), "application/octet-stream")
@@ -113,5 +127,5 @@ def download(artifact: Artifact) -> Download:
 
 
 def _short(artifact: Artifact, path: Path) -> str:
-    is_file = path.is_file() or [file["path"] for file in artifact.files] == [path.name]
+    is_file = path.is_file() or is_one(artifact)
     return path.stem if is_file else path.name

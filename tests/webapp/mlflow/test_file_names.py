@@ -1,0 +1,41 @@
+"""Names of files: programs choose them, and a file system and object storage both keep them."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.webapp.experiments.outputs.test_artifact_store import bucket, one_server  # noqa: F401 - fixtures
+
+from .speaking import ARTIFACTS, Speaker
+
+pytestmark = pytest.mark.django_db
+NAMES = (
+    "confusion matrix.png", "plot (1).txt", ".gitignore", "résumé.txt", "a+b=c@d.txt", "[x] 50%.json", "-dash.txt", "my runs/a b/c d.txt",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def place(settings, tmp_path):
+    settings.VAR = tmp_path / "var"
+
+
+def test_a_file_may_have_any_letters(speaker):
+    check_names(speaker)
+
+
+def test_a_file_may_have_any_letters_in_object_storage(speaker, bucket):  # noqa: F811
+    check_names(speaker)
+    assert bucket.names(), "the files are in the bucket"
+
+
+def check_names(speaker: Speaker) -> None:
+    run = speaker.run()
+    root = f"{ARTIFACTS}/{speaker.told(run)['info']['experiment_id']}/{run}/artifacts"
+    for place, name in enumerate(NAMES):
+        answer = speaker.client.put(f"{root}/{quote(name)}", str(place), content_type="application/octet-stream")
+        assert answer.status_code == 200, (name, answer.content)
+    for place, name in enumerate(NAMES):
+        fetched = speaker.client.get(f"{root}/{quote(name)}")
+        assert b"".join(fetched.streaming_content) == str(place).encode(), name
+    listed = speaker.get("artifacts/list", run_id=run).json()["files"]
+    assert {each["path"] for each in listed} == {name.partition("/")[0] for name in NAMES}
