@@ -1,5 +1,6 @@
 """Names under which programs keep versions of models. A version whose files a run here can load joins the registry of models."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -9,13 +10,14 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 
+from trainer.contracts.model_folder import FILE_NAME
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid, Problem
-from webapp.core.storage import artifact_store
 from webapp.experiments.access import may_read, may_write
 from webapp.experiments.models import Artifact
 from webapp.experiments.outputs import artifacts
+from webapp.inference.folders.stored import Placed, placed_at
 from webapp.inference.models import RegisteredModel
 from webapp.inference.registry import services as registry
 
@@ -23,6 +25,7 @@ from . import files, services
 from .models import FamilyVersion, LoggedRun, ModelFamily, SavedModel
 
 LONGEST_NAME, LONGEST_TEXT, MOST_TAGS, MOST_ALIASES = 250, 8_000, 1_000, 200
+FITS = re.compile(FILE_NAME)
 
 
 class Taken(Problem):
@@ -175,7 +178,7 @@ def add(
         held = ModelFamily.objects.select_for_update(no_key=True).get(pk=found.pk)
         held.last_number += 1
         held.save(update_fields=["last_number", "updated_at"])
-        model, why_not = _joined(membership, f"{held.name} {held.last_number}", place)
+        model, why_not = _joined(membership, held, place, there)
         made = FamilyVersion.objects.create(
             family=held,
             number=held.last_number,
@@ -193,17 +196,46 @@ def add(
     return made
 
 
-def _joined(membership: Membership, name: str, place: VersionFiles) -> tuple[RegisteredModel | None, str]:
+def _joined(
+    membership: Membership, family: ModelFamily, place: VersionFiles, there: "QuerySet[Artifact]"
+) -> tuple[RegisteredModel | None, str]:
     """The model of the registry that was made of the files, or why there is none. Only safetensors and JSON are ever loaded."""
-    if artifact_store.used():
-        return None, "its files are in object storage: fetch them, and register the folder"
+    name = f"{family.name} {family.last_number}"
     told = f"Version of {place.row.run} that another program has registered"
+    home = artifacts.folder(place.row.run_id)
     try:
         with transaction.atomic():
-            folder = artifacts.folder(place.row.run_id) / files.FOLDER / place.path
-            return registry.register_made(membership, name=name, path=str(folder), description=told), ""
+            if not (sent := _sent(place, there)):
+                folder = home / files.FOLDER / place.path
+                return registry.register_made(membership, name=name, path=str(folder), description=told), ""
+            # a later version may be of the same folder of the run, with other files: each has a name of its own
+            path = home / "versions" / f"{family.pk}-{family.last_number}"
+            return registry.register_sent(membership, name=name, path=str(path), description=told, files=sent), ""
     except Problem as error:
+        if error.status == 503:  # the storage is away for a moment: the program asks again
+            raise
         return None, "; ".join(error.fields.values()) or error.message
+
+
+def _sent(place: VersionFiles, there: "QuerySet[Artifact]") -> Placed | None:
+    """The files in the artifact store, by their names in the folder; None if none is there. Raises Invalid if only some are. A name that
+    the store takes for no model (`.gitattributes`) is left out."""
+    below = f"{files.FOLDER}{place.path}".rstrip("/")
+    rows = list(there.order_by("path"))
+    found = [row for row in rows if row.files]
+    if found and len(found) < len(rows):
+        raise Invalid(
+            "Some files are not in object storage.",
+            {"source": "log the files again: some are of before object storage"},
+        )
+    named = [(row.path.removeprefix(f"{below}/"), row) for row in found]
+    fit = [(path, row) for path, row in named if FITS.fullmatch(path)]
+    listed = [{**row.files[0], "path": path} for path, row in fit if artifacts.place(row).endswith(f"/{row.path}")]
+    if found and not listed:
+        raise Invalid(
+            "The path has other letters.", {"source": f"{place.path} has other letters than A to Z, digits, _, - and ."}
+        )
+    return placed_at(f"runs/{place.row.run_id}/{below}", listed, apart=True) if found else None
 
 
 def _check_name(name: str) -> None:

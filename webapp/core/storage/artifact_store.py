@@ -87,8 +87,9 @@ def read(
             yield block
 
 
-def fetch(place: str, files: Iterable[ModelFile], target: Path) -> None:
-    """The files as the folder `target`, whole or not at all. Raises StoreAway, StoreLost and OSError."""
+def fetch(place: str | Callable[[ModelFile], str], files: Iterable[ModelFile], target: Path) -> None:
+    """The files as the folder `target`, whole or not at all. `place`: of all files, or of each. Raises StoreAway, StoreLost and OSError."""
+    of = place if callable(place) else lambda _: place
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
@@ -96,11 +97,11 @@ def fetch(place: str, files: Iterable[ModelFile], target: Path) -> None:
             path, digest = partial / file.path, hashlib.sha256()
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as out:
-                for block in read(place, file):
+                for block in read(of(file), file):
                     digest.update(block)
                     out.write(block)
             if digest.hexdigest() != file.digest:
-                raise StoreLost(f"{file.path} in {_address()}/{place} is not what was written.")
+                raise StoreLost(f"{file.path} in {_address()}/{of(file)} is not what was written.")
         with suppress(OSError):  # another process has just fetched the same
             os.rename(partial, target)
     finally:

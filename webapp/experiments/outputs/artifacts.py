@@ -121,7 +121,7 @@ def download(artifact: Artifact) -> Download:
     found = placed(artifact)
     if is_one(artifact):
         file = found.files[0]
-        whole = ArchiveStretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
+        whole = ArchiveStretch(0, file.bytes, source=partial(artifact_store.read, found.of(file), file))
         return Download(name + path.suffix, file.bytes, found.mark[:32], (whole,), "application/octet-stream")
     return sent(found, name)
 

@@ -52,7 +52,7 @@ def download(model: RegisteredModel) -> Download:
 def sent(found: stored.Placed, name: str) -> Download:
     """A folder of the artifact store as a tar. Each block is read from the store when it is sent."""
     entries = [
-        ArchiveFile(file.path, file.bytes, source=partial(artifact_store.read, found.place, file))
+        ArchiveFile(file.path, file.bytes, source=partial(artifact_store.read, found.of(file), file))
         for file in found.files
     ]
     return of_entries(entries, name, found.mark)
@@ -93,7 +93,7 @@ def _in_store(found: stored.Placed) -> str:
 def _asked(found: stored.Placed, file: ModelFile) -> tuple[str, float]:
     """The text, and how long it may be kept. Storage that does not answer is asked again after AWAY_S."""
     try:
-        blocks = artifact_store.read(found.place, file, within_s=CARD_WITHIN_S)
+        blocks = artifact_store.read(found.of(file), file, within_s=CARD_WITHIN_S)
         return b"".join(blocks).decode(errors="replace"), CARD_KEPT_S
     except Problem as problem:
         logger.warning("no card of %s: %s", found.place, problem)

@@ -1,7 +1,8 @@
 """Finds the files of a model: in a folder of this server, in the artifact store, or in both.
 
-In the store, a model that a run has trained lies below that run (`artifact.files`). Any other model is copied to `models/ID` before the
-first run that loads it, and again when its folder has changed.
+In the store, a model that a run has trained lies below that run (`artifact.files`), and one that a program has logged lies where the
+program sent each of its files (`APART`). Any other model is copied to `models/ID` before the first run that loads it, and again when its
+folder has changed.
 """
 
 import fcntl
@@ -29,15 +30,35 @@ from ..models import RegisteredModel
 
 FETCHED = "fetched"
 KEPT_FETCHED = timedelta(days=30)
+APART = "apart"
+"""In `RegisteredModel.stored`: the place below which each file lies at its own path, because a program has sent the files one by one."""
+WORDS = (".json", ".jinja", ".txt", ".model")
+LONGEST_WORDS = 100_000_000  # bytes of a file that is read to find out what a model is
 _NAME = re.compile(FILE_NAME)
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A folder in the artifact store: the files below `place`."""
+    """A folder in the artifact store: the files at `place`; if `apart`, each below it at its own path, where a program has sent it."""
 
     place: str
     files: tuple[ModelFile, ...]
+    apart: bool = False
+
+    def of(self, file: ModelFile) -> str:
+        """The place of one of the files."""
+        return f"{self.place}/{file.path}" if self.apart else self.place
+
+    def links(self) -> Links:
+        """Signed addresses from which a process reads the files. Raises StoreAway."""
+        if not self.apart:
+            return artifact_store.links("GET", self.place, self.files)
+        told = [artifact_store.links("GET", self.of(file), [file]) for file in self.files]
+        return Links(files=tuple(each.files[0] for each in told))
+
+    def fetch(self, target: Path) -> None:
+        """The files as the folder `target`, whole or not at all. Raises StoreAway, StoreLost and OSError."""
+        artifact_store.fetch(self.of, self.files, target)
 
     def named(self, path: str) -> ModelFile | None:
         return next((file for file in self.files if file.path == path), None)
@@ -49,12 +70,20 @@ class Placed:
 
 def placed(model: RegisteredModel) -> Placed | None:
     """Where the model lies in the store; None if it lies only in a folder, or comes from a hub. Load `artifact` with the row to save a query."""
-    artifact = getattr(model, "artifact", None)
-    if artifact is not None and artifact.files:
-        return placed_at(f"runs/{artifact.run_id}/{artifact.path}", artifact.files)
+    if sent := _sent(model):
+        return sent
     if artifact_store.used() and model.stored.get("files"):
-        return placed_at(f"models/{model.pk}", model.stored["files"])
+        apart = model.stored.get(APART, "")
+        return placed_at(apart or f"models/{model.pk}", model.stored["files"], apart=bool(apart))
     return None
+
+
+def _sent(model: RegisteredModel) -> Placed | None:
+    """The files that the run which made the model has sent to the store."""
+    artifact = getattr(model, "artifact", None)
+    if model.source != RegisteredModel.Source.RUN or artifact is None or not artifact.files:
+        return None
+    return placed_at(f"runs/{artifact.run_id}/{artifact.path}", artifact.files)
 
 
 def to_read(model: RegisteredModel) -> Placed | None:
@@ -63,13 +92,31 @@ def to_read(model: RegisteredModel) -> Placed | None:
     Files that a run has sent to the store are newer than those in its folder, which may be from before there was a store. A folder that
     somebody registered is the original of its copy in the store.
     """
-    artifact = getattr(model, "artifact", None)
-    sent = artifact is not None and artifact.files
-    return placed(model) if sent or not Path(model.path).is_dir() else None
+    return placed(model) if _sent(model) or not Path(model.path).is_dir() else None
 
 
-def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
-    return Placed(place, tuple(ModelFile.model_validate(each) for each in files))
+def placed_at(place: str, files: list[dict[str, object]], *, apart: bool = False) -> Placed:
+    return Placed(place, tuple(ModelFile.model_validate(each) for each in files), apart)
+
+
+def outline(found: Placed, target: Path) -> None:
+    """What the files of a model tell without its weights, as the folder `target`: files of words are whole, of safetensors there is the
+    header, and every file has its length. Raises StoreAway, StoreLost and OSError."""
+    for file in found.files:
+        path = target / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            for block in artifact_store.read(found.of(file), file, 0, _told(found, file)):
+                out.write(block)
+            out.truncate(file.bytes)
+
+
+def _told(found: Placed, file: ModelFile) -> int:
+    """How many bytes from the beginning of a file say what it is."""
+    if not file.path.endswith(".safetensors"):
+        return file.bytes if file.path.endswith(WORDS) and file.bytes <= LONGEST_WORDS else 0
+    begins = b"".join(artifact_store.read(found.of(file), file, 0, min(8, file.bytes)))
+    return min(file.bytes, 8 + min(int.from_bytes(begins, "little"), LONGEST_WORDS))
 
 
 def missing_folder(model: RegisteredModel) -> str:
@@ -101,7 +148,7 @@ def links(workspace_id: int, sources: Iterable[ModelSource], path: str) -> Links
     """
     row = _row(workspace_id, path) if path in _folders(sources) else None
     found = placed(row) if row else None
-    return artifact_store.links("GET", found.place, found.files) if found else None
+    return found.links() if found else None
 
 
 def _folders(sources: Iterable[ModelSource]) -> list[str]:
@@ -209,7 +256,7 @@ def fetched(found: Placed) -> Path:
         with target.with_suffix(".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # one process fetches, the others wait for it
             if not target.is_dir():
-                artifact_store.fetch(found.place, found.files, target)
+                found.fetch(target)
     os.utime(target)
     return target
 

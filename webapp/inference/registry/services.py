@@ -1,6 +1,7 @@
 """Writes of the model registry."""
 
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -19,7 +20,8 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.webhooks.services import announce
 
 from .. import names
-from ..folders import inspection, tokenizers
+from ..folders import inspection, stored, tokenizers
+from ..folders.stored import Placed
 from ..models import RegisteredModel
 from ..trials import services as trials
 
@@ -67,6 +69,24 @@ def register_made(membership: Membership, *, name: str, path: str, description: 
         source=source,
         path=path,
         description=description,
+        **found,
+    )
+
+
+def register_sent(membership: Membership, *, name: str, path: str, description: str, files: Placed) -> RegisteredModel:
+    """Adds a model whose files a program has sent to the artifact store, each to its own path. `path` is the name under which processes ask
+    for the model; there is no such folder. Raises StoreAway, StoreLost, OSError, and Invalid at `name` or `path`.
+    """
+    with tempfile.TemporaryDirectory() as outlined:
+        stored.outline(files, Path(outlined))
+        found = inspection.inspect(Path(outlined))
+    return _add(
+        membership,
+        name=names.checked(name, "model"),
+        source=RegisteredModel.Source.LOCAL,
+        path=path,
+        description=description,
+        stored={"files": [file.model_dump() for file in files.files], stored.APART: files.place},
         **found,
     )
 

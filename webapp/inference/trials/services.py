@@ -5,21 +5,21 @@ One model is tried at a time, because each trial looks at the memory that is fre
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
 from trainer.config.architectures import KNOWN
-from trainer.contracts import jsonlines
+from trainer.contracts import ModelSource, jsonlines
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.background.children import environment
 from webapp.core.database import locks
-from webapp.core.problems import Conflict
+from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import UNTAKEN, enqueue, silent
 
+from ..folders import stored
 from ..models import RegisteredModel
 from . import outcomes
 
@@ -55,9 +55,9 @@ def carry_out(model_id: int) -> bool:
     with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
         if not ours:
             return False
-        folder = _begun(model_id)
-        if folder is not None:
-            _write(model_id, _tried(folder))
+        model = _begun(model_id)
+        if model is not None:
+            _write(model_id, _tried(model))
     return True
 
 
@@ -79,13 +79,13 @@ def requeue_lost() -> int:
 
 
 @transaction.atomic
-def _begun(model_id: int) -> Path | None:
-    """The folder of the model, whose trial begins now; None if a trial can find nothing out."""
+def _begun(model_id: int) -> RegisteredModel | None:
+    """The model, whose trial begins now; None if a trial can find nothing out."""
     model = RegisteredModel.objects.select_for_update(no_key=True).filter(pk=model_id).first()
     if model is None or not outcomes.to_try(model) or outcomes.TRIAL in model.facts:
         return None
     _write(model_id, outcomes.BEGUN)
-    return Path(model.path)
+    return model
 
 
 @transaction.atomic
@@ -95,11 +95,15 @@ def _write(model_id: int, found: dict[str, Any]) -> None:
         RegisteredModel.objects.filter(pk=model_id).update(facts={**row.facts, outcomes.TRIAL: found})
 
 
-def _tried(folder: Path) -> dict[str, Any]:
+def _tried(model: RegisteredModel) -> dict[str, Any]:
     """The outcome, as `trainer.weights.trial` prints it."""
     try:
+        folder = stored.here(ModelSource(path=model.path), model.workspace_id).path
+    except (Problem, OSError) as error:
+        return {"state": "not_tried", "reason": f"its files cannot be fetched: {error}"[:300]}
+    try:
         done = subprocess.run(
-            [*settings.TRIAL_COMMAND, str(folder)],
+            [*settings.TRIAL_COMMAND, folder],
             cwd=settings.BASE_DIR,
             env=environment(),
             capture_output=True,

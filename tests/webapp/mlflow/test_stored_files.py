@@ -1,0 +1,91 @@
+"""Files of logged runs in object storage, and models that are made of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.webapp.experiments.outputs.test_artifact_store import bucket, one_server  # noqa: F401 - fixtures
+from trainer.contracts import ModelSource
+from trainer.inference.models import make_tiny
+from webapp.core.storage import artifact_store
+from webapp.experiments.models import Artifact, Run
+from webapp.inference.folders import stored
+from webapp.inference.models import RegisteredModel
+from webapp.tracking.models import FamilyVersion
+
+from .speaking import Speaker, error
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def place(settings, tmp_path):
+    settings.VAR = tmp_path / "var"
+
+
+@pytest.fixture
+def tiny(tmp_path) -> dict[str, bytes]:
+    make_tiny(tmp_path / "tiny")
+    return {file.name: file.read_bytes() for file in (tmp_path / "tiny").iterdir()}
+
+
+def version(speaker: Speaker, source: str) -> dict[str, str]:
+    """The tags of a new version that is made of these files."""
+    answer = speaker.post("model-versions/create", name="summaries", source=source)
+    assert answer.status_code == 200, answer.content
+    return {each["key"]: each["value"] for each in answer.json()["model_version"].get("tags", [])}
+
+
+def test_a_version_in_object_storage_joins_the_registry(speaker, bucket, tiny):  # noqa: F811
+    run = speaker.run(run_name="trains")
+    for name, content in tiny.items():
+        assert speaker.send(run, f"final/{name}", content).status_code == 200
+    speaker.send(run, "final/.gitattributes", b"*.safetensors")
+    speaker.post("registered-models/create", name="summaries")
+    tags = version(speaker, f"runs:/{run}/final")
+    model = RegisteredModel.objects.get()
+    assert tags == {"touchstone.model": str(model.pk)} and (model.name, model.source) == ("summaries 1", "local")
+    config = json.loads(tiny["config.json"])
+    assert model.facts["model_type"] == config["model_type"]
+    assert model.facts["weight_bytes"] == len(tiny["model.safetensors"])
+    folder = Path(stored.here(ModelSource(path=model.path), model.workspace_id).path)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == tiny
+    told = stored.links(model.workspace_id, [ModelSource(path=model.path)], model.path)
+    assert {file.path for file in told.files} == tiny.keys() and all(file.urls for file in told.files)
+    assert Artifact.objects.get(registered=model).run == Run.objects.get(), "so that its run is not deleted under it"
+
+    speaker.send(run, "final/chat_template.jinja", b"{{ messages }}")
+    assert version(speaker, f"runs:/{run}/final")["touchstone.model"] != str(model.pk)
+    for name, template in (("summaries 1", tiny["chat_template.jinja"]), ("summaries 2", b"{{ messages }}")):
+        found = RegisteredModel.objects.get(name=name)
+        there = Path(stored.here(ModelSource(path=found.path), found.workspace_id).path)
+        assert (there / "chat_template.jinja").read_bytes() == template, name
+
+
+def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(speaker, bucket, tiny, settings):  # noqa: F811
+    run = speaker.run()
+    speaker.post("registered-models/create", name="summaries")
+    for name, content in tiny.items():
+        speaker.send(run, f"my model/{name}", content)
+        speaker.send(run, f"half/{name}", content)
+    assert "other letters" in version(speaker, f"runs:/{run}/my model")["touchstone.not_loadable"]
+    Artifact.objects.filter(path="files/half/config.json").update(files=[])
+    assert "log the files again" in version(speaker, f"runs:/{run}/half")["touchstone.not_loadable"]
+    Artifact.objects.filter(path="files/half/config.json").delete()
+    assert "config.json" in version(speaker, f"runs:/{run}/half")["touchstone.not_loadable"]
+    assert not RegisteredModel.objects.exists()
+
+
+def test_a_version_is_not_made_while_the_storage_is_away(speaker, bucket, tiny, monkeypatch):  # noqa: F811
+    run = speaker.run()
+    speaker.post("registered-models/create", name="summaries")
+    for name, content in tiny.items():
+        speaker.send(run, f"final/{name}", content)
+
+    def away(*_, **__):
+        raise artifact_store.StoreAway("It does not answer.")
+
+    monkeypatch.setattr(artifact_store, "read", away)
+    answer = speaker.post("model-versions/create", name="summaries", source=f"runs:/{run}/final")
+    assert error(answer) == (503, "TEMPORARILY_UNAVAILABLE") and not FamilyVersion.objects.exists()
