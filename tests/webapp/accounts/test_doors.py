@@ -202,3 +202,8 @@ def test_the_audit_log_names_who_and_what(as_owner, as_researcher, cast):
     page = as_owner.get("/settings/audit").content.decode()
     assert "token.created" in page
     assert as_researcher.get("/settings/audit").status_code == 403
+
+
+def test_the_address_of_the_settings_leads_to_their_first_page(as_annotator):
+    answer = as_annotator.get("/settings")
+    assert answer.status_code == 302 and answer["Location"] == "/settings/profile"

@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 ANNOTATORS = {  # pages about the person and their own tasks, forms that they send, and the sign-in pages
     "home", "search", "version", "api_docs", "help", "help_list", "help_page", "help_source", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
-    "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
+    "settings", "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
     "shared", "shared_chart", "shared_chart_curves", "shared_compare", "shared_curves", "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
     "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "saml_login", "saml_acs", "saml_finish_acs", "saml_metadata", "saml_sls", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
 }  # fmt: skip

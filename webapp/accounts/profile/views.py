@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
+from django.views.generic import RedirectView
 
 from webapp.core.network import mail
 from webapp.core.problems import Problem
@@ -85,6 +86,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 
 urls = [
+    path("settings", RedirectView.as_view(pattern_name="profile"), name="settings"),
     path("settings/profile", profile, name="profile"),
     path("settings/theme", theme, name="theme"),
 ]
