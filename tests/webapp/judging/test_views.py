@@ -264,3 +264,25 @@ def test_pages_cost_the_same_number_of_queries_as_rows_double(
     grow(range(2, 6))
     with django_assert_max_num_queries(len(few)):
         as_researcher.get(path)
+
+
+def test_a_trial_begins_with_a_dataset_that_has_what_the_judge_must_see(as_researcher, tape, importing):  # noqa: F811
+    """In an earlier version, it began with the first dataset by name, and every trial on it ended without a call."""
+    prompt = [{"role": "user", "content": "Hello?"}]
+    criteria = {"criteria": [{"id": "a", "text": "Greets.", "points": 1}]}
+    bare = importing([{"key": "bare", "prompt": prompt}], name="A: prompts alone")
+    whole = {"key": "whole", "prompt": prompt, "rubric": criteria, "responses": [{"id": "x", "text": "Hi."}]}
+    page = as_researcher.get("/judges/new?kind=criterion").content.decode()
+    assert "No dataset has all that this kind of judge must see: responses and criteria." in page
+    fitting = importing([whole], name="B: answers by a rubric")
+    page = as_researcher.get("/judges/new?kind=criterion").content.decode()
+    assert (
+        f'value="{fitting.version.dataset_id}" selected' in page
+        and f'value="{bare.version.dataset_id}" selected' not in page
+    )
+    assert "No dataset has all" not in page
+
+
+def test_a_version_is_described_in_the_words_of_its_form(as_researcher, judge):
+    page = as_researcher.get(f"/judges/{judge.pk}/versions/1").content.decode()
+    assert "<dt>Longest reply, tokens</dt>" in page and "<dt>Top p</dt>" in page and "max_tokens" not in page

@@ -15,7 +15,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole
-from webapp.datasets.models import Example
+from webapp.datasets.models import Dataset, Example
 from webapp.datasets.queries import datasets as dataset_list
 from webapp.inference.models import Endpoint
 
@@ -28,6 +28,15 @@ from .forms import JudgeForm
 
 OFFERED = 40  # examples to choose from
 FIRST = 2  # of them are chosen to begin with
+NEEDS = {  # variable -> the count of a version that says whether its examples have it
+    "response": "responses",
+    "response_a": "responses",
+    "criterion": "criteria",
+    "criteria": "criteria",
+    "reference_items": "criteria",
+    "human_reasons": "preferences",
+    "rationale": "preferences",
+}
 FAMILIES = (
     ("A response by a rubric", ("criterion", "checklist", "likert", "pointwise")),
     ("Two responses", ("pairwise", "pairwise_rubric")),
@@ -89,14 +98,16 @@ def judge_edit(request: HttpRequest, judge_id: int) -> HttpResponseBase:
 def _editor(request: HttpRequest, form: JudgeForm, judge: Judge | None, **more: Any) -> HttpResponseBase:
     membership = require(request)
     kind = form.kind
-    rows = dataset_list(membership.workspace_id).order_by("name")
+    rows = [row for row in dataset_list(membership.workspace_id).order_by("name") if row.latest]  # type: ignore[attr-defined]
     context = {
         "form": form,
         "kind": kind,
         "judge": judge,
         "variables": [(name, text, name in kind.required) for name, text in _variables(kind).items()],
         "schema": kind.schema(kind.default()),
-        "datasets": [row for row in rows if row.latest],  # type: ignore[attr-defined]
+        "datasets": rows,
+        "fitting": next((row.pk for row in rows if _fits(kind, row)), None),
+        "needed": " and ".join(dict.fromkeys(NEEDS[name] for name in kind.required if name in NEEDS)),
         "examples": queries.fixed_examples(judge) if judge else [],
         "chosen": set(judge.fixed_examples) if judge else set(),
         "has_endpoint": Endpoint.objects.filter(workspace=membership.workspace, archived_at=None)
@@ -105,6 +116,12 @@ def _editor(request: HttpRequest, form: JudgeForm, judge: Judge | None, **more: 
         **more,
     }
     return render(request, "judging/editor.html", context, status=422 if form.is_bound else 200)
+
+
+def _fits(kind: Kind, dataset: Dataset) -> bool:
+    """Whether the newest version of the dataset has what this kind of judge must see."""
+    counts = dataset.latest[0].counts  # type: ignore[attr-defined]
+    return all(counts.get(NEEDS[name], 0) > 0 for name in kind.required if name in NEEDS)
 
 
 def _variables(kind: Kind) -> dict[str, str]:

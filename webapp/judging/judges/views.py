@@ -17,6 +17,10 @@ from ..models import JudgeVersion, Verdict
 from ..verdicts.queries import states, verdict_list
 from . import services
 
+LABELS = {
+    "max_tokens": "Longest reply, tokens"
+}  # as the form of a version says it; other fields are called by their names
+
 
 @member(Role.REVIEWER)
 @require_GET
@@ -98,7 +102,8 @@ def version(request: HttpRequest, judge_id: int, number: int) -> HttpResponseBas
 def _facts(row: JudgeVersion) -> list[tuple[str, object]]:
     hidden = ("system", "prompt", "kind", "sampling")
     facts = [(name, value) for name, value in row.spec.items() if name not in hidden]
-    return [*facts, *row.spec["sampling"].items()]
+    facts += row.spec["sampling"].items()
+    return [(LABELS.get(name, name.replace("_", " ").capitalize()), value) for name, value in facts]
 
 
 urls = [
