@@ -236,7 +236,9 @@ def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, 
     url, client = f"/projects/{project.pk}/suggestions", browser(cast.researcher)
     assert "No judge has been asked" in client.get(url).content.decode()
     assert client.post(url, {"action": "ask", "judge": "0", "tokens": ""}).status_code == 422
-    assert client.post(url, {"action": "ask", "judge": pairwise.pk, "tokens": "many"}).status_code == 422
+    refused = client.post(url, {"action": "ask", "judge": pairwise.pk, "tokens": "many"})
+    assert refused.status_code == 422 and refused.content.decode().count("enter a whole number of tokens") == 1
+    assert 'aria-describedby="s-tokens-error"' in refused.content.decode()
     with django_capture_on_commit_callbacks(execute=True):
         assert client.post(url, {"action": "ask", "judge": pairwise.pk}).status_code == 302
     [seat] = queue.claim(cast.annotator, project)
@@ -246,6 +248,12 @@ def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, 
     assert "2 of 2 tasks" in page and "Both ways v1" in page and "never saw it" in page
     client.post(url, {"action": "remove"})
     assert Task.objects.filter(suggestion__isnull=True).count() == 2
+
+
+def test_a_project_whose_tasks_no_judge_answers_says_so(cast, pairwise):
+    project = make_project(cast.researcher, 1, kind="rubric")
+    page = browser(cast.researcher).get(f"/projects/{project.pk}/suggestions").content.decode()
+    assert "No kind of judge answers the tasks of this kind of project." in page and "judge of kind" not in page
 
 
 def test_the_roles(cast, pairwise):
