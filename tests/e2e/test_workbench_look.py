@@ -162,6 +162,37 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     assert Answer.objects.order_by("-id").first().guidelines.number == 2
 
 
+def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator)
+    bench = Bench(open_page(as_annotator), project)
+    guidelines = bench.page.locator("#work-guidelines")
+    bench.on_task(0)
+    expect(guidelines).to_contain_text("Prefer what a careful expert would send.")
+    bench.press("2", "Control+Enter")
+    bench.delivered()
+    bench.on_task(1)
+    expect(guidelines).to_be_visible()  # the page moves nothing by itself
+    bench.page.reload()
+    expect(bench.page.locator("#work-main")).to_have_attribute("data-state", "task")
+    expect(guidelines).to_be_hidden()
+
+
+def test_guidelines_that_were_closed_stay_closed_and_a_phone_names_them(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator)
+    page = open_page(as_annotator)
+    page.set_viewport_size({"width": 390, "height": 800})
+    bench = Bench(page, project)
+    bench.on_task(0)
+    expect(page.locator("#work-guidelines")).to_be_hidden()  # it would cover the task
+    page.get_by_role("button", name="Read them").click()
+    expect(page.locator("#work-guidelines")).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_role("button", name="Close the guidelines").click()
+    page.reload()
+    expect(page.locator("#work-main")).to_have_attribute("data-state", "task")
+    expect(page.locator("#work-guidelines")).to_be_hidden()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, cast):
     if not AXE.exists():

@@ -15,7 +15,8 @@ def latest_guidelines(project: Project) -> Guidelines | None:
     return Guidelines.objects.filter(project=project).order_by("-number").first()
 
 
-def own_keys(project: Project, user_id: int) -> dict[str, str]:
-    """The keys that this person chose in this project: {action: key}."""
-    keys = Participant.objects.filter(project=project, user_id=user_id).values_list("keys", flat=True).first()
-    return keys or {}
+def standing_of(project: Project, user_id: int) -> tuple[dict[str, str], bool]:
+    """(the keys that this person chose in this project: {action: key}; whether they have not submitted anything in it)."""
+    row = Participant.objects.filter(project=project, user_id=user_id).values_list("keys", "submitted").first()
+    keys, submitted = row or ({}, 0)
+    return keys, not submitted

@@ -14,7 +14,7 @@ from webapp.accounts.models import Role
 from .. import access, kinds
 from ..models import Project
 from ..tasks import seats
-from .queries import latest_guidelines, own_keys
+from .queries import latest_guidelines, standing_of
 
 
 @member(Role.ANNOTATOR)
@@ -24,12 +24,14 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """The frame of the page, without a task: the script claims tasks, and claiming takes a seat."""
     membership = require(request)
     project = access.project_work(membership, project_id)
+    keys, first = standing_of(project, membership.user_id)
+    guidelines = latest_guidelines(project)
     context = {
         "project": project,
         "widget": f"js/annotate/kinds/{project.kind}.js",
-        "guidelines": latest_guidelines(project),
+        "guidelines": guidelines,
         "may_read": membership.may(access.READER),
-        "setup": _setup(project, membership.user_id, own_keys(project, membership.user_id)),
+        "setup": _setup(project, membership.user_id, keys) | {"unread": first and bool(guidelines and guidelines.text)},
     }
     return render(request, "annotation/work.html", context)
 

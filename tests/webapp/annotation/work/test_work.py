@@ -36,6 +36,16 @@ def test_a_participant_gets_the_frame_with_guidelines_and_keys(as_annotator, pro
     assert "<em>expert</em>" in response.text and "<script>alert" not in response.text
 
 
+def test_the_page_knows_whether_a_person_has_worked_in_the_project(as_annotator, project, seat):
+    address = reverse("project_work", args=[project.id])
+    assert as_annotator.get(address).context["setup"]["unread"] is True
+    Guidelines.objects.update(text="")
+    assert as_annotator.get(address).context["setup"]["unread"] is False  # nothing to read
+    Guidelines.objects.update(text="Be kind.")
+    Participant.objects.update(submitted=1)
+    assert as_annotator.get(address).context["setup"]["unread"] is False
+
+
 def test_the_page_does_not_say_when_gold_tasks_come(as_annotator, project, seat):
     setup = as_annotator.get(reverse("project_work", args=[project.id])).context["setup"]
     assert not {"gold_every", "fast_seconds"} & set(setup["settings"])

@@ -35,7 +35,7 @@ const prompt = new PromptPane(by("work-prompt"));
 const problems = new Problems(by("work-problems"));
 const save = new SaveState(by("work-save"));
 const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
-const sidebar = new Sidebar({ project: setup.project, counted: setup.counted, reopen: (id) => reopen(id) });
+const sidebar = new Sidebar({ user: setup.user, project: setup.project, counted: setup.counted, unread: setup.unread, reopen: (id) => reopen(id) });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
 const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
 const quarrels = new Quarrels({
@@ -136,8 +136,11 @@ function explain(assignment, reopened) {
   if (suggestion) notes.show("suggestion", { title: "A model's view", body: describe(suggestion), dismiss: true });
   sidebar.guidelinesAre(assignment.guidelines).then((changed) => {
     if (!changed) return;
-    notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${assignment.guidelines}.`, actions: [["Read them", () => sidebar.toggle("guidelines")]], dismiss: true });
+    notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${assignment.guidelines}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
   });
+  if (!sidebar.unread) return;
+  sidebar.unread = false;
+  notes.show("guidelines", { tone: "info", title: "This project has guidelines.", actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
 }
 
 function describe(content) {

@@ -1,4 +1,5 @@
-// Guidelines and progress beside the task. The browser remembers whether they are open.
+// Guidelines and progress beside the task. The browser remembers whether they are open. Guidelines are open until a person has submitted their
+// first task of a project, or has closed them.
 import { json } from "../http.js";
 import { renderMath } from "../math.js";
 import { preview } from "./text.js";
@@ -6,9 +7,9 @@ import { duration } from "../times.js";
 import { el, recall, remember } from "./dom.js";
 
 export class Sidebar {
-  /** `reopen(id)` opens a submission again. */
-  constructor({ project, counted, reopen }) {
-    Object.assign(this, { project, counted, reopen });
+  /** `reopen(id)` opens a submission again. `unread`: nothing was submitted yet, and there are guidelines. */
+  constructor({ user, project, counted, unread, reopen }) {
+    Object.assign(this, { project, counted, reopen, read: `read:${user}:${project}` });
     this.side = document.getElementById("work-side");
     this.sections = { guidelines: document.getElementById("work-guidelines"), progress: document.getElementById("work-progress") };
     this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
@@ -16,12 +17,23 @@ export class Sidebar {
     renderMath(this.sections.guidelines);
     const narrow = matchMedia("(max-width: 52rem)").matches; // on a narrow screen it would cover the task
     for (const name of Object.keys(this.sections)) this.set(name, !narrow && recall(`side-${name}`, false));
+    this.unread = unread && !recall(this.read, false);
+    if (this.unread && !narrow) this.open("guidelines");
+  }
+
+  open(name) {
+    this.set(name, true);
+    if (name === "guidelines") this.unread = false;
   }
 
   toggle(name) {
     const open = this.sections[name].hidden;
     this.set(name, open);
     remember(`side-${name}`, open);
+    if (name === "guidelines") {
+      this.unread = false;
+      if (!open) remember(this.read, true);
+    }
     if (open && name === "progress") this.refresh();
   }
 
