@@ -152,3 +152,36 @@ def test_how_it_looks(open_page, as_researcher, cast, answered, theme):
     assert page.evaluate(LOOK) + faults(page) == []
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         page.screenshot(path=f"{folder}/notes-{theme}.png", full_page=True)
+
+
+def test_a_note_that_is_too_long_is_kept_whole_and_refused(open_page, as_researcher, answered):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{answered.id}/rollouts")
+    page.locator(".response").first.get_by_role("button", name="Note on tokens of response 1").press("Enter")
+    page.locator(".response").first.locator(".response-text").focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Enter")
+    words = page.locator(".note-form textarea")
+    words.focus()
+    page.keyboard.insert_text("x" * 4_001)  # as a browser pastes
+    page.keyboard.press("Control+Enter")
+    said = "This text has 4,001 characters. Shorten it to 4,000 or fewer."
+    expect(words).to_have_js_property("validationMessage", said)
+    expect(words).to_have_value("x" * 4_001)
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".token-note")).to_have_count(1)
+    assert len(TokenNote.objects.get().text) == 4_000
+
+
+def test_notes_of_a_run_that_are_too_long_are_kept_whole_and_refused(open_page, as_researcher, answered):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{answered.id}")
+    page.get_by_text("Add tags and notes").click()
+    notes = page.get_by_label("Notes", exact=True)
+    notes.focus()
+    page.keyboard.insert_text("x" * 20_001)
+    page.locator(".run-labels").get_by_role("button", name="Save").click()
+    said = "This text has 20,001 characters. Shorten it to 20,000 or fewer."
+    expect(notes).to_have_js_property("validationMessage", said)
+    expect(notes).to_have_value("x" * 20_001)

@@ -33,10 +33,11 @@ def star(membership: Membership, run: Run, starred: bool) -> None:
 
 def write_notes(membership: Membership, run: Run, text: str) -> Run:
     """Stores the notes. Raises Invalid at `notes`."""
+    text = text.replace("\0", "").replace("\r\n", "\n").strip()  # browsers send each end of a line as two characters
     if len(text) > MAX_NOTES:
         raise Invalid("These notes are too long.", {"notes": f"at most {MAX_NOTES:,} characters"})
     with transaction.atomic():
-        Run.objects.filter(pk=run.pk).update(notes=text.replace("\0", "").replace("\r\n", "\n").strip())
+        Run.objects.filter(pk=run.pk).update(notes=text)
         audit.record(membership, membership.user, "run.notes", run, characters=len(text))
     run.refresh_from_db(from_queryset=Run.objects.with_names())
     return run

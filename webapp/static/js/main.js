@@ -5,6 +5,7 @@ import "./rail.js";
 import "./menus.js";
 import "./once.js";
 import "./tabs.js";
+import "./toolong.js";
 import "./dialogs.js";
 import "./times.js";
 import "./toast.js";

@@ -6,6 +6,7 @@ import { json } from "./http.js";
 import { icon } from "./icons.js";
 import { api, onMessage, run } from "./run.js";
 import { toast } from "./toast.js";
+import "./toolong.js";
 
 const PAGE = 200;
 const MOST = 2_000; // notes of a step
@@ -209,7 +210,8 @@ function begin(mine, about) {
 
 function form({ quote, note }) {
   const words = make("textarea", "textarea");
-  Object.assign(words, { value: note?.text ?? "", maxLength: MAX_TEXT, rows: 3, required: true });
+  Object.assign(words, { value: note?.text ?? "", rows: 3, required: true });
+  words.dataset.most = MAX_TEXT;
   words.setAttribute("aria-label", `Note on “${quote.trim().slice(0, 60)}”`);
   const save = make("button", "btn small primary", note ? "Save the change" : "Save the note");
   const cancel = make("button", "btn small", "Cancel");

@@ -164,6 +164,14 @@ def test_notes_on_the_run_page_are_markdown_and_harmless(as_researcher, runs):
     assert tags(runs[0]) == ["x", "y"]
 
 
+def test_an_end_of_a_line_counts_once_in_notes(as_researcher, runs):
+    """Browsers send it as two characters, so notes of full length were refused although their field took them."""
+    notes = "x" * 19_998 + "\r\n" + "y"
+    as_researcher.post(f"/runs/{runs[0].pk}/labels", {"tags": "", "group": "", "notes": notes})
+    runs[0].refresh_from_db()
+    assert runs[0].notes == notes.replace("\r\n", "\n")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_people_who_archive_the_same_runs_archive_each_once(runs, cast):
     ids = [run.pk for run in runs]

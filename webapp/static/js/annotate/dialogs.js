@@ -1,13 +1,9 @@
 // Small questions: a dialog with a form, whose fields are returned as an object, or null if the person left it.
 import { send, show } from "../dialogs.js";
+import { judge } from "../toolong.js";
 import { el } from "./dom.js";
-import { tooLong } from "./text.js";
 
 const unfinished = new WeakMap(); // dialog: ends its last question
-
-/** A field with `data-most` takes any length, because a browser cuts a pasted text at the limit of its field without a word. A text that is too
- *  long stays whole, and is refused when it is sent. */
-const judge = (field) => field.setCustomValidity(tooLong(field.value.trim(), Number(field.dataset.most)));
 
 /** With `request(fields)`, the dialog waits for the server, and stays open with the reason if the request fails. A person who closes the
  *  dialog in the meantime gets null, although the request continues.
@@ -48,7 +44,6 @@ export function ask(dialog, request = null) {
     const { signal } = listening;
     form.addEventListener("submit", submit, { signal });
     form.addEventListener("keydown", hurry, { signal });
-    form.addEventListener("input", ({ target }) => target.dataset.most && judge(target), { signal });
     dialog.addEventListener("close", () => dialog.open || finish(null), { signal });
     unfinished.set(dialog, finish);
     show(dialog);

@@ -5,6 +5,7 @@ import { toast } from "../toast.js";
 import { align, toRange, toSource } from "./aligned.js";
 import { el, recall, remember } from "./dom.js";
 import { fetchMath, renderMath } from "../math.js";
+import { points, tooLong as longer } from "../toolong.js";
 
 const panels = new Set();
 const pages = new Map(); // text -> promise of its HTML; the same for texts within a line, and for the beginnings of texts
@@ -23,8 +24,6 @@ let formatted = recall("formatted", true);
 const batches = new Map(); // map -> its request that is being filled
 let missed = false; // reported once, and not for each text while there is no network
 
-const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
-
 /** The UTF-16 place in `text` of a place that is counted in code points. */
 function unitsOf(text, place) {
   if (!/[\ud800-\udfff]/.test(text)) return place;
@@ -36,12 +35,8 @@ function unitsOf(text, place) {
 /** The characters of `text` from `start` to `end`, counted in code points. */
 export const cut = (text, start, end) => text.slice(unitsOf(text, start), unitsOf(text, end));
 
-/** Why a text cannot be submitted; "" if it has at most `most` characters. Fields take any length, because a browser cuts a pasted text
- *  at the limit of its field without a word. */
-export function tooLong(text, most = MAX_WRITTEN) {
-  const count = points(text);
-  return count > most ? `This text has ${count.toLocaleString("en")} characters. Shorten it to ${most.toLocaleString("en")} or fewer.` : "";
-}
+/** Why a text cannot be submitted; "" if it has at most `most` characters. */
+export const tooLong = (text, most = MAX_WRITTEN) => longer(text, most);
 
 export const isFormatted = () => formatted;
 
