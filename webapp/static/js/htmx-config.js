@@ -1,6 +1,6 @@
 // HTMX sends the CSRF header, and a failed request shows a message.
 import { attention } from "./attention.js";
-import { csrfToken } from "./http.js";
+import { csrfToken, unanswered } from "./http.js";
 import { toast } from "./toast.js";
 
 document.addEventListener("htmx:configRequest", (event) => {
@@ -49,6 +49,4 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 
 for (const name of ["htmx:sendError", "htmx:timeout"])
-  document.addEventListener(name, () =>
-    toast("The server cannot be reached. Nothing was changed; try again when it is back.", { tone: "bad" }),
-  );
+  document.addEventListener(name, ({ detail }) => toast(unanswered(detail.requestConfig?.verb !== "get"), { tone: "bad" }));

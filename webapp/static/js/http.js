@@ -13,6 +13,14 @@ export class ServerError extends Error {
   }
 }
 
+/** Words for a request that has no answer. A browser that knows that it is offline has sent nothing. Otherwise a change may have arrived, and
+ *  only its answer was lost. */
+export function unanswered(changes) {
+  if (!navigator.onLine) return `You are offline. ${changes ? "Nothing was sent; try" : "Try"} again when the connection is back.`;
+  if (!changes) return "The server did not answer. Try again in a moment.";
+  return "The server did not answer, so the change may have arrived or not. Look before you try again.";
+}
+
 /** JSON of `url`. Options as for fetch; `body` may be a plain object. Throws ServerError with words for people. */
 export async function json(url, { body, headers = {}, ...rest } = {}) {
   const options = { headers: { Accept: "application/json", ...attention(), ...headers }, credentials: "same-origin", ...rest };
@@ -27,7 +35,7 @@ export async function json(url, { body, headers = {}, ...rest } = {}) {
     response = await fetch(url, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("The server cannot be reached. Check that it runs; nothing was changed.");
+    throw new ServerError(unanswered((options.method ?? "GET") !== "GET"));
   }
   if (response.ok) return response.status === 204 ? null : response.json();
   const told = await response.json().catch(() => ({}));
