@@ -77,6 +77,26 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     assert page.evaluate("window.notReloaded")
 
 
+def test_a_page_without_a_network_says_so_and_catches_up(open_page, as_researcher, run, process):
+    """A socket notices minutes later that the network is gone. In an earlier version, the page said "Live" until then."""
+    trainer = process(run)
+    steps = iter(range(1, 20))
+    page = open_page(as_researcher)
+    watch(page, run.id, lambda: trainer.post(*step_events(trainer, next(steps))))
+    page.wait_for_selector('#connection[data-state="live"]')
+    page.evaluate("""() => {
+      window.there = WebSocket;
+      window.WebSocket = class extends EventTarget { readyState = 3; close() {} }; // no new connection
+      dispatchEvent(new Event("offline"));
+    }""")
+    page.wait_for_selector('#connection[data-state="lost"]')
+    trainer.post(*step_events(trainer, last := next(steps)))
+    page.evaluate("window.WebSocket = window.there; dispatchEvent(new Event('online'))")
+    page.wait_for_selector('#connection[data-state="live"]')
+    page.locator('[data-bind="step"]', has_text=str(last)).wait_for()
+    assert page.evaluate("window.notReloaded")
+
+
 def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_researcher, run, process):
     trainer = process(run)
     workers = {"async/staleness": 1.0, "async/staleness_max": 2.0, "async/utilisation": 0.8, "async/dropped": 3.0}
@@ -173,6 +193,16 @@ def test_the_first_chart_is_in_sight_before_anybody_scrolls(open_page, as_resear
     assert page.locator("#charts .chart").first.bounding_box()["y"] <= 730
     assert faults(page) == []
     look(page, "run-head")
+
+
+def test_no_name_of_a_headline_number_breaks_in_two_lines(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"/runs/{run.pk}")
+    names = page.locator(".stats .stat > .label")
+    expect(names.filter(has_text="Response length")).to_have_text("Response length")
+    heights = {name.bounding_box()["height"] for name in names.all()}
+    assert max(heights) < 1.5 * min(heights)
 
 
 def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):

@@ -44,25 +44,41 @@ export function connect(path, handler, { resync = null, onState = null, quiet = 
   function open() {
     clearTimeout(timer);
     if (closed || socket?.readyState === WebSocket.OPEN || socket?.readyState === WebSocket.CONNECTING) return;
-    socket = new WebSocket(url);
-    socket.addEventListener("open", () => {
+    const mine = new WebSocket(url);
+    socket = mine;
+    mine.addEventListener("open", () => {
+      if (socket !== mine) return mine.close();
       wait = FIRST_WAIT;
       become("live");
       if (wasLive) resync?.();
       wasLive = true;
     });
-    socket.addEventListener("message", (event) => handler(JSON.parse(event.data)));
-    socket.addEventListener("close", (event) => {
-      if (closed) return;
+    mine.addEventListener("message", (event) => socket === mine && handler(JSON.parse(event.data)));
+    mine.addEventListener("close", (event) => {
+      if (closed || socket !== mine) return;
       if (REFUSED.has(event.code)) return become("refused");
-      become("lost");
-      timer = setTimeout(open, wait * (0.75 + Math.random() / 2));
-      wait = Math.min(wait * 2, LONGEST_WAIT);
+      lose();
     });
+  }
+
+  function lose() {
+    become("lost");
+    timer = setTimeout(open, wait * (0.75 + Math.random() / 2));
+    wait = Math.min(wait * 2, LONGEST_WAIT);
+  }
+
+  /** The network is gone. The socket itself would notice it minutes later, and the page would say "Live" until then. */
+  function offline() {
+    if (self.state !== "live") return;
+    const old = socket;
+    socket = null;
+    old.close();
+    lose();
   }
 
   const now = () => self.state === "lost" && !document.hidden && open();
   addEventListener("online", now);
+  addEventListener("offline", offline);
   document.addEventListener("visibilitychange", now);
   addEventListener("pagehide", () => self.close(), { once: true });
 
@@ -70,6 +86,7 @@ export function connect(path, handler, { resync = null, onState = null, quiet = 
     closed = true;
     clearTimeout(timer);
     removeEventListener("online", now);
+    removeEventListener("offline", offline);
     document.removeEventListener("visibilitychange", now);
     socket?.close();
     sockets.delete(self);
