@@ -196,8 +196,11 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     rows.nth(0).get_by_role("button", name="Set as baseline").click()
     expect(rows.nth(0).get_by_role("button", name="Clear baseline")).to_be_visible()
     expect(page.get_by_role("columnheader", name="against the baseline").first).to_be_visible()
+    expect(rows.nth(0).locator(".against").first).to_have_text("baseline")
     assert faults(page) == []
     photograph(page, "compare")
+    sideways = page.locator("#compare-finals").evaluate("node => node.scrollWidth - node.clientWidth")
+    assert sideways <= 0, "a baseline makes the table wider than its place"
     page.get_by_role("checkbox", name="Log scale", exact=True).check()
     page.get_by_role("checkbox", name="Fold seeds").uncheck()
     page.get_by_role("button", name="Time").click()

@@ -5,7 +5,7 @@ import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
 import { comparePrompts } from "./comparedprompts.js";
 import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
-import { make, number } from "./format.js";
+import { counted, make, number } from "./format.js";
 import { json } from "./http.js";
 import { scatter } from "./scatter.js";
 import { toast } from "./toast.js";
@@ -66,8 +66,7 @@ function addChart(metric) {
 
 // ---- last values ----
 
-function estimate(final, share) {
-  const cell = make("td", "num");
+function estimate(final, share, cell = make("td", "num")) {
   if (final.value === null) {
     cell.append(make("span", "missing", "–"));
     cell.title = final.undefined;
@@ -75,13 +74,20 @@ function estimate(final, share) {
   }
   cell.append(make("strong", "", number(final.value, share)));
   const span = final.low === null ? final.interval : `${number(final.low, share)} to ${number(final.high, share)}`;
-  cell.append(make("small", "muted block", `${span}, n ${final.n}${final.missing ? `, ${final.missing} without` : ""}`));
+  cell.append(make("small", "muted block", make("span", "nowrap", `${span},`), ` n ${final.n}${final.missing ? `, ${final.missing} without` : ""}`));
+  return cell;
+}
+
+/** A value, and below it the difference to the baseline: in columns of their own, the table would be wider than most windows. */
+function compared(metric, i, baseline) {
+  const cell = estimate(metric.families[i], metric.share);
+  if (metric.against) cell.append(i === baseline ? make("div", "against muted", "baseline") : difference(metric.against[i], metric));
   return cell;
 }
 
 /** The difference to the baseline. It counts as better or worse only if its interval does not contain 0. */
 function difference(final, metric) {
-  const cell = estimate(final, metric.share);
+  const cell = estimate(final, metric.share, make("div", "against"));
   if (final.value === null || final.low === null || final.low * final.high <= 0 || !metric.better) return cell;
   const good = final.value > 0 === (metric.better === "higher");
   cell.firstChild.classList.add(good ? "good" : "bad");
@@ -92,8 +98,8 @@ function difference(final, metric) {
 function drawFinals() {
   const { families, runs, finals, baseline } = state.data;
   const table = make("table", "table");
-  const heads = finals.flatMap((metric) => [metric.label, ...(metric.against ? ["against the baseline"] : [])]);
-  const head = make("tr", "", make("th", "", "Shown"), make("th", "", "Config"), make("th", "num", "Seeds"), make("th", "", "Baseline"), ...heads.map((text) => make("th", "num", text)));
+  const heads = finals.map((metric) => make("th", "num", metric.label, ...(metric.against ? [make("small", "muted block", "and against the baseline")] : [])));
+  const head = make("tr", "", make("th", "", "Shown"), make("th", "", "Config"), ...heads);
   const rows = families.map((family, i) => {
     const id = runs[family.runs[0]].id;
     const box = Object.assign(make("input"), { type: "checkbox", checked: !state.hidden.has(id) });
@@ -107,13 +113,14 @@ function drawFinals() {
     const name = make(leads ? "a" : "span", "row-link", family.label);
     if (leads) name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
     const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
-    const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", runs[family.runs[0]].experiment), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
-    const cells = finals.flatMap((metric) => [estimate(metric.families[i], metric.share), ...(metric.against ? [i === baseline ? make("td", "num muted", "baseline") : difference(metric.against[i], metric)] : [])]);
+    const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", `${runs[family.runs[0]].experiment} · ${counted(family.runs.length, "seed")}`), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
+    const cells = finals.map((metric) => compared(metric, i, baseline));
     const base = make("button", "btn small ghost", i === baseline ? "Clear baseline" : "Set as baseline");
     base.setAttribute("aria-label", `${base.textContent}: ${family.label}`);
     base.type = "button";
     base.addEventListener("click", () => setBaseline(i === baseline ? null : id));
-    const row = make("tr", why ? "unlike" : "", make("td", "", box), names, make("td", "num", String(family.runs.length)), make("td", "", base), ...cells);
+    names.append(base);
+    const row = make("tr", why ? "unlike" : "", make("td", "", box), names, ...cells);
     return row;
   });
   table.append(make("thead", "", head), make("tbody", "", ...rows));
@@ -155,9 +162,9 @@ function drawConfig() {
     const head = make("th", "", make("code", "", path));
     head.scope = "row";
     if (few) return make("tr", "", head, ...held.map((which) => make("td", "mono", words(values[which]))));
-    const counted = values.map((value, which) => ({ value, n: held.filter((each) => each === which).length })).sort((a, b) => b.n - a.n);
-    const chips = counted.slice(0, 12).map(({ value, n }) => make("span", "chip square", make("code", "", words(value)), ` × ${n}`));
-    if (counted.length > 12) chips.push(make("span", "muted small", `and ${counted.length - 12} other values`));
+    const sorted = values.map((value, which) => ({ value, n: held.filter((each) => each === which).length })).sort((a, b) => b.n - a.n);
+    const chips = sorted.slice(0, 12).map(({ value, n }) => make("span", "chip square", make("code", "", words(value)), ` × ${n}`));
+    if (sorted.length > 12) chips.push(make("span", "muted small", `and ${sorted.length - 12} other values`));
     return make("tr", "", head, make("td", "", make("span", "row gap-1", ...chips)));
   });
   const table = make("table", "table");
