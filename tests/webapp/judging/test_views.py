@@ -215,7 +215,7 @@ def test_a_verdict_opens_down_to_the_raw_text(as_researcher, version, chat_serve
     listed = as_researcher.get(f"/judges/{version.judge_id}/versions/1?state=missing").content.decode()
     assert f"/verdicts/{verdict.pk}" in listed
     page = as_researcher.get(f"/verdicts/{verdict.pk}").content.decode()
-    assert "&lt;b&gt;Hm&lt;/b&gt;" in page and "the answer holds no JSON object" in page and "Says 0." in page
+    assert "&lt;b&gt;Hm&lt;/b&gt;" in page and "The answer holds no JSON object" in page and "Says 0." in page
 
 
 def test_an_archived_judge_moves_to_its_list_and_back(as_researcher, judge):

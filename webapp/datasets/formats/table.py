@@ -44,6 +44,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "source": ("source", "dataset"),
 }
 
+ANSWERS = {"task", "example", "rater", "subject", "content", "guidelines"}  # keys of a line that a project exports
+
 
 def guess(head: FileHead) -> Mapping:
     """The mapping that the column names suggest."""
@@ -63,6 +65,10 @@ def knows(row: Row) -> float:
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     columns = mapping or guess(FileHead("", (row,)))
+    if "prompt" not in columns and row.keys() >= ANSWERS:
+        raise BadRow(
+            "prompt", "these are answers of a project, without prompts and responses: publish them on its tab Answers"
+        )
     if "prompt" not in columns:
         raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
     for column in columns.values():

@@ -74,7 +74,7 @@ function estimate(final, share, cell = make("td", "num")) {
   }
   cell.append(make("strong", "", number(final.value, share)));
   const span = final.low === null ? final.interval : `${number(final.low, share)} to ${number(final.high, share)}`;
-  cell.append(make("small", "muted block", make("span", "nowrap", `${span},`), ` n ${final.n}${final.missing ? `, ${final.missing} without` : ""}`));
+  cell.append(make("small", "muted block", make("span", "nowrap", `${span},`), ` n\u00a0${final.n}${final.missing ? `, ${final.missing} without` : ""}`));
   return cell;
 }
 
@@ -98,7 +98,7 @@ function difference(final, metric) {
 function drawFinals() {
   const { families, runs, finals, baseline } = state.data;
   const table = make("table", "table");
-  const heads = finals.map((metric) => make("th", "num", metric.label, ...(metric.against ? [make("small", "muted block", "and against the baseline")] : [])));
+  const heads = finals.map((metric) => make("th", "num", metric.label, ...(metric.against ? [make("small", "muted block", "against the baseline")] : [])));
   const head = make("tr", "", make("th", "", "Shown"), make("th", "", "Config"), ...heads);
   const rows = families.map((family, i) => {
     const id = runs[family.runs[0]].id;
@@ -113,7 +113,7 @@ function drawFinals() {
     const name = make(leads ? "a" : "span", "row-link", family.label);
     if (leads) name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
     const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
-    const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", `${runs[family.runs[0]].experiment} · ${counted(family.runs.length, "seed")}`), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
+    const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", `${runs[family.runs[0]].experiment} · `, make("span", "nowrap", counted(family.runs.length, "seed"))), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
     const cells = finals.map((metric) => compared(metric, i, baseline));
     const base = make("button", "btn small ghost", i === baseline ? "Clear baseline" : "Set as baseline");
     base.setAttribute("aria-label", `${base.textContent}: ${family.label}`);

@@ -307,3 +307,10 @@ def test_what_a_worker_gathers_is_announced_when_it_is_asked_for(cast):
     listen(cast.owner)
     job = imports.start_gathering(cast.researcher, {"kind": "verdicts"}, name="gathered", file_name="g.jsonl")
     assert told() == [("import.started", {"import": job.pk, "name": "gathered"})]
+
+
+def test_a_file_with_answers_of_a_project_is_refused_with_what_to_do_instead(importing):
+    """They have no prompts. In an earlier version, the refusal only listed twenty columns."""
+    line = {"id": 1, "task": 5, "example": "e1", "kind": "pairwise", "rater": "annotator-1", "guidelines": 1}
+    job = importing([{**line, "subject": {"a": "x", "b": "y"}, "content": {"strength": 1}}])
+    assert job.state == "failed" and "publish them on its tab Answers" in job.rejected[0]["reason"]
