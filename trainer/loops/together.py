@@ -1,7 +1,7 @@
 """Several runs of one base model in one process: each gives the numbers that it would give alone, and they take turns by steps.
 
 Each has its own thread, in which `run_recipe` goes from its job to its end as usual: with its own events, checkpoints, stop and failure.
-What they read is read once (`trainer.inference.common`), and one of them computes at a time (`trainer.turns`), so every number
+What they read is read once (`trainer.inference.common`), and one of them computes at a time (`trainer.time_sharing`), so every number
 of a run is to the last bit that of the run alone.
 """
 
@@ -15,7 +15,7 @@ from trainer.arithmetic import settle_arithmetic
 from trainer.inference.common import ahead, in_common
 from trainer.monitors import RunMonitor
 from trainer.process import one_heap
-from trainer.turns import TurnTaking
+from trainer.time_sharing import TurnTaking
 
 from .prompts.data import read_examples
 from .registry import STAGES, make_stage

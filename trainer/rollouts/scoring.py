@@ -12,7 +12,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from trainer import turns
+from trainer import time_sharing
 from trainer.config import OnPolicyConfig
 from trainer.config.rewards.parts import RewardPart, parsed
 from trainer.contracts import PartResult, Verdict
@@ -192,7 +192,7 @@ class RewardScorer:
         paused, left = False, set(begun)
         try:
             while left:
-                with turns.away() if self.asks else nullcontext():
+                with time_sharing.away() if self.asks else nullcontext():
                     done, left = wait(left, POLL_S, FIRST_EXCEPTION)
                 for each in done:
                     each.result()

@@ -3,7 +3,7 @@
 import time
 from typing import Literal
 
-from trainer import checkpoints, turns
+from trainer import checkpoints, time_sharing
 from trainer.checkpoints import CheckpointPlace, Folder
 from trainer.contracts import AlarmData, ArtifactData, Histogram
 from trainer.monitors import Records
@@ -154,7 +154,7 @@ class Session:
             # the spans before the metrics, by which a page knows that the step is over
             self.job.monitor.spans(number, tell.spans.told())
             tell.metrics(tell.spans.metrics() | self._machine.metrics() | self.job.generated.metrics())
-        turns.step_over()
+        time_sharing.step_over()
 
     def _after_step(self, number: int, spans: Spans) -> None:
         if self._evaluate_if_due(spans):
@@ -184,7 +184,7 @@ class Session:
     def eta_s(self) -> float | None:
         """Seconds left; None before the end of the first step."""
         alone_s = self._clock.eta_s(self.step)
-        return None if alone_s is None else alone_s * turns.sharing()
+        return None if alone_s is None else alone_s * time_sharing.sharing()
 
     def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
         there = checkpoint.state.get("fingerprint")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tests.patience import SECONDS
-from trainer import turns
-from trainer.turns import TurnTaking
+from trainer import time_sharing
+from trainer.time_sharing import TurnTaking
 
 
 def run_all(made: TurnTaking, works: list[Callable[[], None]]) -> None:
@@ -34,15 +34,15 @@ def test_one_at_a_time_in_order_and_who_has_ended_is_passed_over() -> None:
         def steps_of_it() -> None:
             for step in range(steps):
                 done.append((run, step))
-                sharing.append(turns.sharing())
-                turns.step_over()
+                sharing.append(time_sharing.sharing())
+                time_sharing.step_over()
 
         return steps_of_it
 
     run_all(TurnTaking(patient(3)), [work(0, 3), work(1, 1), work(2, 3)])
     assert done == [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]
     assert sharing == [3, 3, 3, 3, 2, 2, 2]  # the first has ended after the last step of the other
-    assert turns.sharing() == 1, "this thread is in no turns"
+    assert time_sharing.sharing() == 1, "this thread is in no turns"
 
 
 def test_who_is_in_a_hurry_comes_next() -> None:
@@ -55,7 +55,7 @@ def test_who_is_in_a_hurry_comes_next() -> None:
                 done.append(run)
                 if (run, step) == (0, 0):
                     hurries[3] = True
-                turns.step_over()
+                time_sharing.step_over()
                 if run == 3:
                     hurries[3] = False
 
@@ -70,7 +70,7 @@ def test_who_waits_for_somebody_else_keeps_nobody_waiting() -> None:
     answered = threading.Event()
 
     def asks() -> None:
-        with turns.away():
+        with time_sharing.away():
             assert answered.wait(SECONDS)
 
     run_all(TurnTaking(patient(2)), [asks, answered.set])
