@@ -32,7 +32,7 @@ def build_sampler(
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     if wanted.kind == "local":
         if is_common() and not rank:
-            from .lent import LentModel, LentSampler
+            from .shared_sampler import LentModel, LentSampler
 
             desk = ("desk", model_dir, config.model.dtype, wanted.precision)
             return LentSampler(once(desk, lambda: LentModel(_local(config, model_dir))), tokenizer, wanted.max_batch)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from trainer.inference.common import in_common
-from trainer.inference.lent import LentModel, LentSampler
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_apart, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SampleResult
+from trainer.inference.shared_sampler import LentModel, LentSampler
 
 REQUESTS = [SampleRequest((1, 2, 3), 4, seed=seed) for seed in (0, 1)]
 
