@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from .batch_invariance import unit_of_rows
 from .cache import SlotCache
 from .chat import response_text
 from .checksum import Checksum, digest_of
@@ -19,7 +20,6 @@ from .prefix import PrefixTree, pack
 from .products import laid_out
 from .quantised import held, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
-from .steady import unit_of_rows
 from .weights import Weights
 
 _PREFIX_NODES = 2048
