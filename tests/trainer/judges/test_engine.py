@@ -11,10 +11,10 @@ import pytest
 
 from trainer.contracts import Criterion
 from trainer.judges import engine
-from trainer.judges.beside import run_beside
 from trainer.judges.calls import expand, read
 from trainer.judges.chat import ChatReply, EndpointProblem, Prices
 from trainer.judges.engine import run
+from trainer.judges.loop_thread import run_beside
 from trainer.judges.spec import resolve
 
 from .inputs import INPUT, answer

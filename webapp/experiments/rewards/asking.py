@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from trainer.contracts import Criterion, JudgeQuestion, Message
 from trainer.judges.answers import Reading
-from trainer.judges.beside import run_beside
 from trainer.judges.budget import Budget
 from trainer.judges.calls import Call, read
 from trainer.judges.chat import ChatReply, EndpointProblem, Target
@@ -29,6 +28,7 @@ from trainer.judges.client import ChatClient
 from trainer.judges.engine import Counts, Outcome
 from trainer.judges.engine import run as run_calls
 from trainer.judges.inputs import JudgeInput
+from trainer.judges.loop_thread import run_beside
 from trainer.rewards.judges import ABOUT_THE_CALL
 from webapp.core.database import locks
 from webapp.core.health import DATABASE_AWAY

@@ -11,7 +11,6 @@ from django.db import transaction
 
 from trainer.contracts import ModelSource
 from trainer.judges.answers import Reading
-from trainer.judges.beside import run_beside
 from trainer.judges.budget import Budget
 from trainer.judges.calls import Call, expand, read
 from trainer.judges.chat import ChatReply, EndpointProblem, Target
@@ -19,6 +18,7 @@ from trainer.judges.client import ChatClient
 from trainer.judges.engine import Counts, Outcome, State, run
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.local import LocalClient, LocalTarget, wording
+from trainer.judges.loop_thread import run_beside
 from trainer.judges.spec import BaseSpec
 from webapp.core.problems import Problem
 from webapp.inference.endpoints.queries import recorded_texts
