@@ -21,10 +21,10 @@ from trainer.contracts.events import TERMINAL_STATES, EventData
 from trainer.storing import ObjectStore, StorageAway
 
 from . import large_records
-from .behind import Behind
 from .console import Console
 from .sink import Command, HttpSink
 from .spool import Spool, disk_is_full
+from .worker_thread import Behind
 
 Records = Sequence[RolloutRecord] | Callable[[], Sequence[RolloutRecord]]
 """Records, or a function that makes them."""

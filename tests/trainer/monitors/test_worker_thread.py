@@ -12,7 +12,7 @@ from trainer.contracts import RolloutRecord
 from trainer.loops.policy.reports import token_by_token
 from trainer.loops.session.saving import Saver
 from trainer.monitors import LeftUndone, RunMonitor, Spool
-from trainer.monitors.behind import AHEAD, Behind
+from trainer.monitors.worker_thread import AHEAD, Behind
 
 from ..loops.conftest import events_of
 
