@@ -19,11 +19,11 @@ from ..learner.export import write_model
 from ..policy.closing import closing
 from ..policy.collecting import Collected, MakeCollector, SyncCollector
 from ..policy.evaluation import evaluate
+from ..policy.failed_batch import save_offending
 from ..policy.flat_steps import FlatSteps
 from ..policy.hacking import HackingWatch
 from ..policy.learning import LearningWatch, Vitals, vitals
 from ..policy.missing_rewards import MissingRewards
-from ..policy.offending import save_offending
 from ..policy.parts import Parts
 from ..policy.phases import Phases
 from ..policy.reports import (
