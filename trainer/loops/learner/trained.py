@@ -15,7 +15,7 @@ from trainer.inference.decoders import adapted, layers, make_ready
 from trainer.seeding import derive_seed
 
 from .fused_adapters import fuse
-from .masters import Masters
+from .master_weights import Masters
 from .optimizers import Optimizers
 from .sharding import ModelShare, own_part, rows_of, shape_of, stored_share, whole
 

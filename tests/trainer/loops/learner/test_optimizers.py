@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trainer import checkpoints
 from trainer.config.sections.common import Optim
-from trainer.loops.learner.masters import Masters
+from trainer.loops.learner.master_weights import Masters
 from trainer.loops.learner.optimizers import Optimizers
 
 
