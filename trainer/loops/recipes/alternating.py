@@ -34,7 +34,7 @@ from ..roles.rubric_trials import Trials
 from ..roles.turn_watch import TurnWatch, panel_of, tried
 from ..roles.two_roles import TwoRoles
 from ..roles.voting import voted
-from ..roles.warming import Lessons, Warming, lessons
+from ..roles.warmup import Lessons, Warming, lessons
 from ..session.errors import RunFailed
 from ..session.spans import Work
 from ..session.stage import ModelOutput, Progress, StageJob, State, Tell
