@@ -16,8 +16,8 @@ from ..guard import each
 from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
 from ..parts import Item, Part, RewardAnswer, Services
 from ..rationale import match, outcome, precision_of, rationale_consistency
+from .judge_answers import away, finished, problem_of, usage_of
 from .matching import Compared, Matched, match_lists
-from .said import away, finished, problem_of, usage_of
 
 MOST_REASONS = 50
 """The most reasons that are matched. Nobody has so many, and the time of a matching grows with the cube of their number."""

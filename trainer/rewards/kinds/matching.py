@@ -12,7 +12,7 @@ from trainer.judges.inputs import JudgeInput
 
 from ..parts import Part, RewardAnswer, Services
 from ..reason_matching import Floats, Kind
-from .said import away, problem_of, usage_of
+from .judge_answers import away, problem_of, usage_of
 
 
 class Compared(NamedTuple):

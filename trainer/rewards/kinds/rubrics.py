@@ -12,7 +12,7 @@ from trainer.rubrics.score import likert_score, training_score, verdicts
 from ..guard import each
 from ..pairwise import remax_pairwise
 from ..parts import Item, Part, RewardAnswer, RewardJudge, Services, Unscored, Usage
-from .said import explained, finished, problem_of, told, usage_of
+from .judge_answers import explained, finished, problem_of, told, usage_of
 
 _ID = "sample"
 _OTHER = "baseline"

@@ -27,8 +27,8 @@ from ..mams import preference_reward
 from ..parts import Item, Part, RewardAnswer, Services, Usage
 from ..reason_matching import Floats
 from ..written import Writing, words_score, writing_of
+from .judge_answers import explained, finished, problem_of, told, usage_of
 from .matching import Compared, Matched, match_lists
-from .said import explained, finished, problem_of, told, usage_of
 
 _UNREAD = -1.0
 SAME = 0.5  # a score above it says that two items are the same check, for every matcher
