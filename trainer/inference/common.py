@@ -1,7 +1,7 @@
 """Shares one model among several runs of a process: each file of its folder is read once.
 
 Each run has its own modules, and their parameters are the same memory. So no run may write into them: a run that samples with
-merged weights needs a separate model (`lent.py`), and runs that train all weights cannot train together (`trainer.config.together`).
+merged weights needs a separate model (`shared_sampler.py`), and runs that train all weights cannot train together (`trainer.config.together`).
 """
 
 import copy

@@ -6,7 +6,7 @@ tensor is made. The gradient of the layer's input is added up in the same way.
 
 On a layer in bfloat16, whose adapters are trained in float32, peft widens the layer's inputs and outputs, forward and backward. Here
 the adapters, which are few numbers, are rounded to the precision of the layer, and gradients are widened once they are as small: as
-for the weights of a model all of which is trained (`masters.py`).
+for the weights of a model all of which is trained (`master_weights.py`).
 
 Axes: N tokens, I in, O out, R rank.
 """
