@@ -11,7 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -103,6 +103,8 @@ class Target:
 
     def tags(self, found: Mapping[str, str]) -> None:
         rows = [{"key": key[:LONGEST_KEY], "value": text[:LONGEST_TAG]} for key, text in found.items() if key]
+        if cut := sum(len(text) > LONGEST_TAG for text in found.values()):
+            self.sent.unsaid[f"ends of texts of more than {LONGEST_TAG:,} characters"] += cut
         for start in range(0, len(rows), 100):
             self._batch({"tags": rows[start : start + 100]})
 
@@ -196,8 +198,8 @@ def _event_files(
                 _look(target, readers, paths, last)
             if not follow_s:
                 break
-            for target, _, _ in runs.values():
-                told(target.sent)
+            for target, readers, _ in runs.values():
+                told(_so_far(target, readers))
             server.sleep(follow_s)
             folders = tensorboard.folders(root)
     except KeyboardInterrupt:
@@ -218,12 +220,16 @@ def _look(target: Target, readers: dict[Path, tensorboard.EventFile], paths: lis
             reader.texts = {}
 
 
+def _so_far(target: Target, readers: dict[Path, tensorboard.EventFile]) -> Sent:
+    """The result with what its files hold that a run does not: files are read on, so they keep their own counts."""
+    return replace(target.sent, unsaid=sum((each.unsaid for each in readers.values()), Counter(target.sent.unsaid)))
+
+
 def _over(target: Target, readers: dict[Path, tensorboard.EventFile], last: int, told: Telling) -> Sent:
-    for reader in readers.values():
-        target.sent.unsaid.update(reader.unsaid)
+    found = _so_far(target, readers)
     target.end(last)
-    told(target.sent)
-    return target.sent
+    told(found)
+    return found
 
 
 def _trackio(server: Server, path: Path, experiment: str, told: Telling) -> Iterator[Sent]:

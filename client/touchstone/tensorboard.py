@@ -85,6 +85,7 @@ class EventFile:
         self.path, self.place = path, 0
         self.config: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
+        self._named: set[str] = set()  # texts that were read before
         self.unsaid: Counter[str] = Counter()
 
     def scalars(self) -> Iterator[Scalar]:
@@ -168,6 +169,9 @@ class EventFile:
             elif number in (4, 5, 6, 7, 10):
                 packed = value if isinstance(value, memoryview) else memoryview(str(value).encode())
             elif number == 8 and plugin == "text":
+                if key in self._named:  # a run has one text of each name
+                    self.unsaid[f"earlier texts of {key}"] += 1
+                self._named.add(key)
                 self.texts[key] = bytes(value).decode(errors="replace")
                 return []
         layout = NUMBERS.get(kind)

@@ -128,6 +128,39 @@ def test_damage_ends_a_file_and_is_told(tmp_path, damaged):
     assert len(reader.unsaid) == 1 and "from byte" in next(iter(reader.unsaid))
 
 
+def text(name: str, said: str) -> bytes:
+    """An event with a text, as its plugin writes it."""
+
+    def part(number: int, content: bytes) -> bytes:
+        size = bytes([len(content) & 0x7F | 0x80, len(content) >> 7]) if len(content) > 127 else bytes([len(content)])
+        return bytes([number << 3 | 2]) + size + content
+
+    value = part(1, name.encode()) + part(9, part(1, part(1, b"text"))) + part(8, b"\x08\x07" + part(8, said.encode()))
+    return b"\x09" + struct.pack("<d", 1.7e9) + part(5, part(1, value))
+
+
+@database
+def test_texts_that_a_run_does_not_keep_are_counted_while_it_is_followed_too(remote, tmp_path, monkeypatch):
+    path = tmp_path / "live" / "events.out.tfevents.1"
+    path.parent.mkdir()
+    path.write_bytes(
+        record(text("answer", "first")) + record(text("answer", "second")) + record(text("long", "x" * 9_000))
+    )
+    told: list[dict[str, int]] = []
+
+    def wait(seconds: float) -> None:
+        if len(told) == 2:
+            raise KeyboardInterrupt
+        with path.open("ab") as file:
+            file.write(record(text("answer", "third")))
+
+    monkeypatch.setattr(remote, "sleep", wait)
+    imports.send(remote, path.parent, follow_s=1.0, told=lambda sent: told.append(dict(sent.unsaid)))
+    cut = {"ends of texts of more than 8,000 characters": 1}
+    assert told == [{"earlier texts of answer": 1, **cut}, *[{"earlier texts of answer": 2, **cut}] * 2]
+    assert Run.objects.get().logged.tags["text.answer"] == "third"
+
+
 def test_the_checksum_is_that_of_real_files():
     (path,) = (BOARD / "run-b").iterdir()
     head = path.read_bytes()[:12]
