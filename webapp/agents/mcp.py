@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -103,9 +104,15 @@ def _result(request: HttpRequest, held: Mapping[str, str], method: str, params: 
     if method == "tools/call":
         tool = tools().get(str(params.get("name")))
         if tool is None:
-            raise Wrong(WRONG_PARAMS, f"There is no tool {str(params.get('name'))[:80]!r}.")
+            raise Wrong(WRONG_PARAMS, _no_tool(str(params.get("name"))[:80]))
         return _called(request, tool, params.get("arguments") or {})
     raise Wrong(UNKNOWN_METHOD, f"{method[:80]!r} is not a method of this server.")
+
+
+def _no_tool(name: str) -> str:
+    """An agent may have put two names together, or taken one of another version."""
+    near = get_close_matches(name, tools(), 3, 0.5)
+    return f"There is no tool {name!r}." + (f" Names like it are {', '.join(near)}." if near else "")
 
 
 def _called(request: HttpRequest, tool: Tool, given: Any) -> dict[str, Any]:

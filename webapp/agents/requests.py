@@ -42,10 +42,23 @@ def ask(request: HttpRequest, tool: Tool, given: Any) -> HttpResponse:
 def _check(tool: Tool, given: Any) -> None:
     if not isinstance(given, dict):
         raise WrongArguments("`arguments` must be an object.")
-    if unknown := given.keys() - tool.schema["properties"].keys():
-        raise WrongArguments(f"{tool.name} takes no {sorted(unknown)[0][:80]!r}.")
+    known = tool.schema["properties"]
+    if unknown := sorted(given.keys() - known.keys()):
+        raise WrongArguments(f"{tool.name} takes no {unknown[0][:80]!r}. {_takes(tool, unknown[0])}")
     if missing := [name for name in tool.schema["required"] if name not in given]:
         raise WrongArguments(f"{tool.name} needs {missing[0]!r}.")
+
+
+def _takes(tool: Tool, wrong: str) -> str:
+    """What the tool takes instead, in words: an agent often puts a field of the body beside it."""
+    known = tool.schema["properties"]
+    body = known.get("body", {})
+    inside = {**tool.schema.get("$defs", {}).get(str(body.get("$ref", "")).rpartition("/")[2], {}), **body}.get(
+        "properties", {}
+    )
+    if wrong in inside:
+        return f"It is a field of 'body': send {{'body': {{{wrong!r}: ...}}}}."
+    return f"It takes {', '.join(known)}." if known else "It takes no arguments."
 
 
 def _query(asked: dict[str, Any]) -> str:

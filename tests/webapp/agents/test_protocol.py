@@ -135,10 +135,20 @@ def test_what_cannot_be_read_is_told(agent, body, code):
     assert answer.json()["error"]["code"] == code
 
 
+def test_a_tool_that_is_not_there_is_told_with_names_like_it(agent):
+    told = agent.say("tools/call", name="get_runs", arguments={}).json()["error"]["message"]
+    assert (
+        told.startswith("There is no tool 'get_runs'. Names like it are ") and "get_run" in told and "list_runs" in told
+    )
+
+
 def test_wrong_arguments_are_told_to_the_agent_as_the_answer_of_the_tool(agent):
     for name, given, told in (
         ("get_run", {}, "needs 'run_id'"),
-        ("list_runs", {"x": 1}, "takes no 'x'"),
+        ("list_runs", {"x": 1}, "takes no 'x'. It takes cursor, limit, "),
+        ("who_am_i", {"x": 1}, "It takes no arguments."),
+        ("check_config", {"name": "policy", "config": {}}, "It is a field of 'body': send {'body': {'config': ...}}."),
+        ("launch_run", {"recipe": "policy"}, "It is a field of 'body'"),
         ("list_runs", [1], "must be an object"),
         ("import_dataset", {"body": 1}, "`body` must be an object"),
         ("import_dataset", {"body": {"name": "x", "file": "text"}}, "`file` needs `name` and `content`"),
