@@ -15,7 +15,7 @@ from webapp.tracking.models import FamilyVersion, ModelFamily
 
 from . import bodies as b
 from . import model_bodies as m
-from . import model_shapes as shapes
+from . import model_serializers as shapes
 from . import searching
 from .door import Refused, body, by_method, door, query, said
 

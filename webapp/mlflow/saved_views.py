@@ -13,7 +13,7 @@ from webapp.tracking.models import HIDDEN, SavedModel
 
 from . import bodies as b
 from . import model_bodies as m
-from . import model_shapes as shapes
+from . import model_serializers as shapes
 from . import saved_search, searching
 from .door import Refused, body, by_method, door, said
 from .views import experiment_id, experiment_of
