@@ -15,7 +15,7 @@ from webapp.tracking.models import FamilyVersion, ModelFamily
 
 from . import bodies as b
 from . import model_bodies as m
-from . import model_serializers as shapes
+from . import model_serializers as serializers
 from . import searching
 from .door import Refused, body, by_method, door, query, said
 
@@ -33,7 +33,7 @@ def make(request: HttpRequest, membership: Membership) -> HttpResponse:
         made = families.make(membership, given.name, given.description, {each.key: each.value for each in given.tags})
     except families.Taken as error:
         raise Refused(error.message, "RESOURCE_ALREADY_EXISTS") from None
-    return said({"registered_model": shapes.family(made, [])})
+    return said({"registered_model": serializers.family(made, [])})
 
 
 @door("POST", Right.WRITE)
@@ -75,13 +75,13 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     newest: dict[int, list[FamilyVersion]] = defaultdict(list)
     for each in _newest(page):
         newest[each.family_id].append(each)
-    return said({"registered_models": [shapes.family(row, newest[row.pk]) for row in page], **more})
+    return said({"registered_models": [serializers.family(row, newest[row.pk]) for row in page], **more})
 
 
 def _latest(membership: Membership, given: m.LatestVersions) -> HttpResponse:
     found = families.family(membership, given.name, write=False)
     rows = [row for row in _newest([found]) if not given.stages or row.stage in given.stages]
-    return said({"model_versions": [shapes.version(row) for row in rows]})
+    return said({"model_versions": [serializers.version(row) for row in rows]})
 
 
 @door("POST", Right.READ)
@@ -98,7 +98,7 @@ latest = by_method(GET=get_latest, POST=post_latest)
 
 
 def _family(found: ModelFamily) -> dict[str, object]:
-    return shapes.family(found, _newest([found]))
+    return serializers.family(found, _newest([found]))
 
 
 def _newest(found: Sequence[ModelFamily]) -> list[FamilyVersion]:
@@ -142,7 +142,9 @@ def get_alias(request: HttpRequest, membership: Membership) -> HttpResponse:
     number = families.family(membership, given.name, write=False).aliases.get(given.alias)
     if number is None:
         raise Refused(f"Registered model alias {given.alias} not found.", "RESOURCE_DOES_NOT_EXIST", 404)
-    return said({"model_version": shapes.version(families.version(membership, given.name, str(number), write=False))})
+    return said(
+        {"model_version": serializers.version(families.version(membership, given.name, str(number), write=False))}
+    )
 
 
 alias = by_method(GET=get_alias, POST=set_alias, DELETE=delete_alias)
@@ -154,7 +156,7 @@ def make_version(request: HttpRequest, membership: Membership) -> HttpResponse:
     found, tags = families.family(membership, given.name, write=True), {each.key: each.value for each in given.tags}
     place = _files(membership, given.source)
     made = families.add(membership, found, place, source=given.source, description=given.description, tags=tags)
-    return said({"model_version": shapes.version(families.versions(membership.workspace_id).get(pk=made.pk))})
+    return said({"model_version": serializers.version(families.versions(membership.workspace_id).get(pk=made.pk))})
 
 
 def _files(membership: Membership, source: str) -> VersionFiles:
@@ -180,7 +182,7 @@ def describe_version(request: HttpRequest, membership: Membership) -> HttpRespon
     given = body(request, m.DescribeVersion)
     found = families.version(membership, given.name, given.version, write=True)
     families.describe(found, description=given.description)
-    return said({"model_version": shapes.version(found)})
+    return said({"model_version": serializers.version(found)})
 
 
 @door("POST", Right.WRITE)
@@ -189,7 +191,7 @@ def move_version(request: HttpRequest, membership: Membership) -> HttpResponse:
     found = families.version(membership, given.name, given.version, write=True)
     alone = given.archive_existing_versions and given.stage in ("Staging", "Production")
     families.move(membership, found, given.stage, alone=alone)
-    return said({"model_version": shapes.version(found)})
+    return said({"model_version": serializers.version(found)})
 
 
 @door("DELETE", Right.WRITE)
@@ -202,7 +204,9 @@ def delete_version(request: HttpRequest, membership: Membership) -> HttpResponse
 @door("GET", Right.READ)
 def get_version(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = query(request, m.OfVersion)
-    return said({"model_version": shapes.version(families.version(membership, given.name, given.version, write=False))})
+    return said(
+        {"model_version": serializers.version(families.version(membership, given.name, given.version, write=False))}
+    )
 
 
 @door("GET", Right.READ)
@@ -210,7 +214,7 @@ def search_versions(request: HttpRequest, membership: Membership) -> HttpRespons
     given = query(request, b.Search)
     rows = families.versions(may_read(membership).workspace_id)
     page, more = searching.page(searching.models(rows, given.filter, given.order_by, searching.VERSIONS), given)
-    return said({"model_versions": [shapes.version(row) for row in page], **more})
+    return said({"model_versions": [serializers.version(row) for row in page], **more})
 
 
 @door("GET", Right.READ)
@@ -219,7 +223,7 @@ def download_uri(request: HttpRequest, membership: Membership) -> HttpResponse:
     found = families.version(membership, given.name, given.version, write=False)
     if found.row is None:
         raise Http404("its run is deleted")
-    return said({"artifact_uri": shapes.place(found.row, found.path, found.saved)})
+    return said({"artifact_uri": serializers.place(found.row, found.path, found.saved)})
 
 
 @door("POST", Right.WRITE)

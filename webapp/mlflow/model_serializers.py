@@ -6,7 +6,7 @@ from typing import Any
 from webapp.tracking.models import FamilyVersion, LoggedRun, ModelFamily, SavedMetric, SavedModel
 
 from .bodies import milliseconds
-from .shapes import metric, pairs
+from .serializers import metric, pairs
 
 STATUS = {
     SavedModel.State.PENDING: "LOGGED_MODEL_PENDING",

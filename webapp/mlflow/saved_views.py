@@ -13,7 +13,7 @@ from webapp.tracking.models import HIDDEN, SavedModel
 
 from . import bodies as b
 from . import model_bodies as m
-from . import model_serializers as shapes
+from . import model_serializers as serializers
 from . import saved_search, searching
 from .door import Refused, body, by_method, door, said
 from .views import experiment_id, experiment_of
@@ -29,20 +29,20 @@ def save(request: HttpRequest, membership: Membership) -> HttpResponse:
     where = row.run.experiment if row else experiment_of(membership, given.experiment_id)
     params, tags = ({each.key: each.value for each in found} for found in (given.params, given.tags))
     made = saved_models.save(membership, where, row, name=given.name, kind=given.model_type, params=params, tags=tags)
-    return said({"model": shapes.saved(made)})
+    return said({"model": serializers.saved(made)})
 
 
 @door("GET", Right.READ)
 def get(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     deleted = request.GET.get("allow_deleted", "").lower() == "true"
-    return said({"model": shapes.saved(saved_models.of(membership, key, write=False, deleted=deleted))})
+    return said({"model": serializers.saved(saved_models.of(membership, key, write=False, deleted=deleted))})
 
 
 @door("PATCH", Right.WRITE)
 def finalize(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
-    state = shapes.STATES[body(request, m.FinalizeModel).status]
+    state = serializers.STATES[body(request, m.FinalizeModel).status]
     found = saved_models.change(saved_models.of(membership, key, write=True), state=state)
-    return said({"model": shapes.saved(found)})
+    return said({"model": serializers.saved(found)})
 
 
 @door("DELETE", Right.WRITE)
@@ -65,7 +65,7 @@ def log_params(request: HttpRequest, membership: Membership, key: str) -> HttpRe
 def set_tags(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     tags = {each.key: each.value for each in body(request, m.ModelTags).tags}
     found = saved_models.change(saved_models.of(membership, key, write=True), tags=tags)
-    return said({"model": shapes.saved(found)})
+    return said({"model": serializers.saved(found)})
 
 
 @door("DELETE", Right.WRITE)
@@ -92,7 +92,7 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     )
     found = saved_search.models(rows, given)
     page, more = searching.page(found, b.Search(max_results=given.max_results, page_token=given.page_token))
-    return said({"models": [shapes.saved(row) for row in page], **more})
+    return said({"models": [serializers.saved(row) for row in page], **more})
 
 
 @door("POST", Right.WRITE)

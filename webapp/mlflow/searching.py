@@ -17,7 +17,7 @@ from webapp.experiments.models import Run
 
 from .bodies import Search, moment
 from .door import Refused
-from .shapes import RUN_NAME, STATES, STATUS
+from .serializers import RUN_NAME, STATES, STATUS
 
 Row = TypeVar("Row", bound=Model)
 Operand = Callable[[str, str], Combinable]

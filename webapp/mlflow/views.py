@@ -18,7 +18,7 @@ from webapp.tracking.queries import latest, logged_runs
 from webapp.tracking.saved_models import Measured
 
 from . import bodies as b
-from . import searching, shapes
+from . import searching, serializers
 from .door import Refused, body, door, query, said
 
 DEFAULT = "Default"
@@ -38,7 +38,7 @@ def create_experiment(request: HttpRequest, membership: Membership) -> HttpRespo
 @door("GET", Right.READ)
 def get_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
     row = experiment_of(membership, query(request, b.OfExperiment).experiment_id)
-    return said({"experiment": shapes.experiment(row)})
+    return said({"experiment": serializers.experiment(row)})
 
 
 @door("GET", Right.READ)
@@ -48,7 +48,7 @@ def get_experiment_by_name(request: HttpRequest, membership: Membership) -> Http
     row = rows.first()
     if row is None:
         raise Refused(f"Could not find experiment with name '{name}'.", "RESOURCE_DOES_NOT_EXIST", 404)
-    return said({"experiment": shapes.experiment(row)})
+    return said({"experiment": serializers.experiment(row)})
 
 
 @door("POST", Right.READ)
@@ -59,7 +59,7 @@ def search_experiments(request: HttpRequest, membership: Membership) -> HttpResp
         rows = rows.none()
     found = searching.experiments(rows, given.filter, given.order_by)
     page, more = searching.page(found, given)
-    return said({"experiments": [shapes.experiment(row) for row in page], **more})
+    return said({"experiments": [serializers.experiment(row) for row in page], **more})
 
 
 @door("POST", Right.WRITE)
@@ -76,7 +76,7 @@ def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, b.CreateRun)
     may_write(membership)
     tags = {tag.key: tag.value for tag in given.tags}
-    name = given.run_name or tags.get(shapes.RUN_NAME, "")
+    name = given.run_name or tags.get(serializers.RUN_NAME, "")
     if given.user_id:
         tags.setdefault("mlflow.user", given.user_id)
     row = services.begin(
@@ -85,10 +85,10 @@ def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
         LoggedRun.Door.MLFLOW,
         name=_short(name),
         started_at=None if given.start_time is None else b.moment(given.start_time),
-        tags=tags | ({shapes.RUN_NAME: name} if name else {}),
+        tags=tags | ({serializers.RUN_NAME: name} if name else {}),
         key=request.headers.get("Idempotency-Key", "")[:64] or None,
     )
-    return said({"run": shapes.run(row, ())})
+    return said({"run": serializers.run(row, ())})
 
 
 @door("POST", Right.WRITE)
@@ -98,13 +98,13 @@ def update_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     services.settle(
         membership,
         row,
-        state=None if given.status is None else shapes.STATES[given.status],
+        state=None if given.status is None else serializers.STATES[given.status],
         ended_at=None if given.end_time is None else b.moment(given.end_time),
         name=None if given.run_name is None else _short(given.run_name),
     )
     if given.run_name is not None:
-        services.log(row, tags={shapes.RUN_NAME: given.run_name})
-    return said({"run_info": shapes.info(row)})
+        services.log(row, tags={serializers.RUN_NAME: given.run_name})
+    return said({"run_info": serializers.info(row)})
 
 
 def _short(name: str) -> str:
@@ -117,7 +117,7 @@ def _short(name: str) -> str:
 def get_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     row = access.logged_read(membership, query(request, b.OfRun).run_id)
     models = row.saved_models.filter(deleted_at=None).order_by("pk")
-    return said({"run": shapes.run(row, latest([row.run_id])[row.run_id], models)})
+    return said({"run": serializers.run(row, latest([row.run_id])[row.run_id], models)})
 
 
 @door("POST", Right.READ)
@@ -131,7 +131,7 @@ def search_runs(request: HttpRequest, membership: Membership) -> HttpResponse:
     found = searching.runs(rows, given.filter, given.order_by)
     page, more = searching.page(found, given)
     points = latest([row.run_id for row in page])
-    return said({"runs": [shapes.run(row, points[row.run_id]) for row in page], **more})
+    return said({"runs": [serializers.run(row, points[row.run_id]) for row in page], **more})
 
 
 @door("POST", Right.WRITE)
@@ -170,8 +170,8 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
     with transaction.atomic():
         services.log(row, [_point(each) for each in given.metrics], params, tags)
         saved_models.measured(membership, row, _of_models(given.metrics))
-    if shapes.RUN_NAME in tags:
-        services.settle(membership, row, name=_short(tags[shapes.RUN_NAME]))
+    if serializers.RUN_NAME in tags:
+        services.settle(membership, row, name=_short(tags[serializers.RUN_NAME]))
     return said()
 
 
@@ -208,7 +208,7 @@ def set_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = body(request, b.SetTag)
     row = access.logged_write(membership, given.run_id)
     services.log(row, tags={given.key: given.value})
-    if given.key == shapes.RUN_NAME:
+    if given.key == serializers.RUN_NAME:
         services.settle(membership, row, name=_short(given.value))
     return said()
 
@@ -231,7 +231,7 @@ def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
     after = searching.offset(given.page_token) if given.page_token else None
     found = numbers(row.run_id, given.metric_key, after, given.max_results + 1)
     points = found[: given.max_results]
-    told = {"metrics": [shapes.metric(each) for each in points]}
+    told = {"metrics": [serializers.metric(each) for each in points]}
     return said(told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {}))
 
 
