@@ -10,7 +10,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from webapp.tracking.models import SavedMetric, SavedModel
 
-from .model_bodies import ModelDataset, ModelOrder, SearchSaved
+from .model_schemas import ModelDataset, ModelOrder, SearchSaved
 from .searching import MODEL_TIMES, conditions, narrowed, narrowed_model, ordered, wrong
 
 COLUMNS = {"name": "name", "model_id": "key", "source_run_id": "row__key", "model_type": "kind", **MODEL_TIMES}

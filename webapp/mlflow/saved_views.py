@@ -12,7 +12,7 @@ from webapp.tracking import access, saved_models, services
 from webapp.tracking.models import HIDDEN, SavedModel
 
 from . import bodies as b
-from . import model_bodies as m
+from . import model_schemas as m
 from . import model_serializers as serializers
 from . import saved_search, searching
 from .door import Refused, body, by_method, door, said
