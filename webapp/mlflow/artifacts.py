@@ -9,7 +9,7 @@ from webapp.core.storage.archive import respond
 from webapp.tracking import access, files, saved_models
 from webapp.tracking.models import LoggedRun
 
-from . import bodies as b
+from . import schemas as b
 from .door import Refused, by_method, door, query, said
 
 

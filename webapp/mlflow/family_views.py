@@ -13,9 +13,9 @@ from webapp.tracking import access, families, saved_models
 from webapp.tracking.families import VersionFiles
 from webapp.tracking.models import FamilyVersion, ModelFamily
 
-from . import bodies as b
 from . import model_schemas as m
 from . import model_serializers as serializers
+from . import schemas as b
 from . import searching
 from .door import Refused, body, by_method, door, query, said
 

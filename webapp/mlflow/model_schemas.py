@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from . import bodies as b
+from . import schemas as b
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 Number = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]

@@ -5,7 +5,7 @@ from typing import Any
 
 from webapp.tracking.models import FamilyVersion, LoggedRun, ModelFamily, SavedMetric, SavedModel
 
-from .bodies import milliseconds
+from .schemas import milliseconds
 from .serializers import metric, pairs
 
 STATUS = {

@@ -11,10 +11,10 @@ from webapp.experiments.access import may_read, may_write
 from webapp.tracking import access, saved_models, services
 from webapp.tracking.models import HIDDEN, SavedModel
 
-from . import bodies as b
 from . import model_schemas as m
 from . import model_serializers as serializers
 from . import saved_search, searching
+from . import schemas as b
 from .door import Refused, body, by_method, door, said
 from .views import experiment_id, experiment_of
 

@@ -15,8 +15,8 @@ from django.db.models.functions import Cast, Coalesce
 from webapp.experiments.metrics import points
 from webapp.experiments.models import Run
 
-from .bodies import Search, moment
 from .door import Refused
+from .schemas import Search, moment
 from .serializers import RUN_NAME, STATES, STATUS
 
 Row = TypeVar("Row", bound=Model)

@@ -9,7 +9,7 @@ from webapp.experiments.models import Experiment, Run
 from webapp.experiments.runs.configs import flattened
 from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
 
-from .bodies import milliseconds
+from .schemas import milliseconds
 
 State = Run.State
 STATUS = {

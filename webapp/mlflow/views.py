@@ -17,7 +17,7 @@ from webapp.tracking.models import LoggedRun
 from webapp.tracking.queries import latest, logged_runs
 from webapp.tracking.saved_models import Measured
 
-from . import bodies as b
+from . import schemas as b
 from . import searching, serializers
 from .door import Refused, body, door, query, said
 
