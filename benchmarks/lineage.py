@@ -77,7 +77,7 @@ def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
 
 
 def _walked(start: tuple[str, int], way: Any) -> int:
-    from webapp.lineage.walking import walk
+    from webapp.lineage.traversal import walk
 
     return sum(walk(start, way).counts.values())
 

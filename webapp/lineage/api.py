@@ -16,7 +16,7 @@ from . import queries
 from .drawing import GraphBox
 from .graph import DEEPEST, STEPS
 from .kinds import KINDS
-from .walking import Way
+from .traversal import Way
 
 router = Router(tags=["lineage"])
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]

@@ -11,7 +11,7 @@ from webapp.core.pages.curves import curve
 
 from .graph import Surroundings, answers_given
 from .kinds import KINDS, LineageKind
-from .walking import Node
+from .traversal import Node
 
 FEW = 3
 """Rows of a kind in a column that have boxes of their own."""

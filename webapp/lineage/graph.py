@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from .edges import OF_ANSWERS, steps
 from .kinds import KINDS
-from .walking import Node, Way, by_indexes, from_example
+from .traversal import Node, Way, by_indexes, from_example
 
 MOST_FOLLOWED = 200
 MOST_FOUND = 2000

@@ -11,7 +11,7 @@ from webapp.annotation.access import may_name
 from .drawing import DrawnGraph, drawn
 from .graph import surroundings
 from .kinds import KINDS, LineageKind, fetched
-from .walking import Reached, Way, walk
+from .traversal import Reached, Way, walk
 
 
 @dataclass(frozen=True)

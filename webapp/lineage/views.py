@@ -16,7 +16,7 @@ from . import queries
 from .drawing import HEIGHT, WIDTH
 from .graph import DEEPEST, STEPS
 from .kinds import KINDS
-from .walking import Way
+from .traversal import Way
 
 FEW, MANY = 10, 100
 ALLOWED = range(1, DEEPEST + 1)

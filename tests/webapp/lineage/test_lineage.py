@@ -21,10 +21,10 @@ from webapp.evaluation.recipes import RECIPES
 from webapp.experiments.models import Artifact, ClaimRun, ClaimStudy, Experiment, Rollout, Run, RunJudge
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
-from webapp.lineage import edges, walking
+from webapp.lineage import edges, traversal
 from webapp.lineage.edges import steps
 from webapp.lineage.kinds import KINDS
-from webapp.lineage.walking import walk
+from webapp.lineage.traversal import walk
 from webapp.reports import services as reports
 from webapp.weights.models import WeightsJob
 
@@ -326,8 +326,8 @@ def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
     RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path="/m")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")
-    with walking.by_indexes() as cursor:
-        cursor.execute(f"EXPLAIN {walking._WALK.format(steps=steps('down'))}", [["model"], [1], 10])
+    with traversal.by_indexes() as cursor:
+        cursor.execute(f"EXPLAIN {traversal._WALK.format(steps=steps('down'))}", [["model"], [1], 10])
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on inference_registeredmodel " not in plan
     with connection.cursor() as cursor:

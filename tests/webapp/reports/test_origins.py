@@ -8,7 +8,7 @@ from django.utils import timezone
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.models import Rollout
 from webapp.experiments.sharing import services as links
-from webapp.lineage.walking import walk
+from webapp.lineage.traversal import walk
 from webapp.reports import origins, services
 from webapp.reports.models import ReportPage
 from webapp.reports.sharing import services as sharing
