@@ -18,7 +18,7 @@ from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
-from . import alarm, drill, keeping, making, manifest, queries
+from . import alarm, drill, making, manifest, queries, retention
 from .models import Backup, BackupPlan, Origin
 from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
@@ -171,7 +171,7 @@ def is_due(now: datetime) -> bool:
 def prune(folder: str, key_file: Path | None, daily: int, weekly: int) -> list[str]:
     """Removes the backups that the rule does not keep; their names. Raises BackupProblem."""
     with drill.none_under_way():
-        gone = keeping.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
+        gone = retention.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
     Backup.objects.filter(folder=folder, name__in=gone).update(removed_at=timezone.now())
     return gone
 

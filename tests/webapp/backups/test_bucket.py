@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tests.patience import SECONDS
-from webapp.backups import addresses, bucket, keeping, manifest, services
+from webapp.backups import addresses, bucket, manifest, retention, services
 from webapp.backups.manifest import KeptFile
 from webapp.backups.models import Backup
 from webapp.backups.problems import BackupProblem, Damaged, WrongKey
@@ -187,7 +187,7 @@ def test_what_the_rule_does_not_keep_goes(kept):
         kept.write_manifest("2026-01-01T030000Z", manifest_of(shared, old))
         kept.write_manifest("2026-01-02T030000Z", manifest_of(shared, new))
     assert kept.names() == ["2026-01-01T030000Z", "2026-01-02T030000Z"]
-    assert keeping.prune(kept, daily=1, weekly=0) == ["2026-01-01T030000Z"]
+    assert retention.prune(kept, daily=1, weekly=0) == ["2026-01-01T030000Z"]
     assert [kept.has(each) for each in (shared, old, new)] == [True, False, True]
     assert [file.digest for file in manifest.read(kept, manifest.newest(kept)).files] == [shared, new]
 

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from tests.patience import SECONDS
-from webapp.backups import drill, keeping, queries, restoring, services
+from webapp.backups import drill, queries, restoring, retention, services
 from webapp.backups.models import Backup, BackupDrill, BackupPlan, Origin
 from webapp.backups.problems import Damaged
 from webapp.backups.store import open_store
@@ -153,7 +153,7 @@ class TestPlan:
             raise ValueError("of a library")
 
         settings.BACKUP_FOLDER, settings.BACKUP_KEY_FILE = tmp_path / "backups", None
-        monkeypatch.setattr(keeping, "prune", broken)
+        monkeypatch.setattr(retention, "prune", broken)
         services.look()
         made = Backup.objects.get()
         assert (made.state, made.problem) == (

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webapp.backups import keeping, manifest
+from webapp.backups import manifest, retention
 from webapp.backups.making import NAME
 from webapp.backups.manifest import KeptFile, Manifest
 from webapp.backups.store import open_store
@@ -19,18 +19,18 @@ def names(days: int, a_day: int = 2) -> list[str]:
 
 def test_the_last_of_each_day_and_week_stays():
     listed = names(21)
-    kept = sorted(keeping.kept(listed, daily=3, weekly=2))
+    kept = sorted(retention.kept(listed, daily=3, weekly=2))
     assert [name[:13] for name in kept] == ["2026-11-15T09", "2026-11-20T09", "2026-11-21T09", "2026-11-22T09"]
 
 
 def test_days_without_a_backup_do_not_count():
     listed = ["2026-01-01T030000Z", "2026-03-01T030000Z", "2026-11-22T030000Z"]
-    assert keeping.kept(listed, daily=2, weekly=0) == set(listed[1:])
+    assert retention.kept(listed, daily=2, weekly=0) == set(listed[1:])
 
 
 def test_the_newest_always_stays():
-    assert keeping.kept(["2026-01-01T030000Z", "2026-01-01T030000Z-2"], 0, 0) == {"2026-01-01T030000Z-2"}
-    assert keeping.kept([], 7, 4) == set()
+    assert retention.kept(["2026-01-01T030000Z", "2026-01-01T030000Z-2"], 0, 0) == {"2026-01-01T030000Z-2"}
+    assert retention.kept([], 7, 4) == set()
 
 
 @pytest.mark.parametrize("passphrase", [None, b"a long enough passphrase"])
@@ -52,7 +52,7 @@ def test_contents_that_a_kept_backup_names_stay(tmp_path, passphrase):
             **{"tables": (), "sequences": {}, "files": listed, "key_mark": "m", "added": 1},
         )
         store.write_manifest(name, made.model_dump_json().encode())
-    assert keeping.prune(store, daily=1, weekly=0) == ["2026-01-01T030000Z"]
+    assert retention.prune(store, daily=1, weekly=0) == ["2026-01-01T030000Z"]
     assert [store.has(each) for each in (shared, old, new)] == [True, False, True]
     assert len(list(store.contents())) == 2
     assert [file.digest for file in manifest.read(store, manifest.newest(store)).files] == [shared, new]
