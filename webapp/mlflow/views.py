@@ -15,7 +15,7 @@ from webapp.experiments.models import Experiment
 from webapp.tracking import access, saved_models, services
 from webapp.tracking.models import LoggedRun
 from webapp.tracking.queries import latest, logged_runs
-from webapp.tracking.saved_models import Measured
+from webapp.tracking.saved_models import ModelValue
 
 from . import schemas as b
 from . import searching, serializers
@@ -179,10 +179,10 @@ def _point(metric: b.MetricBody) -> LoggedPoint:
     return LoggedPoint(metric.key, metric.step, b.moment(metric.timestamp), metric.value)
 
 
-def _of_models(metrics: Iterable[b.MetricBody]) -> list[Measured]:
+def _of_models(metrics: Iterable[b.MetricBody]) -> list[ModelValue]:
     """Those of the values that are about a logged model."""
     return [
-        Measured(
+        ModelValue(
             each.model_id,
             each.key,
             each.step,

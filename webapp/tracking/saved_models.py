@@ -25,7 +25,7 @@ MOST_VALUES = 5_000  # newest values of metrics of a model
 
 
 @dataclass(frozen=True)
-class Measured:
+class ModelValue:
     """A value of a metric of the model with this key. `dataset` and `digest` may be empty."""
 
     model: str
@@ -100,10 +100,10 @@ def change(
     return found
 
 
-def measured(membership: Membership, row: LoggedRun, values: Iterable[Measured]) -> None:
+def measured(membership: Membership, row: LoggedRun, values: Iterable[ModelValue]) -> None:
     """Keeps the newest values of metrics of models, as this run measured them. The models may be those of other runs. Raises Http404,
     PermissionDenied, Invalid, Conflict."""
-    newest: dict[tuple[str, str, str, str], Measured] = {}
+    newest: dict[tuple[str, str, str, str], ModelValue] = {}
     for each in sorted(values, key=lambda each: (each.step, each.time)):
         newest[each.model, each.key, each.dataset, each.digest] = each
     if not newest:
