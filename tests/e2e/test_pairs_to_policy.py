@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests import nursery
+from tests import fork_server
 from tests.e2e.importing import import_file
 from tests.e2e.test_demo import LONG_MS, change
 from tests.e2e.test_second_round import launched, trained
@@ -39,7 +39,7 @@ POLICY: dict[str, Any] = {
 def tiny(server, cast, settings, tiny_dir) -> Iterator[RegisteredModel]:  # noqa: F811
     """The base model. The processes that answer for it and for the policy end with the test."""
     settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))  # the path of a socket must be short
-    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
+    settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
     yield RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
     for child in process._children:
         child.stdin.close()

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.chatserver import ChatServer
-from tests import nursery
+from tests import fork_server
 from tests.e2e.test_demo import change, enter
 from tests.e2e.workbench import delivered
 from tests.stack import ROOT
@@ -59,7 +59,7 @@ def trained(run: Run, url: str, trainer: list[str] | None = None) -> Run:
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     variables = {"URL": url, "RUN_ID": str(run.id), "RUN_TOKEN": tokens.run_token(run)}
     environment = {f"TOUCHSTONE_{name}": value for name, value in variables.items()}
-    command = [*(trainer or nursery.command()), "job"]
+    command = [*(trainer or fork_server.command()), "job"]
     variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     deadline = time.monotonic() + 300
     with subprocess.Popen(command, cwd=ROOT, env=variables) as process:

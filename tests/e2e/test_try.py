@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.cast import browser, make_cast
 from tests.e2e import look
 from tests.e2e.live import open_page, server  # noqa: F401
@@ -29,7 +29,7 @@ PROMPT = "鸟 and $x^2$\n\n`code`, مرحبا"
 @pytest.fixture
 def weights(short_var, settings):  # noqa: F811
     """Two tiny models, of which each process is forked."""
-    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
+    settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
     from trainer.inference.models import make_tiny
 
     for seed, name in enumerate(("base", "tuned")):

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tests import nursery
+from tests import fork_server
 from tests.patience import SECONDS
 
 from .running import run
@@ -30,7 +30,7 @@ def killed(
     for the first time with `step`. `prepare` is called first, in that process.
     """
     told = pickle.dumps((torch.get_num_threads(), where, call, step, prepare, given, options))
-    process = subprocess.Popen(nursery.command(__name__), stdin=subprocess.PIPE)
+    process = subprocess.Popen(fork_server.command(__name__), stdin=subprocess.PIPE)
     try:
         process.communicate(pickle.dumps(sys.path) + told, timeout=4 * SECONDS)
     finally:

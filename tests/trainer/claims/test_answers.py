@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from trainer.claims import answers, command, faults, runs
 from trainer.inference.chat import encode_prompt
 from trainer.inference.models import load_tokenizer
@@ -99,7 +99,7 @@ def test_the_claim_trains_judges_and_policies_that_ask_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(faults, "TRAINED", 240)  # every run reads all of them, and a step asks for a few
-    monkeypatch.setattr(access, "LOCAL_JUDGE", (*nursery.command(), "judge-local"))
+    monkeypatch.setattr(access, "LOCAL_JUDGE", (*fork_server.command(), "judge-local"))
     out = model.parent
     assert command.main(["judge_policy", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]) == 0
     text = (out / "report.md").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from trainer.judges.budget import Budget
 from trainer.judges.chat import ChatRequest, EndpointProblem
 from trainer.judges.local import LocalClient, LocalTarget
@@ -110,7 +110,7 @@ async def test_the_real_process_answers(tiny_dir: Path, tmp_path: Path) -> None:
     for reply in replies:
         answer = json.loads(reply.text)
         assert isinstance(answer["met"], bool) and "the likelier answer" in answer["explanation"]
-    target = LocalTarget([*nursery.command(), "judge-local"], ".", str(tmp_path / "nowhere"), True)
+    target = LocalTarget([*fork_server.command(), "judge-local"], ".", str(tmp_path / "nowhere"), True)
     async with LocalClient(target) as local:
         with pytest.raises(EndpointProblem, match="nowhere"):
             await local.chat(asking("true"))

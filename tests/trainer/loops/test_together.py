@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.patience import SECONDS
 from trainer.config import RecipeConfig
 from trainer.files import digest_of
@@ -215,10 +215,10 @@ def test_killed_and_stopped_from_a_shell_all_go_on(data: dict[str, Path], tiny_d
     until(lambda: all(saved()))
     running.send_signal(signal.SIGKILL)
     running.wait(SECONDS)
-    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, trainer=nursery.command())
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, trainer=fork_server.command())
     assert "already holds a run" in running.communicate(timeout=SECONDS)[0] and running.returncode == 2
     before = saved()
-    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume", trainer=nursery.command())
+    running = started("sft", configs, data["sft"], tiny_dir, tmp_path, "--resume", trainer=fork_server.command())
     until(lambda: all(now - then for now, then in zip(saved(), before, strict=True)))
     (folder / "a" / "stop").touch()
     until(lambda: last_state(folder / "a")[0] == "stopped")
@@ -243,7 +243,9 @@ def test_a_run_in_one_of_several_processes_is_the_run_by_itself(
 ) -> None:
     configs = KINDS[recipe]()
     dumped = [config.model_dump(mode="json") for config in configs]
-    running = started(recipe, dumped, data[recipe], tiny_dir, tmp_path, "--processes", "2", trainer=nursery.command())
+    running = started(
+        recipe, dumped, data[recipe], tiny_dir, tmp_path, "--processes", "2", trainer=fork_server.command()
+    )
     said, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 0, said
     for name, config in zip("abc", configs, strict=True):
@@ -271,7 +273,7 @@ def test_runs_that_do_not_share_their_base_are_refused_with_the_reason(
     data: dict[str, Path], tiny_dir: Path, tmp_path: Path
 ) -> None:
     whole = {"data": {"source": "references"}, "model": {"lora": None}}
-    running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path, trainer=nursery.command())
+    running = started("sft", [whole, whole], data["sft"], tiny_dir, tmp_path, trainer=fork_server.command())
     out, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 2
     assert (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import nursery
+from tests import fork_server
 from trainer.config.objectives.catalogue import CATALOGUE
 from trainer.objectives import REGISTRY, ObjectiveError
 from trainer.objectives.calculator import calculate, main
@@ -32,7 +32,7 @@ def write(tmp_path: Path, record: Any) -> str:
 
 def test_from_a_shell(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*nursery.command(), "objective", "grpo", write(tmp_path, GOOD)], capture_output=True, text=True
+        [*fork_server.command(), "objective", "grpo", write(tmp_path, GOOD)], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.trainer.loops.conftest import SMALL, metrics_of
 from trainer.config import resolve
 from trainer.contracts import CARRIES, Example, ModelSource
@@ -94,7 +94,7 @@ def test_small_models_are_trained_by_several_processes_of_the_job(
     runs: dict[int, Ingest], tmp_path: Path, tiny_dir: Path
 ) -> None:
     """Two cores for three runs. Each core uses one thread, so that numbers do not depend on the machine."""
-    program = nursery.command("tests.trainer.ray_jobs.on_two_cores")
+    program = fork_server.command("tests.trainer.ray_jobs.on_two_cores")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", CHOICE: "cpu"}
     made = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr

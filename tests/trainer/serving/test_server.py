@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.patience import SECONDS
 from trainer.contracts import Message, ModelSource
 from trainer.inference.chat import encode_prompt
@@ -199,7 +199,7 @@ def test_it_ends_when_nobody_asks(path, tiny_dir):
 
 
 def test_the_process_ends_with_who_started_it(tiny_dir, path):
-    command = [*nursery.command(), "model-server", "--model", str(tiny_dir), "--socket", str(path)]
+    command = [*fork_server.command(), "model-server", "--model", str(tiny_dir), "--socket", str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + SECONDS
         while not path.exists() and time.monotonic() < deadline:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.trainer.judges.inputs import INPUT
 from trainer.contracts import Criterion
 from trainer.judges.budget import Budget
@@ -85,7 +85,7 @@ def test_verdicts_are_those_of_the_child_process_that_trials_ask(tiny_dir: Path)
     given, name = calls(YES_NO), wording(YES_NO)
 
     async def by_child() -> list[str]:
-        target = LocalTarget([*nursery.command(), "judge-local"], ".", str(tiny_dir), True, name)
+        target = LocalTarget([*fork_server.command(), "judge-local"], ".", str(tiny_dir), True, name)
         async with LocalClient(target) as local:
             replies = await asyncio.gather(*(local.chat(call.request) for call in given))
         return [reply.text for reply in replies]

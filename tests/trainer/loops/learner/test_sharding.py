@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import nursery
+from tests import fork_server
 
 from .two_processes import CASES
 
@@ -18,7 +18,7 @@ Found = tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]
 @pytest.fixture(scope="module")
 def found(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
     out = tmp_path_factory.mktemp("two")
-    command = [*nursery.command("tests.trainer.loops.learner.two_processes"), str(tiny_dir), str(out)]
+    command = [*fork_server.command("tests.trainer.loops.learner.two_processes"), str(tiny_dir), str(out)]
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=900
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from trainer import checkpoints
 
 from .sharing import COUNTS
@@ -17,7 +17,7 @@ from .sharing import COUNTS
 @pytest.fixture(scope="module")
 def out(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shared")
-    command = [*nursery.command("tests.trainer.loops.learner.sharing"), str(tiny_dir), str(folder)]
+    command = [*fork_server.command("tests.trainer.loops.learner.sharing"), str(tiny_dir), str(folder)]
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=900
     )

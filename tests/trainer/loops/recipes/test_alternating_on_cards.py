@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import nursery
+from tests import fork_server
 from trainer.devices import CHOICE
 from trainer.inference import models
 
@@ -19,7 +19,7 @@ LEARNER, SAMPLER, MACHINE = "card:0", "card:1", "cpu"
 
 def ran(data: Path, model: Path, out: Path) -> list[dict[str, Any]]:  # noqa: F811
     """Runs with the sampler on a separate GPU, and on that of the learner."""
-    program = nursery.command("tests.trainer.loops.recipes.alternating_on_cards")
+    program = fork_server.command("tests.trainer.loops.recipes.alternating_on_cards")
     given = [*map(str, (data, model, out)), SAMPLER, LEARNER]
     done = subprocess.run([*program, *given], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])  # noqa: S603
     told: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import nursery, patience
+from tests import fork_server, patience
 from trainer import checkpoints
 from trainer.inference.checksum import digest_of
 from trainer.loops.run import explain
@@ -125,7 +125,7 @@ def test_a_killed_run_resumes_to_the_same_metrics(
     assert run(config, examples_file, tiny_dir, whole)
     files = ["--config", str(file), "--data", str(examples_file), "--model", str(tiny_dir), "--out", str(broken)]
     process = subprocess.Popen(
-        [*nursery.command(), "run", *files],
+        [*fork_server.command(), "run", *files],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

