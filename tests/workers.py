@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 def worker(code: str, job: Model, **options: Any) -> subprocess.Popen:
     """Runs `code` with the job's id as its argument, in a process forked from one that has loaded the product."""
     ours = {"DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
-    command = [*fork_server.command("tests.told", fork_server.PRODUCT, **ours), code, str(job.pk)]
+    command = [*fork_server.command("tests.run_text", fork_server.PRODUCT, **ours), code, str(job.pk)]
     return subprocess.Popen(command, env={**os.environ, **ours}, cwd=ROOT, **options)
 
 
