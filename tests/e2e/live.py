@@ -16,8 +16,8 @@ import uvicorn
 from asgiref.sync import async_to_sync
 from playwright.sync_api import Page
 
+from tests.connection_pool import shared_connections
 from tests.patience import SECONDS
-from tests.pooled import shared_connections
 from webapp.core import broadcast
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run
