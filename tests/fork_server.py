@@ -3,7 +3,7 @@ seconds; and programs that use the product, from one that has loaded Django and 
 a process and do not test its start.
 
 `command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
-It passes its streams, its environment and its folder on to the nursery, and ends as the forked process does. It passes SIGTERM on. If it
+It passes its streams, its environment and its folder on to the fork server, and ends as the forked process does. It passes SIGTERM on. If it
 is killed, the forked process is killed a moment later: who reads its output to the end knows that it is gone. The settings of Django are
 those of the environment in which the first such process was started.
 """
@@ -45,27 +45,27 @@ _places: dict[tuple[str, ...], Path] = {}
 
 
 def command(module: str = "trainer", loaded: tuple[str, ...] = TRAINER, **variables: str) -> list[str]:
-    """The command that stands for `python -m module`. The first call starts the nursery, which imports `loaded`, with these variables."""
+    """The command that stands for `python -m module`. The first call starts the fork server, which imports `loaded`, with these variables."""
     if loaded not in _places:
-        place = Path(tempfile.mkdtemp(prefix="ts-nursery-"), "socket")
-        nursery = subprocess.Popen(
+        place = Path(tempfile.mkdtemp(prefix="ts-fork-"), "socket")
+        server = subprocess.Popen(
             [sys.executable, "-m", __name__, str(place), *loaded],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        assert nursery.stdin is not None and nursery.stdout is not None
-        assert nursery.stdout.readline() == b"ready\n"
-        atexit.register(_end, nursery)
+        assert server.stdin is not None and server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        atexit.register(_end, server)
         _places[loaded] = place
     return [sys.executable, "-I", "-S", "-c", CLIENT, str(_places[loaded]), module]
 
 
-def _end(nursery: "subprocess.Popen[bytes]") -> None:
-    assert nursery.stdin is not None
-    nursery.stdin.close()
-    nursery.wait()
+def _end(server: "subprocess.Popen[bytes]") -> None:
+    assert server.stdin is not None
+    server.stdin.close()
+    server.wait()
 
 
 def main(place: str, *loaded: str) -> None:
