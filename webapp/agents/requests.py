@@ -50,7 +50,7 @@ def _check(tool: Tool, given: Any) -> None:
 
 
 def _takes(tool: Tool, wrong: str) -> str:
-    """What the tool takes instead, in words: an agent often puts a field of the body beside it."""
+    """The arguments that the tool takes, in words: an agent often puts a field of the body beside it."""
     known = tool.schema["properties"]
     body = known.get("body", {})
     inside = {**tool.schema.get("$defs", {}).get(str(body.get("$ref", "")).rpartition("/")[2], {}), **body}.get(

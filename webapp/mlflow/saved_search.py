@@ -18,7 +18,7 @@ ANY = Q()
 
 
 def models(rows: "QuerySet[SavedModel]", given: SearchSaved) -> "QuerySet[SavedModel]":
-    """Those that the filter finds, the newest first unless an order is given.
+    """The models that the filter finds, the newest first unless an order is given.
 
     A condition on a metric holds if one of its values fulfils it, on one of the given datasets if there are some. An order by a metric takes
     its newest value. Raises Refused.

@@ -180,7 +180,7 @@ def _point(metric: b.MetricBody) -> LoggedPoint:
 
 
 def _of_models(metrics: Iterable[b.MetricBody]) -> list[ModelValue]:
-    """Those of the values that are about a logged model."""
+    """The values that are about a logged model."""
     return [
         ModelValue(
             each.model_id,

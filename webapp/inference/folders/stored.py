@@ -100,7 +100,7 @@ def placed_at(place: str, files: list[dict[str, object]], *, apart: bool = False
 
 
 def outline(found: Placed, target: Path) -> None:
-    """What the files of a model tell without its weights, as the folder `target`: files of words are whole, of safetensors there is the
+    """Writes the files of a model without its weights as the folder `target`: files of words are whole, of safetensors there is the
     header, and every file has its length. Raises StoreAway, StoreLost and OSError."""
     for file in found.files:
         path = target / file.path
@@ -112,7 +112,7 @@ def outline(found: Placed, target: Path) -> None:
 
 
 def _told(found: Placed, file: ModelFile) -> int:
-    """How many bytes from the beginning of a file say what it is."""
+    """The number of bytes at the beginning of a file that say what it is."""
     if not file.path.endswith(".safetensors"):
         return file.bytes if file.path.endswith(WORDS) and file.bytes <= LONGEST_WORDS else 0
     begins = b"".join(artifact_store.read(found.of(file), file, 0, min(8, file.bytes)))
