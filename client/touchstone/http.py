@@ -84,6 +84,7 @@ class Connection:
     transport: httpx.BaseTransport | None = None
     tries: int = TRIES
     sleep: Callable[[float], None] = time.sleep
+    notice: Callable[[str], None] = lambda problem: None  # called with the reason before a request is tried again
 
     def __post_init__(self) -> None:
         self.address, self.token = self.address.strip().rstrip("/").removesuffix("/api/v1"), self.token.strip()
@@ -133,6 +134,7 @@ class Connection:
                 raise Away(f"{problem}. {UNSURE}")
             perhaps = perhaps or arrived
             if attempt + 1 < tries:
+                self.notice(problem)
                 self.sleep(pause_s(attempt, pause))
         raise Away(problem)
 
@@ -178,7 +180,11 @@ class Connection:
     def fetch(self, path: str, to: Path, digest: str = "", **query: Any) -> str:
         """Writes the content of an address into a file, as a whole or not at all. After a break, it continues where it stopped, also in a
         later call. Raises ApiError, Away, OSError, and ValueError if the content has another SHA-256 than `digest`: of a file, or of the
-        files in a tar. Returns the content type."""
+        files in a tar. Returns the content type; none for a device or a pipe, to which it writes piece by piece."""
+        if to.exists() and not to.is_file():
+            with to.open("wb") as out:
+                self.save(path, out, **query)
+            return ""
         partial = Partial(to)
         try:
             self._received(path, partial, query)

@@ -46,7 +46,15 @@ Every = Annotated[float, typer.Option(min=0.1, help="Seconds between two looks")
 
 def server() -> Server:
     """The server of this command; tests put another in its place."""
-    return account.server()
+    known, told = account.server(), list[str]()
+
+    def notice(problem: str) -> None:
+        if not told:
+            told.append(problem)
+            err.print(Text(f"{problem}. Trying again …", style="yellow"), soft_wrap=True)
+
+    known.notice = notice
+    return known
 
 
 def group(help: str) -> typer.Typer:

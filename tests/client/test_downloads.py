@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import tarfile
 
 import pytest
@@ -112,3 +113,17 @@ def test_the_digest_of_a_file_is_that_of_the_server(tmp_path):
     path = tmp_path / "rows.json"
     path.write_bytes(b"[1]")
     assert digests(path, "application/octet-stream") == {digest_of(path), hashlib.sha256(b"[1]").hexdigest()}
+
+
+def test_a_download_to_a_device_leaves_the_device(remote, address, tmp_path):
+    """As root, a file that takes its name would replace it."""
+    read, written = os.pipe()
+    place = tmp_path / "pipe"
+    place.symlink_to(f"/proc/self/fd/{written}")
+    remote.fetch(address, place)
+    os.close(written)
+    with open(read, "rb") as content:
+        assert len(content.read()) > SIZE
+    assert place.is_symlink() and [path.name for path in tmp_path.glob("pipe*")] == ["pipe"]
+    with pytest.raises(IsADirectoryError):
+        remote.fetch(address, tmp_path)

@@ -38,6 +38,15 @@ def test_what_is_away_for_a_moment_is_tried_again_with_the_same_key():
     assert pauses[2] >= 9 and pauses[0] < pauses[1] * 4
 
 
+def test_each_try_after_the_first_has_its_reason():
+    told: list[str] = []
+    known, _, _ = server(
+        httpx.ConnectError("refused"), httpx.Response(503, json={}), httpx.Response(200, json={}), notice=told.append
+    )
+    known.get("/me")
+    assert [each.partition(":")[0] for each in told] == ["http", "http"] and "refused" in told[0] and "503" in told[1]
+
+
 def test_a_server_that_stays_away_is_told():
     known, script, _ = server(*[httpx.ConnectError("refused")] * 3, tries=3)
     with pytest.raises(Away, match="does not answer"):
