@@ -6,6 +6,7 @@ stores a line that is sent twice only once.
 
 import fcntl
 import json
+import logging
 import os
 import threading
 import time
@@ -13,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from .http import TOKEN_REFUSED, ApiError, Away
 from .server import Server
 
+logger = logging.getLogger("touchstone.wandb")
 TRACKING = "/mlflow/api/2.0/mlflow/"
 FILES = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
 AT_ONCE = 900  # metrics of one request
@@ -126,7 +129,11 @@ class Sender:
                 self._carry_out(request, state)
                 state["sent"] += count
                 self.spool.note(state)
-        except Away as error:
+        except (
+            Away,
+            OSError,
+            ValueError,
+        ) as error:  # of an answer that is not JSON, or of files that cannot be read now
             self.problem = str(error)
             return len(self.spool.after(state["sent"]))
         self.problem = ""
@@ -150,6 +157,10 @@ class Sender:
                 raise Away(TOKEN_REFUSED) from error  # another token may send it later
             if error.code == "PERMISSION_DENIED":  # likewise, or the same token when its person has the right
                 raise Away(str(error)) from error
+            if (
+                error.code == "error" or error.status >= 500
+            ):  # not the words of our server, or its mistake: the values stay here
+                raise Away(f"{self.server.address} answers {error.status}: {error}") from error
             self.refused.append(str(error))
 
     def begin(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -179,9 +190,8 @@ class Sender:
 
     def _file(self, request: dict[str, Any], state: dict[str, Any]) -> None:
         content = (self.spool.folder / request["kept"]).read_bytes()
-        self.server.ask(
-            "PUT", f"{FILES}/{state['experiment']}/{state['run']}/artifacts/{request['path']}", content=content
-        )
+        path = quote(request["path"], safe="/")
+        self.server.ask("PUT", f"{FILES}/{state['experiment']}/{state['run']}/artifacts/{path}", content=content)
 
     def post(self, what: str, body: dict[str, Any], key: str | None = None) -> Any:
         """All requests of the protocol but the creation of a run, which has a key, do the same if they arrive twice."""
@@ -212,8 +222,12 @@ class Background(threading.Thread):
         self.sender, self._closing = sender, threading.Event()
 
     def run(self) -> None:
+        told = ""
         while not self._closing.wait(PAUSE_S):
             self.sender.send()
+            if self.sender.problem and self.sender.problem != told:
+                told = self.sender.problem
+                logger.warning("nothing is sent now, everything waits in %s: %s", self.sender.spool.folder, told)
 
     def close(self, within_s: float) -> int:
         """Waits for the request that is under way, and sends the rest. Returns the number of lines that the server does not have."""

@@ -1,5 +1,5 @@
 import pytest
-from touchstone import cli, terminal
+from touchstone import cli, terminal, unsupported
 from touchstone.server import Server
 from typer.testing import CliRunner
 
@@ -24,6 +24,12 @@ def remote(cast, wire) -> Server:
 def spools(tmp_path, monkeypatch):
     monkeypatch.setenv("TOUCHSTONE_SPOOL", str(tmp_path / "spool"))
     return tmp_path / "spool"
+
+
+@pytest.fixture(autouse=True)
+def nothing_told(monkeypatch):
+    """Each test is a program of its own, which is told of what is missing."""
+    monkeypatch.setattr(unsupported, "_TOLD", set())
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,20 @@
 """A program that logs to W&B logs to Touchstone after one changed line, even if the server is away or the program dies."""
 
+import errno
 import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import httpx
 import pytest
 import touchstone.wandb as wandb
 from touchstone.server import Server
 from touchstone.spool import Sender, Spool, send_kept
 
+from tests.patience import SECONDS
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.notices.models import Notice
@@ -192,10 +200,72 @@ def test_disabled_does_nothing_and_misuse_is_told(tmp_path):
         wandb.Table(columns=["a"], data=[[1, 2]])
 
 
-def test_the_package_loads_nothing_of_the_server():
-    import subprocess
-    import sys
+def test_an_answer_of_another_server_or_a_mistake_of_ours_loses_nothing(begun, remote, wire):
+    run = begun()
+    wandb.log({"loss": 1.0})
+    run.finish()
+    page = httpx.Response(404, headers={"content-type": "text/html"}, text="<html>")
+    for answer in (
+        page,
+        httpx.Response(200, text="<html>"),
+        httpx.Response(500, json={"error_code": "INTERNAL_ERROR"}),
+    ):
+        other = httpx.MockTransport(
+            lambda _, answer=answer: httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
+        )
+        sender = sent(run, Server("http://elsewhere.test", "ts_x", transport=other, sleep=lambda seconds: None))
+        assert sender.problem and sender.refused == [] and sender.run is None, answer
+    assert sent(run, remote).problem == "" and Point.objects.count() == 1
 
+
+def test_a_number_of_the_summary_is_kept(begun, remote):
+    run = begun()
+    for step in range(3):
+        wandb.log({"loss": 3.0 - step})
+    wandb.summary["accuracy"] = 0.75
+    wandb.summary.update({"loss": 0.5, "best": {"step": 2}})
+    run.finish()
+    assert sent(run, remote).refused == []
+    assert Run.objects.get().summary == {"loss": 1.0, "accuracy": 0.75, "best.step": 2}
+    assert LoggedRun.objects.get().tags["summary.loss"] == "0.5", "it is not a point of the curve"
+
+
+def test_a_full_disk_ends_no_program(begun, caplog, monkeypatch):
+    run = begun()
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run._spool, "add", full)
+    for step in range(3):
+        wandb.log({"loss": float(step)})
+    assert caplog.text.count("No space left on device") == 1
+
+
+def test_a_program_that_dies_of_an_error_has_failed(remote, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import touchstone.wandb as wandb\nwandb.init(id='died', mode='offline')\nwandb.log({'a': 1})\n1 / 0\n"
+    )
+    paths = {"PYTHONPATH": str(Path(wandb.__file__).parents[1])}
+    assert (
+        subprocess.run([sys.executable, str(script)], env={**os.environ, **paths}, stderr=subprocess.DEVNULL).returncode
+        == 1
+    )
+    assert [(name, left) for name, left, _ in send_kept(remote)] == [("died", 0)]
+    assert Run.objects.get().state == "failed"
+
+
+def test_what_is_wrong_is_said_while_the_program_runs(remote, wire, caplog, monkeypatch):
+    monkeypatch.setattr("touchstone.spool.PAUSE_S", 0.01)
+    run = wandb.init(server=Server("http://touchstone.test", "ts_wrong", transport=wire, sleep=lambda seconds: None))
+    deadline = time.monotonic() + SECONDS
+    while "everything waits" not in caplog.text and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert caplog.text.count("The server does not accept the token") == 1 and run.url is None
+
+
+def test_the_package_loads_nothing_of_the_server():
     told = "import sys, touchstone.wandb; print([m for m in sys.modules if m.split('.')[0] in ('django', 'webapp', 'trainer', 'torch')])"
     found = subprocess.run([sys.executable, "-c", told], cwd="client", capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
