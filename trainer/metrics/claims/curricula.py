@@ -66,7 +66,7 @@ STAGES = _stages(
 _SINCE = "eval/rubric_score:since_40"
 STAGES_NEAR = _stages(
     "stages_near",
-    f"{_TITLE}, where hard prompts are within reach",
+    f"{_TITLE}, if hard prompts are within reach",
     0.04,
     _setting((5, 6, 7, 8, 9), steps=120, evaluation={"every": 10, "samples": 8}),
     (

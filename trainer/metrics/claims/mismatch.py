@@ -177,7 +177,7 @@ QUANTIZED = Plan(
             (ClaimPart("score", _SCORE, "int8_icepop", "int8"),),
         ),
         Claim(
-            "without a mask, a sampler in int8 lowers the score (this would speak against int8)",
+            "without a mask, a sampler in int8 lowers the score (this would be evidence against int8)",
             (ClaimPart("score lost", _SCORE, "full", "int8"),),
         ),
         Claim(

@@ -187,11 +187,11 @@ OAPL_OFFLINE = Plan(
             (ClaimPart("score", "score", "offline", "corrected_offline"),),
         ),
         Claim(
-            "four passes in the second round make more of fewer responses than one (ours)",
+            "four passes in the second round gain more from fewer responses than one (ours)",
             (ClaimPart("score, over one pass", "score", "offline_1_4", "offline"),),
         ),
         Claim(
-            "replay makes more of what L = 50 samples (ours)",
+            "replay gains more from the samples at L = 50 (ours)",
             (ClaimPart("score, over OAPL without replay", "score", "replay", "oapl_50"),),
         ),
     ),

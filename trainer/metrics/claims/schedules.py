@@ -50,7 +50,7 @@ _LEARNING: dict[str, Any] = merged(
 )
 _NOTE = (
     "A random model of two layers that was taught to say 2 syllables on six topics and 16 on two, by Zipf's law "
-    "(trainer/claims/toy.py): a quarter of the prompts ask for long responses, whatever the policy learns. The runs are "
+    "(trainer/claims/toy.py): a quarter of the prompts ask for long responses, and the policy cannot change that. The runs are "
     "really asynchronous: one worker samples and one scores, as processes of Ray beside the learner. The reward of a response is 1 or 0, "
     "and one less if it has the length of the other kind"
 )
@@ -65,7 +65,7 @@ _COLUMNS = (
 
 TAILS = Plan(
     "tails",
-    "U-RB against APRIL where a quarter of the responses are long",
+    "U-RB against APRIL if a quarter of the responses are long",
     "ERNIE 5.0 (2026); APRIL (2025)",
     arms=_ARMS,
     claims=(
@@ -92,7 +92,7 @@ TAILS = Plan(
 
 TAILS_STILL = Plan(
     "tails_still",
-    "U-RB against APRIL where a quarter of the responses are long, and lengths stay as they are",
+    "U-RB against APRIL if a quarter of the responses are long, and lengths stay as they are",
     TAILS.paper,
     arms=_ARMS,
     claims=_SHARES,
