@@ -108,6 +108,15 @@ def test_no_module_begins_with_a_question_word():
     assert not wrong, "\n".join(["say what the module does", *wrong])
 
 
+def test_no_lede_of_a_page_lacks_its_subject():
+    """The sentence below a page's heading says what the page is or does. It may be a question."""
+    lede = re.compile(r"{% block lede %}\s*((?:What|How|Which|Where|When|Why) [^.?]*[.?])")
+    pages = sorted((ROOT / "templates").rglob("*.html"))
+    firsts = [(page, found[1]) for page in pages if (found := lede.search(page.read_text()))]
+    wrong = [f"{page.relative_to(ROOT)}: {text}" for page, text in firsts if text.endswith(".")]
+    assert not wrong, "\n".join(["begin with the subject", *wrong])
+
+
 def test_no_heading_of_a_page_begins_with_a_question_word():
     """Columns such as `When` are one word, and stay."""
     head = re.compile(

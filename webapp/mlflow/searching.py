@@ -164,7 +164,7 @@ def _identifier(reader: _TokenReader) -> tuple[str, str]:
     read_as, text = reader.take()
     if read_as == "word" and reader.word("."):
         if text.lower() not in KINDS:
-            wrong(f"{text!r} is none of metrics, params, tags, attributes")
+            wrong(f"{text!r} is not one of metrics, params, tags, attributes")
         return KINDS[text.lower()], reader.name()
     return "attributes", text.strip('`"')
 

@@ -14,7 +14,7 @@ class RepeatsOut(TypedDict):
 
 class Repeats(Group):
     def all(self) -> RepeatsOut:
-        """Runs that are launched again and again. All repeats of the workspace, the newest one first."""
+        """Runs that are launched again by the clock. All repeats of the workspace, the newest one first."""
         return self._json(RepeatsOut, "GET", "/repeats")
 
     def pause(self, repeat_id: int) -> RepeatOut:
@@ -22,7 +22,7 @@ class Repeats(Group):
         return self._json(RepeatOut, "POST", f"/repeats/{repeat_id}/pause", again=True)
 
     def resume(self, repeat_id: int) -> RepeatOut:
-        """Go on with a paused repeated run. Times during the pause are left out."""
+        """Resume a paused repeated run. Times during the pause are left out."""
         return self._json(RepeatOut, "POST", f"/repeats/{repeat_id}/resume")
 
     def remove(self, repeat_id: int) -> None:

@@ -878,7 +878,7 @@ class Runs(Group):
         return self._json(ChainStepOut, "DELETE", f"/runs/{run_id}/chain/{step_id}")
 
     def add_repeat(self, run_id: int, body: RepeatIn, *, key: str | None = None) -> RepeatOut:
-        """Launch a run again and again. Each time a new run with the same config is launched in the caller's
+        """Launch a run again by the clock. Each time a new run with the same config is launched in the caller's
         name, unless the one before it is not over.
         """
         return self._json(RepeatOut, "POST", f"/runs/{run_id}/repeats", body=body, key=key or new_key())

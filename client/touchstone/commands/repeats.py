@@ -52,7 +52,7 @@ def repeats_add(
     key: Key = "",
     as_json: AsJson = False,
 ) -> None:
-    """Launches a run again and again, every few hours or at a time of the day."""
+    """Launches a run again by the clock, every few hours or at a time of the day."""
     body: dict[str, Any] = {
         "every_hours": every_hours,
         "at": at,

@@ -34,7 +34,7 @@ class StepForm(RunForm):
     @property
     def _first(self) -> Run:
         if self.first is None:
-            raise ValueError("choose first which run comes before")
+            raise ValueError("first choose the run before it")
         return self.first
 
     @property

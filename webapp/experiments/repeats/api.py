@@ -15,13 +15,13 @@ from .rhythm import Rhythm
 from .schemas import RepeatIn, RepeatOut, RepeatsOut
 
 
-@router.get("/repeats", response=RepeatsOut, summary="Runs that are launched again and again")
+@router.get("/repeats", response=RepeatsOut, summary="Runs that are launched again by the clock")
 def repeats(request: HttpRequest) -> dict[str, Any]:
     """All repeats of the workspace, the newest one first."""
     return {"items": [queries.told(row) for row in queries.repeats(require(request))]}
 
 
-@router.post("/runs/{run_id}/repeats", response={201: RepeatOut}, summary="Launch a run again and again")
+@router.post("/runs/{run_id}/repeats", response={201: RepeatOut}, summary="Launch a run again by the clock")
 def add_repeat(
     request: HttpRequest, run_id: RunId, payload: RepeatIn, idempotency_key: LaunchKey = None
 ) -> Status[dict[str, Any]]:
@@ -45,7 +45,7 @@ def pause_repeat(request: HttpRequest, repeat_id: RunId) -> dict[str, Any]:
     return queries.told(queries.repeat_write(membership, repeat_id))
 
 
-@router.post("/repeats/{repeat_id}/resume", response=RepeatOut, summary="Go on with a paused repeated run")
+@router.post("/repeats/{repeat_id}/resume", response=RepeatOut, summary="Resume a paused repeated run")
 def resume_repeat(request: HttpRequest, repeat_id: RunId) -> dict[str, Any]:
     """Times during the pause are left out."""
     membership = require(request)

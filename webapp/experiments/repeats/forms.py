@@ -63,7 +63,7 @@ class RepeatForm:
         except ValueError:
             wrong["ends_at"] = "enter a date and a time"
         if wrong:
-            raise Invalid("The run cannot be repeated so.", wrong)
+            raise Invalid("The run cannot be repeated in this way.", wrong)
         weekday = int(self.rhythm) if self.rhythm.isdigit() and self.rhythm in dict(RHYTHMS) else None
         zone = (at and self.zone) or "UTC"  # the page shows no zone beside hours
         return RepeatAsked(Rhythm(hours, at, weekday, zone), ends_at, bool(self.newest_data))

@@ -1,4 +1,4 @@
-"""Runs that are launched again and again: the rhythm, and the result of each time."""
+"""Runs that are launched again by the clock: the rhythm, and the result of each time."""
 
 from django.db import models
 

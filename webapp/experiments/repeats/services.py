@@ -1,4 +1,4 @@
-"""Runs that are launched again and again: added, paused, resumed, removed. Each is launched in the name of the person who added it."""
+"""Runs that are launched again by the clock: added, paused, resumed, removed. Each is launched in the name of the person who added it."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -68,7 +68,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
         return earlier
     now = timezone.now()
     if wrong := dict(asked.problems(now)):
-        raise Invalid("The run cannot be repeated so.", wrong)
+        raise Invalid("The run cannot be repeated in this way.", wrong)
     first = asked.rhythm.first(now)
     if asked.ends_at is not None and first > asked.ends_at:
         raise Invalid("It would never be launched.", {"ends_at": "is before the first launch"})
