@@ -15,6 +15,7 @@ from ..metrics import points as stored
 from ..models import Run
 from ..runs import likeness
 from ..table_facts import SEED
+from .seeds import one_each
 
 MOST_RUNS = 1000
 MOST_KEYS = 50  # metrics in one answer
@@ -148,13 +149,14 @@ def columns_text(value: Any) -> str:
 
 def over_seeds(comparison: RunComparison, key: str, family: Family) -> Estimate:
     """Mean and interval of a metric's last values."""
-    return mean_over_seeds([comparison.metrics[key][i] for i in family.places])
+    return mean_over_seeds(list(_by_seed(comparison, key, family).values()))
 
 
 def against(comparison: RunComparison, key: str, family: Family, baseline: Family) -> Estimate:
     """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. A seed that only one of the two has is
     `missing`."""
     first, second = (_by_seed(comparison, key, each) for each in (baseline, family))
+    first, second = ({seed: value for seed, value in each.items() if seed >= 0} for each in (first, second))
     return mean_over_seeds(
         [
             None if (a := first.get(seed)) is None or (b := second.get(seed)) is None else b - a
@@ -164,7 +166,9 @@ def against(comparison: RunComparison, key: str, family: Family, baseline: Famil
 
 
 def _by_seed(comparison: RunComparison, key: str, family: Family) -> dict[float, float | None]:
-    return {seed: comparison.metrics[key][i] for i in family.places if (seed := comparison.seeds[i]) is not None}
+    """One value for each seed; those of runs without a seed have negative numbers."""
+    held = [comparison.metrics[key][i] for i in family.places]
+    return one_each([comparison.seeds[i] for i in family.places], held)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from . import columns, keyset, queries
 from .columns import Column
 from .keyset import KeysetStretch, RowOrder
 from .models import RunValue
+from .seeds import one_each
 
 # a run that was made elsewhere may have no family: it is a row of its own
 KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), output_field=CharField())
@@ -113,17 +114,17 @@ def _row(
 ) -> FoldedRow:
     ids = [pk for pk, _ in members]
     seeds = sorted({value for pk in ids if isinstance(value := values.get((pk, "seed")), float)})
-    cells = tuple(_cell(column, [values.get((pk, column.name)) for pk in ids]) for column in shown)
+    known = [value if isinstance(value := values.get((pk, "seed")), float) else None for pk in ids]
+    cells = tuple(_cell(column, known, [values.get((pk, column.name)) for pk in ids]) for column in shown)
     states = tuple(Counter(state for _, state in members).most_common())
     return FoldedRow(newest, tuple(ids), tuple(f"{value:g}" for value in seeds), states, cells)
 
 
-def _cell(column: Column, held: list[float | str | None]) -> FoldedCell:
+def _cell(column: Column, known: list[float | None], held: list[float | str | None]) -> FoldedCell:
     if column.pk is None:
         return FoldedCell(column)
     words = {value for value in held if value is not None}
     if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
-        return FoldedCell(
-            column, estimate=mean_over_seeds([value if isinstance(value, float) else None for value in held])
-        )
+        numbers = [value if isinstance(value, float) else None for value in held]
+        return FoldedCell(column, estimate=mean_over_seeds(list(one_each(known, numbers).values())))
     return FoldedCell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)

@@ -64,6 +64,17 @@ def test_means_over_seeds_and_differences_paired_by_seed(api, four):
     )
 
 
+def test_runs_of_one_seed_count_as_one(api, make, four):
+    again = [make(f"a0 again {place}", seed=0, lr=1e-5, scores=[0.1, score]) for place, score in enumerate((0.2, 0.5))]
+    told = api.get("/runs/table/compare", ids=ids([*four, *again]), keys="eval/score", baseline=four[0].pk).json()
+    (finals,) = told["finals"]
+    # seed 0 of the first has 0.2, 0.2, 0.5: mean 0.3; with 0.4 and 0.9 the mean is 1.6 / 3
+    assert [(round(each["value"], 4), each["n"]) for each in finals["families"]] == [(0.5333, 3), (0.5, 2)]
+    # paired: seed 0 0.3 - 0.3, seed 1 0.7 - 0.4
+    other = finals["against"][1]
+    assert (other["value"], other["n"], other["missing"]) == (pytest.approx(0.15), 2, 1)
+
+
 def test_answers_are_as_the_document_says(api, four):
     """The answers are written without their schemas."""
     points(four[0], {1: 1.0})

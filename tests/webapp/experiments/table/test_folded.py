@@ -57,6 +57,20 @@ def test_mean_and_interval_are_those_of_students_t(six, cast):
     assert row.states == (("finished", 3),)
 
 
+def test_runs_of_one_seed_count_as_one(six, cast, make):
+    """A run that is launched again every night has the same seed and the same value, and says nothing about other seeds."""
+    for again in range(3):
+        make(f"a0 again {again}", seed=0, lr=1e-5, scores=[0.1 + 0.1 * again])
+    for _ in range(3):
+        make("d", seed=0, lr=1e-6, scores=[0.5])
+    rows = folded.page(cast.researcher, Layout(columns=COLUMNS, sort="created")).rows
+    estimates = {row.run.name[0]: row.cells[1].estimate for row in rows}
+    # seed 0 has 0.1, 0.1, 0.2, 0.3: mean 0.175; with 0.2 and 0.6 the mean is 0.325
+    assert (estimates["a"].value, estimates["a"].n, estimates["a"].missing) == (pytest.approx(0.325), 3, 0)
+    assert (estimates["d"].value, estimates["d"].n, estimates["d"].low) == (0.5, 1, None), "one seed has no spread"
+    assert {len(row.ids) for row in rows} == {6, 2, 1, 3}, "every run is counted in its row"
+
+
 def test_a_seed_without_a_value_is_counted_as_missing(six, cast):
     rows = folded.page(cast.researcher, Layout(columns=COLUMNS)).rows
     estimate = {row.run.name[0]: row.cells[1].estimate for row in rows}
