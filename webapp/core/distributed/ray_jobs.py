@@ -133,22 +133,24 @@ class RayJobKind(Generic[Row]):
     def try_later(self, job: Row, why: str) -> float:
         delay: float = min(2.0**job.tries, LONGEST_WAIT_S)
         with transaction.atomic():
-            self.attempt(job, state="starting").update(
+            waits = self.attempt(job, state="starting").update(
                 tries=F("tries") + 1,
                 next_try_at=timezone.now() + timedelta(seconds=delay),
                 **{self.reason: f"{why}. It is tried again until it works."},
             )
-            self.tell(job)
+            if waits:
+                self.tell(job)
         return delay
 
     def submitted(self, client: RayClient, job: Row) -> None:
-        """Notes the job; if it was ended meanwhile, the process that nobody wants any more is stopped."""
+        """Notes the job; if it was ended meanwhile, and perhaps deleted, the process that nobody wants any more is stopped."""
         name = self.name(job)
         with transaction.atomic():
             noted = self.attempt(job, state__in=self.alive).update(ray_job_id=name, next_try_at=None)
             # its first word may have been faster than we: then the reason is no longer ours to clear
             self.attempt(job, state="starting").update(**{self.reason: ""})
-            self.tell(job)
+            if noted:
+                self.tell(job)
         logger.info("Ray has %s", name)
         if not noted:
             client.stop(name)

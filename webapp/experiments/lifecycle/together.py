@@ -72,12 +72,12 @@ def goes_on(job: str) -> bool:
 
 def handed_over(run: Run) -> None:
     """Notes whether Ray has the job of `run`, also for the runs that it carries."""
-    run.refresh_from_db(fields=["ray_job_id"])
-    if run.ray_job_id != own_job(run):
+    noted = Run.objects.filter(pk=run.pk).values_list("ray_job_id", flat=True).first()
+    if noted != own_job(run):  # also if it was deleted meanwhile
         return
     starting = carried(run).filter(state=State.STARTING, ray_job_id="")
     for guest in list(starting.with_names()):
-        if starting.filter(pk=guest.pk, attempt=guest.attempt).update(ray_job_id=run.ray_job_id, state_reason=""):
+        if starting.filter(pk=guest.pk, attempt=guest.attempt).update(ray_job_id=noted, state_reason=""):
             guest.refresh_from_db(from_queryset=Run.objects.with_names())
             broadcasts.run_changed(guest)
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from trainer.config import PolicyConfig
 from webapp.core.distributed import ray_jobs
-from webapp.core.distributed.ray_client import RayClient
+from webapp.core.distributed.ray_client import RayAway, RayClient
 from webapp.experiments.lifecycle import jobs, tokens
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Run
@@ -133,6 +133,27 @@ def test_a_job_that_nobody_wants_any_more_is_stopped(run, ray, monkeypatch):
     monkeypatch.setattr(RayClient, "submit", slow_submit)
     jobs.launch(run.id)
     assert ray.stopped == [f"run-{run.id}-1"]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["Ray took it", "Ray did not answer"])
+def test_a_job_of_a_run_that_was_stopped_and_deleted_meanwhile_is_stopped(run, ray, cast, monkeypatch, lost):
+    submit = RayClient.submit
+
+    def slow_submit(self, *args):
+        submit(self, *args)
+        lifecycle.stop(cast.researcher, fresh(run))
+        jobs.stop(run.id)
+        lifecycle.delete(cast.researcher, fresh(run))
+        if lost:
+            raise RayAway("Ray does not answer")
+
+    monkeypatch.setattr(RayClient, "submit", slow_submit)
+    after = jobs.launch(run.id)
+    if lost:
+        monkeypatch.undo()
+        assert after and jobs.launch(run.id) is None, "another try finds no run"
+    else:
+        assert after is None and ray.stopped == [f"run-{run.id}-1"]
 
 
 def test_a_resumed_run_waits_until_its_old_process_is_gone(run, ray, cast):
