@@ -39,7 +39,7 @@ from webapp.core.tasks import enqueue
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
-from . import claimants, resources, stopping, together, tokens, waiting_line
+from . import claimants, resources, retries, stopping, together, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
 from .states import ENDS, State, move
@@ -150,6 +150,7 @@ def watch() -> datetime:
     now = timezone.now()
     since = liveness.since(HEARING_KEY, now, _web_answers())
     RUN.tidy(now)
+    retries.set_clocks_right(now)
     _put_back()
     waiting_line.let_in()
     alive = asked = 0

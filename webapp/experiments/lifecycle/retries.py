@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from webapp.core.problems import Invalid
+from webapp.core.tasks import AHEAD
 
 from ..models import Run
 from . import moments
@@ -22,6 +23,13 @@ def moment(losses: int, now: datetime) -> datetime | None:
     """The time before which a run that has lost so many processes in a row does not continue. After the first loss it continues at once
     (None), because one loss says little. Then it waits, each time twice as long."""
     return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
+
+
+def set_clocks_right(now: datetime) -> int:
+    """Lets runs try again at once whose time for that is further away than any wait: it was set before the clock of the server went back. A time
+    that somebody has set is left alone, because with it the losses no longer count. Returns their number."""
+    late = Run.objects.filter(state=Run.State.QUEUED, losses__gt=0, not_before__gt=now + LONGEST + AHEAD)
+    return late.update(not_before=None)
 
 
 def words(run: Run, at: datetime | None, now: datetime) -> str:

@@ -70,6 +70,20 @@ def test_it_is_over_with_the_loss_after_its_last_try(live, run, ray, allowed):  
     assert (fresh(run).state, fresh(run).attempt) == ("failed", allowed + 1)
 
 
+def test_a_clock_that_was_set_back_by_a_day_does_not_put_the_next_try_off_by_a_day(live, run, ray, cast):  # noqa: F811
+    set_row(run, state="queued", losses=2, not_before=timezone.now() + timedelta(days=1))
+    jobs.watch()
+    assert fresh(run).not_before is None
+    soon = timezone.now() + timedelta(minutes=14)
+    set_row(run, losses=2, not_before=soon)
+    jobs.watch()
+    assert fresh(run).not_before == soon, "a wait is a wait"
+    tonight = timezone.now() + timedelta(hours=9)
+    schedule.change(cast.researcher, fresh(run), tonight)
+    jobs.watch()
+    assert fresh(run).not_before == tonight, "somebody wants it then"
+
+
 def test_what_it_said_itself_is_never_tried_again(live, run, ray):  # noqa: F811
     set_row(run, losses=0, retries=9, step=3)
     live.post(live.event("state", 3, state="failed", reason="objective.clip: must be less than 1"))
