@@ -22,6 +22,7 @@ from .. import recipe_metrics
 from ..live import broadcasts
 from ..metrics import patience
 from ..models import LoggedElsewhere, Run
+from .gone import unless_deleted
 
 SIDES = ("higher", "lower")
 MOST_PATIENCE = 10_000
@@ -128,6 +129,7 @@ def check(run: Run) -> None:
         raise Conflict(f"{told}. Change or lift the rule first, under Stop early.", "stop_early")
 
 
+@unless_deleted
 def change(membership: Membership, run: Run, rule: EarlyStop | None) -> Run:
     """Sets another rule, or none. The same again changes nothing.
 

@@ -12,6 +12,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import ALIVE, LoggedElsewhere, Run
 from . import moments, waiting_line
+from .gone import unless_deleted
 
 FIELD = "not_before"
 SLACK = timedelta(minutes=1)  # between the clocks of client and server
@@ -33,6 +34,7 @@ def check(moment: datetime | None) -> None:
         raise Invalid("The run cannot start at that time.", {FIELD: told})
 
 
+@unless_deleted
 def change(membership: Membership, run: Run, moment: datetime | None) -> Run:
     """Sets another time, or none: then it waits like any other. The same again changes nothing.
 

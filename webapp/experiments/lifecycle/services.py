@@ -22,11 +22,13 @@ from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
 from . import early_stop, memory_needs, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
+from .gone import unless_deleted
 from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)
 
 
+@unless_deleted
 def extend(membership: Membership, run: Run, steps: int) -> Run:
     """Lets a run that has finished, or was stopped, continue to `steps` steps, as a new attempt from its last checkpoint.
 
@@ -50,6 +52,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     return run
 
 
+@unless_deleted
 def stop(membership: Membership, run: Run) -> Run:
     """Asks a run to save and end. It gives up its present step before the next micro-batch. Stopping twice, or a run that is over, is harmless.
 
@@ -60,6 +63,7 @@ def stop(membership: Membership, run: Run) -> Run:
     return stop_as(membership.user, run, f"{membership.user} asked it to stop{stopping.giving_up(run)}")
 
 
+@unless_deleted
 def stop_now(membership: Membership, run: Run) -> Run:
     """Ends a run without a new checkpoint: the steps since the last one are lost. Twice is harmless."""
     stop(membership, run)
@@ -122,6 +126,7 @@ def _over_at_once(actor: User | None, run: Run, reason: str) -> bool:
     return move(run, State.STOPPED, actor=actor, reason=told, sources=(State.PAUSED,), ended_at=run.ended_at)
 
 
+@unless_deleted
 def pause(membership: Membership, run: Run) -> Run:
     """Asks a run to save and to give its place back, until it is resumed. It gives up its present step. Twice is harmless.
 
@@ -139,6 +144,7 @@ def pause(membership: Membership, run: Run) -> Run:
     return run
 
 
+@unless_deleted
 def resume(membership: Membership, run: Run) -> Run:
     """Continues a paused, stopped or failed run from its last checkpoint, as a new attempt with a new token.
 
@@ -219,6 +225,7 @@ def _is_untouched(run: Run) -> bool:
     return not audit.has(run, f"run.{State.STARTING}", attempt=run.attempt)
 
 
+@unless_deleted
 def rename(membership: Membership, run: Run, name: str) -> Run:
     """An empty name falls back to `run N`."""
     name = names.optional_name(name, "name")
@@ -230,6 +237,7 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
     return run
 
 
+@unless_deleted
 def prioritise(membership: Membership, run: Run, priority: Priority) -> Run:
     """Sets the priority of the run among those of its workspace, for every time it waits in the line. The same twice changes nothing.
 

@@ -15,6 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import LoggedElsewhere, Run, RunJudge
 from ..rewards.budgets import KEEP, MOST_MONEY
+from .gone import unless_deleted
 
 MOST_TOKENS = 2**53
 
@@ -50,6 +51,7 @@ def check(run: Run) -> None:
         raise Conflict(f"{told}. Raise or lift the limit first, under Spending limit.", "spending_limit")
 
 
+@unless_deleted
 def change(membership: Membership, run: Run, tokens: Any = KEEP, money: Any = KEEP) -> Run:
     """Sets new limits, or none; KEEP leaves one as it is. The same again changes nothing.
 

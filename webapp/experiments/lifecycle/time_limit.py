@@ -15,6 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..serializers import under_way
+from .gone import unless_deleted
 
 NONE = timedelta()
 LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)
@@ -42,6 +43,7 @@ def check(run: Run, now: datetime) -> None:
         raise Conflict("Its time limit is used up. Raise or lift it first, under Time limit.", "time_limit")
 
 
+@unless_deleted
 def change(membership: Membership, run: Run, limit: timedelta | None, now: datetime) -> Run:
     """Sets a new limit, or none. Raises Invalid at `seconds` if that much is used already; the same again changes nothing."""
     if run.is_logged:

@@ -18,6 +18,7 @@ from .. import recipe_metrics
 from ..live import broadcasts
 from ..metrics import points
 from ..models import LoggedElsewhere, Run
+from .gone import unless_deleted
 
 MOST = 2**53
 
@@ -51,6 +52,7 @@ def check(run: Run) -> None:
         raise Conflict(f"{told}. Raise or lift the limit first, under Token limit.", "token_limit")
 
 
+@unless_deleted
 def change(membership: Membership, run: Run, limit: int | None) -> Run:
     """Sets a new limit, or none. The same again changes nothing.
 

@@ -1,10 +1,14 @@
 """Services of runs: launching, stopping, resuming, forking; two tabs; and the entries of each in the audit log."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
+from django.http import Http404
+from django.utils import timezone
 
 from tests.patience import SECONDS
 from tests.webapp.webhooks.told import listen, told
@@ -13,11 +17,14 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch_services
+from webapp.experiments.lifecycle import early_stop, schedule, spending, states, time_limit, token_limit, tokens
 from webapp.experiments.lifecycle import services as lifecycle
-from webapp.experiments.lifecycle import states, tokens
+from webapp.experiments.lifecycle.early_stop import EarlyStop
 from webapp.experiments.models import Experiment, Run
+from webapp.experiments.outputs import starting_points
 
 from ..conftest import make_version
+from .test_jobs import fresh
 
 
 def actions(run) -> list[str]:
@@ -170,6 +177,55 @@ def test_a_key_of_another_workspace_is_refused_with_what_to_do(launch, cast, run
     Experiment.objects.filter(id=run.experiment_id).update(workspace=cast.outsider.workspace)
     with pytest.raises(Conflict, match="Send another key"):
         launch(key="nightly")
+
+
+def changes(cast, run):
+    """Everything that somebody can press on the page of a run that is over."""
+    member, now = cast.researcher, timezone.now()
+    return {
+        "stop": lambda: lifecycle.stop(member, run),
+        "stop now": lambda: lifecycle.stop_now(member, run),
+        "pause": lambda: lifecycle.pause(member, run),
+        "resume": lambda: lifecycle.resume(member, run),
+        "extend": lambda: lifecycle.extend(member, run, 50),
+        "rename": lambda: lifecycle.rename(member, run, "x"),
+        "priority": lambda: lifecycle.prioritise(member, run, Run.Priority.HIGH),
+        "time": lambda: time_limit.change(member, run, timedelta(hours=1), now),
+        "tokens": lambda: token_limit.change(member, run, 10),
+        "budget": lambda: spending.change(member, run, 10),
+        "early": lambda: early_stop.change(member, run, EarlyStop("reward/mean", 3)),
+        "schedule": lambda: schedule.change(member, run, now + timedelta(hours=1)),
+    }
+
+
+@pytest.mark.parametrize("pressed", list(changes(SimpleNamespace(researcher=None), None)))
+def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, cast, pressed, monkeypatch):
+    """The other person's page has been read, and the row goes before the change reaches it."""
+    lifecycle.stop(cast.researcher, run)
+    monkeypatch.setattr(starting_points, "checkpoints", lambda run: [1])
+    stale = fresh(run)
+    lifecycle.delete(cast.owner, fresh(run))
+    if pressed in ("stop", "stop now"):  # it was over when the page was read: nothing is left to do
+        assert changes(cast, stale)[pressed]().state == "stopped"
+        stale.state = "running"
+    with pytest.raises(Http404):
+        changes(cast, stale)[pressed]()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_person_deletes_a_run_while_others_resume_it(run, cast):
+    """Either it is deleted, or it waits in the line again: never both, and nobody gets an error of the server."""
+    lifecycle.stop(cast.researcher, run)
+    does = [lifecycle.delete, lifecycle.resume] * 3
+    refused = [
+        each
+        for each in at_once(6, lambda i: does[i](cast.researcher, Run.objects.with_names().get(pk=run.pk)))
+        if isinstance(each, Exception)
+    ]
+    assert all(isinstance(each, Conflict | Http404 | Run.DoesNotExist) for each in refused), refused
+    left = Run.objects.filter(pk=run.pk).values_list("state", flat=True).first()
+    assert left in (None, "queued") and refused
+    assert AuditEntry.objects.filter(action="run.delete").count() == (left is None)
 
 
 @pytest.mark.django_db(transaction=True)
