@@ -17,7 +17,7 @@ from typing import Any
 from webapp.datasets.ingest import processes
 
 _word = Struct(">q")
-_nursery: list[socket.socket] = []  # our end of the socket, after the nursery has been started
+_fork_server: list[socket.socket] = []  # our end of the socket, after the fork server has been started
 start_as_the_product = processes._process
 
 
@@ -61,13 +61,13 @@ class Reading:
 
 
 def start() -> Reading:
-    """Replaces `processes._process`: starts a reader through the nursery."""
+    """Replaces `processes._process`: starts a reader through the fork server."""
     (their_in, to), (source, their_out), (status, their_status) = os.pipe(), os.pipe(), os.pipe()
     theirs_all = [their_in, their_out, their_status]
     try:
         socket.send_fds(_at_hand(), [b"."], theirs_all)
-    except BrokenPipeError:  # the nursery has ended, for any reason
-        _nursery.clear()
+    except BrokenPipeError:  # the fork server has ended, for any reason
+        _fork_server.clear()
         socket.send_fds(_at_hand(), [b"."], theirs_all)
     for each in theirs_all:
         os.close(each)
@@ -75,21 +75,21 @@ def start() -> Reading:
 
 
 def _at_hand() -> socket.socket:
-    """Our end of the nursery's socket. The nursery is started if there is none."""
+    """Our end of the fork server's socket. The fork server is started if there is none."""
     from webapp.core.background.children import environment  # imported here, because a reader loads no Django
 
-    if not _nursery:
+    if not _fork_server:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-c", f"from {__name__} import main; main()", str(theirs.fileno())]
         with theirs:
             env = {**environment(), **processes.KEEPING, "DJANGO_SETTINGS_MODULE": "webapp.settings"}
             subprocess.Popen(command, cwd=processes.ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
-        _nursery.append(ours)
-    return _nursery[0]
+        _fork_server.append(ours)
+    return _fork_server[0]
 
 
 def main() -> None:
-    """The nursery. It forks a reader for each three ends of pipes that it receives, until the other end of its socket is closed."""
+    """The fork server. It forks a reader for each three ends of pipes that it receives, until the other end of its socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody reads the exit status of a keeper
     control = socket.socket(fileno=int(sys.argv[1]))

@@ -26,7 +26,7 @@ def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypat
     """
     monkeypatch.setattr(rubric_trial, "LIMITS", replace(rubric_trial.LIMITS, seconds=SECONDS))
     script = ApiClient(cast.annotator)
-    script.post("/rubrics/check", {"criteria": []})  # so that the nursery is there
+    script.post("/rubrics/check", {"criteria": []})  # so that the fork server is there
     began = time.monotonic()
     answer = script.post(
         "/rubrics/stress",

@@ -58,7 +58,7 @@ def test_a_confined_child_answers_refuses_and_ends():
 def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(cast, tmp_path, where):
     script = ApiClient(cast.researcher)
     content = bomb(tmp_path / "bomb.parquet").read_bytes()
-    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # so that the nursery is there
+    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # so that the fork server is there
     before = psutil.Process().memory_info().rss
     file = SimpleUploadedFile("bomb.parquet", content)
     answer = script.client.post(f"/api/v1/datasets/{where}", {"file": file, "name": "bombs"})

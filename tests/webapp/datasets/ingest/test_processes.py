@@ -80,7 +80,7 @@ def test_readers_are_forked_from_a_new_process_when_the_first_one_has_ended(read
     asked = reader([json.dumps(row("e1"))])
     with readers.start():
         pass
-    readers._nursery[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
+    readers._fork_server[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
     with readers.start() as process:
         processes._send(process.stdin, (asked, False, processes.MEMORY))
         assert told(processes._received(process.stdout))[1] == [1]
