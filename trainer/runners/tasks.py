@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from trainer.loops.prompts.posing import posed_prompts
+from trainer.loops.prompts.task_questions import posed_prompts
 from trainer.loops.recipes.policy import PolicyStage
 from trainer.loops.session.stage import StageJob
 from trainer.tasks import TASKS

@@ -9,7 +9,7 @@ from trainer.config import RECIPES, resolve
 from trainer.config.metrics import judge
 from trainer.contracts import Example, Message, PartResult, Preference, Reason, Response
 from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
-from trainer.loops.prompts.posing import posed_prompts
+from trainer.loops.prompts.task_questions import posed_prompts
 from trainer.loops.session.errors import RunFailed
 from trainer.tasks import TASKS, AnsweredQuestion, Posed
 from trainer.tasks.judging_metrics import is_generic, of_evaluation, of_step

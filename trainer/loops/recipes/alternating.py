@@ -27,7 +27,7 @@ from ..policy.parts import Parts
 from ..policy.reports import rollout_records
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.data import Prompt, PromptSets, read_examples
-from ..prompts.posing import answered, posed_prompts
+from ..prompts.task_questions import answered, posed_prompts
 from ..roles import score_vectors
 from ..roles.frozen_judge import FrozenJudge, JudgedRewards, OwnRewards
 from ..roles.rubric_trials import Trials

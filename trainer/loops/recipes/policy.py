@@ -43,7 +43,7 @@ from ..policy.scoring_watch import ScoringWatch
 from ..policy.update import Learned, NotFinite, Updater, UpdateReport
 from ..policy.verification import Verification
 from ..prompts.planner import Planner
-from ..prompts.posing import answered
+from ..prompts.task_questions import answered
 from ..session.errors import RunFailed, StopRequested, Unrewarded
 from ..session.stage import ModelOutput, State, Tell, learning_rate
 
