@@ -14,7 +14,7 @@ from trainer.rewards.rejection import problems as filter_problems
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
 from trainer.seeding import derive_seed
 
-from ..learner.earlier import Earlier
+from ..learner.earlier_teacher import Earlier
 from ..learner.export import write_model
 from ..learner.learner import Learner
 from ..learner.pushing import Pusher

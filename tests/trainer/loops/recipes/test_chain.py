@@ -84,7 +84,7 @@ def test_each_prompt_is_taught_by_the_last_stage_on_its_domain(numbers: Path, ti
 
 def test_an_earlier_self_teaches_without_a_model_of_its_own(tiny_dir: Path) -> None:
     from trainer.inference.models import load_model
-    from trainer.loops.learner.earlier import Earlier
+    from trainer.loops.learner.earlier_teacher import Earlier
     from trainer.loops.learner.learner import Learner, Marked
 
     for lora in ({"rank": 2, "alpha": 4.0}, None):
