@@ -18,8 +18,8 @@ from .. import schemas as s
 from ..lifecycle import line_page
 from ..models import LOGGED
 from ..parameters import EachKey, JoinedKeys, RunId, keys_of, router, run_of
+from . import comparability
 from . import history as run_history
-from . import likeness
 from . import queries as runs_queries
 from .schemas import CompareOut, ExperimentList, HistoryOut, LineOut, LogOut, RunList
 
@@ -64,7 +64,9 @@ def compare(
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
     keys = keys_of(joined, each)
     found = runs_queries.compare(rows, runs_queries.top_keys(rows) if keys is None else keys, max_points)
-    return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
+    return found | {
+        "unlike": {str(row.id): why for row, why in zip(rows, comparability.unlike(rows), strict=True) if why}
+    }
 
 
 @router.get(

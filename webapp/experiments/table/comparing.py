@@ -13,7 +13,7 @@ from trainer.metrics.estimate import Estimate
 from .. import recipe_metrics
 from ..metrics import points as stored
 from ..models import Run
-from ..runs import likeness
+from ..runs import comparability
 from ..table_facts import SEED
 from .seeds import one_each
 
@@ -97,7 +97,7 @@ def compared(
         config=config,
         keys=list(named),
         metrics={key: held[named[key]] for key in wanted},
-        unlike={run.pk: why for run, why in zip(runs, likeness.unlike(list(runs)), strict=True) if why},
+        unlike={run.pk: why for run, why in zip(runs, comparability.unlike(list(runs)), strict=True) if why},
     )
 
 

@@ -143,7 +143,7 @@ def test_long_texts_and_addresses_of_a_config_are_not_shown(stranger, link, two)
 
 def test_why_runs_do_not_compare_is_told_without_names(link, two, monkeypatch):
     monkeypatch.setattr(
-        "webapp.experiments.runs.likeness.unlike", lambda runs: ["data Secret v3, where ours 1 has Demo v1", ""]
+        "webapp.experiments.runs.comparability.unlike", lambda runs: ["data Secret v3, where ours 1 has Demo v1", ""]
     )
     told = Client().get(f"/shared/{link[1]}/compare").json()
     assert told["unlike"] == {"1": shown.UNLIKE}
