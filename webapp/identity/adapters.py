@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from trainer.product import NAME
 from webapp.accounts.models import User
 from webapp.accounts.sessions.services import record_session
-from webapp.accounts.sign_in.entering import BACKEND
+from webapp.accounts.sign_in.last_step import BACKEND
 from webapp.core.sealed import Unreadable, seal, unseal
 
 from . import company, provider, second_factor

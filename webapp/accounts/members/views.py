@@ -22,7 +22,7 @@ from ..access import member, require, to_sign_in
 from ..addresses.services import gives_way
 from ..authentication.middleware import SESSION_KEY
 from ..models import Membership, Role, User
-from ..sign_in.entering import BACKEND
+from ..sign_in.last_step import BACKEND
 from . import access, queries, services
 from .forms import InviteForm, JoinForm
 

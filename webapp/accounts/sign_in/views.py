@@ -16,8 +16,8 @@ from webapp.core.requests.limits import seconds_to_wait
 from ..models import User
 from ..sessions.services import record_session
 from . import services
-from .entering import let_in
 from .forms import SignInForm
+from .last_step import let_in
 
 SIGN_INS_PER_MINUTE = 60  # from one network address, for any accounts: stops one password tried on all
 

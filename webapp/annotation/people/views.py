@@ -17,7 +17,7 @@ from webapp.accounts.access import member, require, to_sign_in
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.authentication.middleware import SESSION_KEY
 from webapp.accounts.models import Membership, User
-from webapp.accounts.sign_in.entering import BACKEND
+from webapp.accounts.sign_in.last_step import BACKEND
 from webapp.core.network import mail
 from webapp.core.network.addresses import public_url
 from webapp.core.pages import confirmation
