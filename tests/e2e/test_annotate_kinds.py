@@ -411,6 +411,7 @@ def test_the_table_fills_as_the_judge_of_the_stress_test_answers(bench, cast, ch
 
 def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):
     at = bench("rubric")
+    at.press("g")  # beside an open panel, a line has no tools of its own
     at.press("Enter")
     at.type("Names a closed container.")
     at.press(*["Tab"] * 10)  # over points, kind, importance, verifier and the tools
@@ -456,6 +457,19 @@ def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at.press("Escape", *["-"] * 5)
     refused(at, "At least one criterion must earn points.")
     assert not Answer.objects.exists()
+
+
+def test_a_new_criterion_is_written_on_the_line_that_is_still_empty(bench):
+    at = bench("rubric")
+    kinds = at.page.get_by_role("group", name="Kind").first
+    expect(kinds.get_by_role("button")).to_have_count(2)
+    tops = {each.bounding_box()["y"] for each in kinds.get_by_role("button").all()}
+    assert len(tops) == 1, "the kinds are beside each other, with open guidelines too"
+    at.press("n")
+    at.type("Names tea.")
+    expect(at.page.locator(".criterion")).to_have_count(1)
+    at.press("Enter", "Enter")  # the second one changes nothing: its line is empty
+    expect(at.page.locator(".criterion")).to_have_count(2)
 
 
 def test_the_id_of_a_deleted_criterion_is_not_given_to_another_one(bench):

@@ -141,11 +141,13 @@ class RubricEditor {
     this.changed({ reveal: false }); // a line that is longer than the window would jump at every letter
   }
 
-  insert(after = this.current, criterion = this.blank(), { edit = true } = {}) {
+  /** Without a criterion, a person writes it: on the line itself if that is still empty, and else on a new line below. */
+  insert(after = this.current, criterion = null, { edit = true } = {}) {
+    if (!criterion && after && !after.criterion.text.trim() && !after.criterion.verifier) return after.text.focus();
     if (this.rows.length >= MAX_CRITERIA) return this.say(`A rubric has at most ${MAX_CRITERIA} criteria.`);
     this.typing = null;
     this.remember();
-    const row = new CriterionRow(criterion, this);
+    const row = new CriterionRow(criterion ?? this.blank(), this);
     this.rows.splice(after ? this.rows.indexOf(after) + 1 : this.rows.length, 0, row);
     this.current = row;
     this.arrange();
