@@ -4,7 +4,7 @@
 /** The characters of `text`, as the server counts them. */
 export const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
 
-/** Why a text cannot be sent; "" if it has at most `most` characters. */
+/** The reason for which a text cannot be sent; "" if it has at most `most` characters. */
 export function tooLong(text, most) {
   const count = points(text);
   return count > most ? `This text has ${count.toLocaleString("en")} characters. Shorten it to ${most.toLocaleString("en")} or fewer.` : "";

@@ -35,7 +35,7 @@ function unitsOf(text, place) {
 /** The characters of `text` from `start` to `end`, counted in code points. */
 export const cut = (text, start, end) => text.slice(unitsOf(text, start), unitsOf(text, end));
 
-/** Why a text cannot be submitted; "" if it has at most `most` characters. */
+/** The reason for which a text cannot be submitted; "" if it has at most `most` characters. */
 export const tooLong = (text, most = MAX_WRITTEN) => longer(text, most);
 
 export const isFormatted = () => formatted;
