@@ -27,7 +27,7 @@ class OutputInvalid(ValueError):
 
 @dataclass(frozen=True)
 class About:
-    """What is known of an output beside its weights. `base` is the config's name of the base model.
+    """The facts about an output beside its weights. `base` is the config's name of the base model.
 
     `step` is the last update of the model. `data_digest` is that of the dataset version; `licence` that of the base model.
     An unknown fact stays empty, and the card says so.

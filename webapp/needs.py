@@ -28,7 +28,7 @@ from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunAlarm, RunJ
 from webapp.weights.models import WeightsJob
 
 LATELY = timedelta(days=3)
-"""How long failures and alarms are listed."""
+"""The time for which failures and alarms are listed."""
 NEWS = timedelta(days=1)
 SINGLY = 3
 """Up to this many of a kind have a line each; more share one."""
@@ -59,7 +59,7 @@ class Needs:
 
 
 def of(membership: Membership) -> Needs:
-    """What needs attention, for reviewers and above. The number of queries has a bound, for any number of rows."""
+    """The rows that need attention, for reviewers and above. The number of queries has a bound, for any number of rows."""
     workspace = membership.workspace.pk
     now = [
         *_failed_runs(workspace),
@@ -201,7 +201,7 @@ def _refused_steps(workspace: int) -> list[AttentionItem]:
 
 
 def _before(step: ChainStep) -> str:
-    """What the step waited for: a run, or a project."""
+    """The run or the project for which the step waited."""
     return f"{step.after} of {step.after.experiment.name}" if step.after else f"the project “{step.project}”"
 
 

@@ -124,7 +124,7 @@ class Folder:
         return str(self.folder(step))
 
     def folder(self, step: int) -> Path:
-        """Where the step lies: under the other name if a kill came between the two renames."""
+        """The place of the step: under the other name if a kill came between the two renames."""
         lies_aside = self._aside(step).is_dir() and not self._whole(step).is_dir()
         return self._aside(step) if lies_aside else self._whole(step)
 

@@ -134,7 +134,7 @@ def _how(config: Any, about: dict[str, Any]) -> list[str]:
 
 
 def _sampled(config: Any) -> str:
-    """How much a step samples: for each role if a run has two that take turns; for recipes without sampling, its demonstrations."""
+    """The number of samples of a step: for each role if a run has two that take turns; for recipes without sampling, its demonstrations."""
     if "batch_size" in config:
         return f"{config['batch_size']} demonstrations"
     sizes = {"": config["rollout"]} if "rollout" in config else {role: config[role] for role in ("judge", "writer")}

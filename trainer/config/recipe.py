@@ -279,7 +279,7 @@ class RecipeConfig(Section):
         return {}
 
     def step_size(self) -> StepSize:
-        """How large a step is, so that steps of two runs of the recipe can be compared."""
+        """The size of a step, so that steps of two runs of the recipe can be compared."""
         return StepSize(getattr(self, "batch_size", None))
 
     def holdings(self) -> Holdings:
@@ -346,7 +346,7 @@ class Recipe:
     samples: Samples = "rollout"
     icon: str = "flask-conical"
     paper: str = ""
-    """Where the method is published: authors, year, title."""
+    """The publication of the method: authors, year, title."""
     histograms: tuple[Metric, ...] = field(default=())
     traces: tuple[Trace, ...] = ()
     presets: tuple[Preset, ...] = ()

@@ -45,7 +45,7 @@ class ModelFacts(Record):
 
 
 class ModelSource(Record):
-    """How a model is loaded: the directory or hub id of a whole model, then the folders of the adapters laid on it."""
+    """The folders from which a model is loaded: the directory or hub id of a whole model, then the folders of the adapters laid on it."""
 
     path: str = Field(min_length=1)
     adapters: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ MAX_PIECES = MAX_FILE_BYTES // PIECE_BYTES
 
 
 def pieces(size: int) -> list[tuple[int, int]]:
-    """Where each piece of a file of `size` bytes begins and ends; none for an empty file."""
+    """The beginning and the end of each piece of a file of `size` bytes; none for an empty file."""
     return [(start, min(size, start + PIECE_BYTES)) for start in range(0, size, PIECE_BYTES)]
 
 

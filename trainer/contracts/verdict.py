@@ -14,4 +14,4 @@ class Verdict(Record):
     note: str = ""
     raw: str = ""
     cost: float | None = None
-    """What the judge's calls cost, in the unit of the endpoint's prices; None if it is not known or no call was made."""
+    """The cost of the judge's calls, in the unit of the endpoint's prices; None if it is not known or no call was made."""

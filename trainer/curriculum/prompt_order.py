@@ -18,7 +18,7 @@ _UNKNOWN = 0.5
 
 
 class KnownPrompt(NamedTuple):
-    """What is known of a prompt before the run: `rate` is None if no probe has measured it."""
+    """The facts about a prompt that are known before the run: `rate` is None if no probe has measured it."""
 
     key: str
     rate: float | None

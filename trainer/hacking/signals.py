@@ -69,7 +69,7 @@ class RewardedResponse:
     reward: float
     example: str = ""
     parts: Mapping[str, float | None] = field(default_factory=dict)
-    """What each part of the reward measured, shadow parts too."""
+    """The values that each part of the reward measured, shadow parts too."""
     criteria: tuple[tuple[str, bool | None], ...] = ()
     """Text and verdict of each criterion that a judge decides; the verdict is None if it is missing."""
     known: str = ""

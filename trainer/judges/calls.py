@@ -70,7 +70,7 @@ def sample_keys(version: str, stored: Mapping[str, Any], count: int) -> list[str
 
 
 def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool = True) -> Reading:
-    """What the raw answer says. No text raises: an answer that cannot be read is a problem, and so missing.
+    """Reads the raw answer. No text raises: an answer that cannot be read is a problem, and so missing.
 
     If `complete` is False, the answer was cut; it counts only if its JSON is whole.
     """

@@ -72,7 +72,7 @@ def _stopped(job: StageJob, resume: bool, session: Session | None) -> tuple[int,
 
 
 def explain(error: BaseException, config: RecipeConfig) -> str:
-    """What somebody can do about the error; for memory, what to lower."""
+    """The advice about the error; for memory, what to lower."""
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
         return f"Out of memory. Remedies: {config.memory_knobs()}."

@@ -35,7 +35,7 @@ class Agreement:
 def agreement(
     people_C: Sequence[bool | None], judge_C: Sequence[bool | None], clusters_C: Sequence[object] | None = None
 ) -> Agreement:
-    """How much judge and people agree on criteria. Criteria that people left open are only in `table.unlabelled`.
+    """The agreement of judge and people on criteria. Criteria that people left open are only in `table.unlabelled`.
 
     `clusters_C`: cases that are resampled together, such as the criteria of one prompt's responses: one hard response makes
     many verdicts wrong at once. Raises ValueError for sequences of different lengths.

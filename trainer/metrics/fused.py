@@ -86,7 +86,7 @@ class Fused:
 
     @property
     def collect(self) -> str:
-        """What to collect next: `grades` or `comparisons`; "" if the interval does not separate them, or if the better of the two
+        """The answers to collect next: `grades` or `comparisons`; "" if the interval does not separate them, or if the better of the two
         adds nothing."""
         low, high = self.difference.low, self.difference.high
         if low is None or high is None or low <= 0 <= high:

@@ -107,7 +107,7 @@ def shares(tags: Iterable[Sequence[str] | str | None], names: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How much two matchers agree: `r_squared` = 1 - SS_res / SS_tot of the second from the first, and RMSE.
+    """The agreement of two matchers: `r_squared` = 1 - SS_res / SS_tot of the second from the first, and RMSE.
 
     `ranking`: Spearman's correlation of the judges' order by RC.
     """

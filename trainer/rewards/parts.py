@@ -17,7 +17,7 @@ JSON = Any
 
 
 class Usage(NamedTuple):
-    """What calls have used. `cost` is None if no call has a known price; `latency_s` is the sum over the calls."""
+    """The usage of calls. `cost` is None if no call has a known price; `latency_s` is the sum over the calls."""
 
     calls: int = 0
     tokens: int = 0

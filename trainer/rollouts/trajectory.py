@@ -10,12 +10,12 @@ from trainer.inference.sampling import SampleResult
 
 Author = Literal["prompt", "policy", "env"]
 Stop = Literal["stop", "length", "env", "error"]
-"""What ended a trajectory: the policy, the limit of tokens, the environment, an error."""
+"""The end of a trajectory: the policy, the limit of tokens, the environment, an error."""
 
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """What will be sampled. Without a scaffold the two prompts are the same tokens."""
+    """The prompts of a response that will be sampled. Without a scaffold the two prompts are the same tokens."""
 
     example_key: str
     group: int
@@ -69,7 +69,7 @@ class Span(NamedTuple):
 
 
 class TrajectoryKey(NamedTuple):
-    """What identifies a trajectory: the trained role, the group and the place in it, the turn of the episode."""
+    """The key of a trajectory: the trained role, the group and the place in it, the turn of the episode."""
 
     role: str
     group: int

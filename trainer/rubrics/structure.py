@@ -122,7 +122,7 @@ def likeness(first: Wording, second: Wording) -> float:
 def _pair(
     first: DraftCriterion, second: DraftCriterion, one: Wording, other: Wording, at: int
 ) -> tuple[Code, str] | None:
-    """What is wrong between two criteria. The hint stands at the second; `at` is the position of the first."""
+    """The conflicts between two criteria. The hint stands at the second; `at` is the position of the first."""
     place = f"criterion {at + 1}"
     if clash := _bounds_clash(first, second):
         return "contradiction", f"Cannot be met together with {place}: {clash}."

@@ -76,7 +76,7 @@ class Bundle:
 
     @property
     def changed(self) -> int:
-        """When a file of it was last written, in nanoseconds."""
+        """The time at which a file of it was last written, in nanoseconds."""
         files = [self.path / name for name in self.names] if self.path.is_dir() else [self.path]
         return max((file.stat().st_mtime_ns for file in files), default=0)
 

@@ -18,7 +18,7 @@ LIST = f"{DOCS}/README.md"
 BESIDE = "project"
 """The first part of the addresses of files outside `docs/`."""
 OUTSIDE = ("*.md", "LICENSE", ".env.example", "demo/README.md", "docker/README.md", "deploy/*")
-"""What pages of the documentation link to outside `docs/`."""
+"""Files outside `docs/` to which pages of the documentation link."""
 KINDS = {".md": "text/markdown", ".png": "image/png", ".json": "application/json"}
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^- \[[^\]]*\]\(([^)\s]+)\): (.*(?:\n  .*)*)", re.MULTILINE)

@@ -23,7 +23,7 @@ def usable(workspace_id: int, head: str = RegisteredModel.Head.LM) -> QuerySet[R
 
 
 def source(model: RegisteredModel) -> ModelSource:
-    """What a process loads: the whole model at the bottom, then the adapters in the order in which they are laid on it."""
+    """The folders that a process loads: the whole model at the bottom, then the adapters in the order in which they are laid on it."""
     adapters: list[str] = []
     bottom = model
     while bottom.format == RegisteredModel.Format.PEFT and bottom.base is not None:

@@ -21,7 +21,7 @@ class Relation:
     ways: tuple[str, ...] = ("down", "up")
 
     def sql(self, way: str) -> str:
-        """What is one step from the row `r` (kind, id)."""
+        """The rows that are one step from the row `r` (kind, id)."""
         here, there = (self.up, self.down) if way == "down" else (self.down, self.up)
         start, kind = (self.above, self.below) if way == "down" else (self.below, self.above)
         found = f"({there})::bigint AS id FROM {self.source}"

@@ -26,8 +26,8 @@ def adopt_orphans() -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `without`: variables that it does not get. `user` is (uid, gid) to become; `stop_signal` is what the program takes as
-    "end cleanly"."""
+    """A program to run. `without`: variables that it does not get. `user` is (uid, gid) to become; `stop_signal` is what the program takes
+    as "end cleanly"."""
 
     args: Sequence[str]
     env: dict[str, str] = field(default_factory=dict)

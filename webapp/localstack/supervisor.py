@@ -42,7 +42,7 @@ UP = frozenset({State.RUNNING, State.DONE, State.EXTERNAL})
 
 @dataclass
 class SupervisedService:
-    """What to keep running. `command` is called at each start, so that ports are chosen when they are needed.
+    """A program to keep running. `command` is called at each start, so that ports are chosen when they are needed.
 
     `once`: ends by itself and is done with exit code 0; tried `attempts` times. It is not started where `unneeded` says that
     there is nothing to do; `finished` is called when it is done. `command` None: someone else runs it and `ready` only

@@ -21,7 +21,7 @@ JOINED = "touchstone.model"
 
 
 def place(row: LoggedRun, path: str, saved: SavedModel | None = None) -> str:
-    """Where the files are, as the protocol names it."""
+    """The address of the files, as the protocol names it."""
     home = f"mlflow-artifacts:/{row.run.experiment_id}"
     if saved is None:
         return f"{home}/{row.key}/artifacts" + (f"/{path}" if path else "")

@@ -96,7 +96,7 @@ class Mails(models.TextChoices):
 
 
 class NoticeSettings(models.Model):
-    """How a person gets notices; a person without a row has the defaults."""
+    """The way in which a person gets notices; a person without a row has the defaults."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_settings"

@@ -15,7 +15,7 @@ from webapp.accounts.models import User
 
 
 class Erasure(StrEnum):
-    """What happens to the rows when the account is erased."""
+    """The fate of the rows when the account is erased."""
 
     DELETED = "is deleted"
     PSEUDONYM = "stays, under a pseudonym"

@@ -14,7 +14,7 @@ from .models import DataExport
 
 @dataclass(frozen=True)
 class ErasureFate:
-    """What an erasure does: kinds of rows with their number in words, and how many other rows."""
+    """The effect of an erasure: kinds of rows with their number in words, and how many other rows."""
 
     deleted: list[str]
     kept: list[str]
@@ -34,7 +34,7 @@ def of_person(user: User) -> "QuerySet[DataExport]":
 
 
 def fate(person: User) -> ErasureFate:
-    """What an erasure of the account would do now. It takes one query for each kind of row."""
+    """The effect of an erasure of the account now. It takes one query for each kind of row."""
 
     def counted(erasure: Erasure) -> list[tuple[Holding, int]]:
         return [(each, each.rows(person).count()) for each in HOLDINGS if each.erasure == erasure]

@@ -26,7 +26,7 @@ MOST_RUNS = 1000
 
 
 class BadValue(ValueError):
-    """What is wrong with a value, in words."""
+    """The problem of a value, in words."""
 
 
 @dataclass(frozen=True)

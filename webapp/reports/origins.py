@@ -39,7 +39,7 @@ def keep(membership: Membership, report: ReportPage, body: str) -> None:
 
 
 def found(reader: ReportReader, body: str) -> set[Origin]:
-    """What each block shows now; a block that shows nothing names nothing."""
+    """The rows that each block shows now; a block that shows nothing names nothing."""
     named: set[Origin] = set()
     for part in language.pieces(body):
         if isinstance(part, ReportWords):

@@ -45,7 +45,7 @@ def found(reader: ReportReader, block: ReportBlock) -> BlockRuns:
 
 
 def asked(reader: ReportReader, block: ReportBlock) -> str:
-    """What it asks of the table of runs, as a query. Raises NothingToShow."""
+    """The query with which it asks the table of runs. Raises NothingToShow."""
     if "runs" in block.given:
         return f"is:any run:{','.join(map(str, block.given['runs']))}"
     return block.given["query"] if "query" in block.given else _of_view(reader, block.given["view"])

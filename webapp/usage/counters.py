@@ -38,8 +38,8 @@ ON CONFLICT (kind, work, endpoint_id, month) DO UPDATE SET
 
 @dataclass(frozen=True)
 class CallUse:
-    """What answered calls used. `untold` of them did not say how many tokens, `unpriced` of them have no price; the sums leave those out.
-    Money is in the unit of the endpoint's prices."""
+    """The usage of answered calls. `untold` of them did not say how many tokens, `unpriced` of them have no price; the sums leave those
+    out. Money is in the unit of the endpoint's prices."""
 
     calls: int = 0
     prompt_tokens: int = 0

@@ -240,7 +240,7 @@ def _advanced(job: WeightsJob, turn: Turn) -> WeightsJob:
 
 
 def prioritise(job: WeightsJob, user: User | None, priority: Priority) -> WeightsJob:
-    """Where the job stands among what its workspace has in the line. The same twice changes nothing."""
+    """Sets the place of the job in the line of its workspace. The same twice changes nothing."""
     with transaction.atomic():
         if WeightsJob.objects.filter(pk=job.pk).exclude(priority=priority).update(priority=priority):
             told = priority.label.lower()

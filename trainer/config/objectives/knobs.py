@@ -36,7 +36,7 @@ class Parameters(Section):
 
 
 class Advantaged(Parameters):
-    """How the rewards of a group become advantages."""
+    """The way in which the rewards of a group become advantages."""
 
     advantage: AdvantageName = knob("group_std", "How the rewards of a group become advantages")
     std_ddof: int = knob(0, "0: population standard deviation; 1: of a sample, as in TRL", ge=0, le=1, advanced=True)
@@ -44,7 +44,7 @@ class Advantaged(Parameters):
 
 
 class Aggregated(Parameters):
-    """How the losses of the tokens become one number."""
+    """The way in which the losses of the tokens become one number."""
 
     aggregation: AggregationName = knob(
         "sequence", "`sequence`: mean of the responses' means; `token`: mean of all tokens; `constant`: fixed divisor"

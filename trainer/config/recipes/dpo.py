@@ -34,7 +34,7 @@ class DpoEvaluation(Evaluation):
 
 
 class PairTerms(Section):
-    """What is minimised."""
+    """The objective that is minimised."""
 
     beta: float = knob(
         0.1, "Scale of the log-ratio to the reference: a larger value keeps the policy closer to it", gt=0, le=1000
@@ -45,7 +45,7 @@ class PairTerms(Section):
 
 
 class DpoLoss(PairTerms):
-    """What is minimised."""
+    """The objective that is minimised."""
 
     strength: Literal["none", "weight", "margin"] = knob(
         "none",

@@ -144,7 +144,7 @@ class MatchedPart(Judged):
 
 
 class TaskJudges(Section):
-    """How the judges of a task are asked. The section for the rewards of the task has these fields."""
+    """The settings with which the judges of a task are asked. The section for the rewards of the task has these fields."""
 
     on_missing: Literal["pause", "exclude"] = knob(
         "pause",

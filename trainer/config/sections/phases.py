@@ -144,7 +144,7 @@ class Phase(Section):
 
     @property
     def when(self) -> str:
-        """When the phase begins, in words."""
+        """The beginning of the phase, in words."""
         if self.begins == "step":
             return f"step {self.step}"
         return f"once {self.watched_words} has reached a plateau over {self.window} {self._unit}"

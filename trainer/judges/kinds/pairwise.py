@@ -46,7 +46,7 @@ _IN_LINES = {
 
 
 class PairwiseSpec(OrderedSpec):
-    """Which of two responses is better, with reasons ordered by importance; no rubric is shown."""
+    """Decides which of two responses is better, with reasons ordered by importance; no rubric is shown."""
 
     kind: Literal["pairwise"] = "pairwise"
     scale: Scale = knob("tie", _SCALE_HELP)
@@ -75,7 +75,7 @@ class PairwiseSpec(OrderedSpec):
 
 
 class PairwiseRubricSpec(OrderedSpec):
-    """Which of two responses fulfils a rubric better: the gatekeeper first, then every criterion, then the verdict."""
+    """Decides which of two responses fulfils a rubric better: the gatekeeper first, then every criterion, then the verdict."""
 
     kind: Literal["pairwise_rubric"] = "pairwise_rubric"
     scale: Scale = knob("tie", _SCALE_HELP)

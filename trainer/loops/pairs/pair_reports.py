@@ -102,7 +102,7 @@ def pair_records(
 
 
 def _facts(pair: Pair[Any]) -> dict[str, str | float | bool]:
-    """How sure people are of the label, and the pair's domain and tags."""
+    """The certainty of people about the label, and the pair's domain and tags."""
     found: dict[str, str | float | bool] = {"domain": pair.domain} if pair.domain else {}
     if pair.strength:
         found["strength"] = round(pair.strength, 2)

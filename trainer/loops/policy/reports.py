@@ -176,7 +176,7 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
 
 
 def packing_metrics(report: UpdateReport, budget: int) -> dict[str, float]:
-    """How well passes are used; {} without passes.
+    """The use of passes; {} without passes.
 
     `perf/pack_waste`: the part of the token budget that the passes left empty; passes of one size would need that much
     padding. `perf/shared_share`: the part of all tokens that was computed for another response already.

@@ -40,7 +40,7 @@ class NotFinite(ArithmeticError):
 
 @dataclass
 class UpdateReport:
-    """What happened in the updates. Dicts and sets are by response (row of the step); all tensors are detached."""
+    """The results of the updates. Dicts and sets are by response (row of the step); all tensors are detached."""
 
     losses: list[float] = field(default_factory=list)
     """One for each optimiser update, as are the norms."""

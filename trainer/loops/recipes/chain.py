@@ -36,7 +36,7 @@ ENDED = "stage-"
 
 
 class ChainPart(Protocol):
-    """What a stage of the chain does in its steps."""
+    """The work of a stage of the chain in its steps."""
 
     def open(self, step: int) -> None: ...
 

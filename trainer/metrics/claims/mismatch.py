@@ -73,7 +73,7 @@ WPSM = Plan(
 
 
 def _lagging(name: str, push_every: int) -> dict[str, Any]:
-    """What an arm changes: both objectives have the same advantages, bounds and mean over tokens."""
+    """The settings that an arm changes: both objectives have the same advantages, bounds and mean over tokens."""
     objective = {"name": name, "advantage": "centred", "aggregation": "token", "eps_low": 0.2, "eps_high": 0.28}
     return {"objective": objective, "runner": {"push_every": push_every}}
 
@@ -130,8 +130,8 @@ response are together twice as likely.
 
 
 def _rounded(precision: str, **bounds: Any) -> dict[str, Any]:
-    """What an arm changes. All arms have the same loss and one update a step, so that no ratio is clipped and only the mask of the mismatch
-    differs.
+    """The settings that an arm changes. All arms have the same loss and one update a step, so that no ratio is clipped and only the mask
+    of the mismatch differs.
     """
     return {"objective": {"name": "icepop", **bounds}, "sampler": {"precision": precision}}
 

@@ -143,7 +143,7 @@ def _in_order(nodes: list[ChainNode]) -> list[ChainNode]:
 
 
 def why(step: ChainStep) -> str:
-    """What a step waits for, or why it was never launched."""
+    """The runs for which a step waits, or the reason why it was never launched."""
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
         return "Its run or evaluation was deleted" if gone else step.reason

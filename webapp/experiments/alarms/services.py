@@ -59,7 +59,7 @@ class DescribedAlarm:
 
     @property
     def look(self) -> str:
-        """What to look for in the responses, or what to do."""
+        """The advice: signs to look for in the responses, or a remedy."""
         sign = SIGNALS.get(self.data.signal)
         return sign.look if sign else ""
 

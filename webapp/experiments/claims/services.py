@@ -63,7 +63,7 @@ class ArmRun:
 
     @property
     def why(self) -> str:
-        """What a step waits for, or why it was never launched."""
+        """The runs for which a step waits, or the reason why it was never launched."""
         return why(self.step) if self.step else ""
 
 

@@ -80,7 +80,7 @@ def time(workspace_id: int, recipe: str, config: RecipeConfig, model: Registered
 
 
 def judges(workspace_id: int, recipe: str, config: RecipeConfig) -> ExpectedUse | None:
-    """What the judges of the config would use; None if it names none."""
+    """The usage of the judges of the config; None if it names none."""
     names = {slot.name for slot in RECIPES[recipe].filled(config) if slot.kind == "judge"}
     if not names:
         return None

@@ -161,7 +161,7 @@ def of_plan(membership: Membership, plan: checks.RunPlan, version: DatasetVersio
 
 
 def asked_for(plan: checks.RunPlan, not_before: datetime | None, limits: RunLimits) -> dict[str, Any]:
-    """What the audit log says of a launch besides its name and recipe."""
+    """The details of a launch in the audit log, besides its name and recipe."""
     also: dict[str, Any] = {"aliases": plan.aliases} if plan.aliases else {}
     also |= {"not_before": not_before.isoformat()} if not_before else {}
     return also | ({"limits": limits.json()} if limits else {})

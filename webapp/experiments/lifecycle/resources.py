@@ -72,7 +72,7 @@ def has() -> int:
 
 
 def of_cluster() -> JobResources:
-    """What the cluster may give away; 0 of what is not known. Memory is known only if all machines say how much they have."""
+    """The resources that the cluster may give away; 0 of what is not known. Memory is known only if all machines say how much they have."""
     found = cluster.known()
     if found is None:
         return JobResources()

@@ -78,7 +78,7 @@ def stop_now(membership: Membership, run: Run) -> Run:
 
 
 def used_up(run: Run, now: datetime, early: Callable[[Run], str] = early_stop.used_up) -> str:
-    """Which limit of the run is used up, or why it stops early, in words; empty if nothing stops it."""
+    """The limit of the run that is used up, or why it stops early, in words; empty if nothing stops it."""
     if time_limit.is_used_up(run, now):
         return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
     return token_limit.used_up(run) or spending.used_up(run) or early(run)

@@ -34,7 +34,7 @@ def spent(judges: Iterable[RunJudge]) -> Spent:
 
 
 def used_up(run: Run) -> str:
-    """Which limit is used up, in words; empty if none is."""
+    """The limit that is used up, in words; empty if none is."""
     if run.judge_token_limit is None and run.judge_money_limit is None:
         return ""
     used = spent(run.judges.all())

@@ -107,7 +107,7 @@ def _all_away(row: RunJudge, why: str) -> None:
 
 
 def _remedy(problem: str) -> str:
-    """What a person can do about the problem."""
+    """The advice about the problem."""
     if "budget" in problem:
         return "Raise its budget on the run's page, and the run continues."
     return "The run asks again until the judge answers; the page of its endpoint says more."

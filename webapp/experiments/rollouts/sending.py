@@ -240,7 +240,7 @@ def _pair(row: Rollout, group: Sequence[Rollout]) -> list[Rollout]:
 
 
 def told(sent: SentToProject) -> str:
-    """What happened, in words."""
+    """The result, in words."""
     words = (
         f"{counted(sent.new, 'examples')} went to {sent.project}." if sent.new else f"{sent.project} had them already."
     )

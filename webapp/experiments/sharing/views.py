@@ -62,7 +62,7 @@ def _one_of(runs: list[Run], text: str) -> int | None:
 
 
 def _about(membership: Membership, runs: list[Run]) -> dict[str, Any]:
-    """What strangers will see, before it is shared."""
+    """Shows a comparison as strangers will see it, before it is shared."""
     found = comparing.compared(membership.workspace_id, runs, [], shown.value)
     paths = [row["path"] for row in found.config]
     hidden = [row["path"] for row in found.config if shown.HIDDEN in row["values"]]
@@ -119,7 +119,7 @@ def share_withdraw(request: HttpRequest, link_id: int) -> HttpResponseBase:
 
 
 def _back(request: HttpRequest) -> str:
-    """Where the button was."""
+    """The page on which the button was."""
     target = request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe and target.startswith("/") else reverse("share_links")

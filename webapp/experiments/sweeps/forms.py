@@ -49,7 +49,7 @@ class AxisRow:
 
     @property
     def hint(self) -> str:
-        """What the person may type."""
+        """The fields that a person may fill in."""
         if self.key is None:
             return "Values separated by commas, or a range: 1e-5 to 1e-3"
         if self.key.kind in ("int", "float"):

@@ -36,7 +36,7 @@ class ModelForm(forms.Form):
         base.queryset = rows.order_by("name")
 
     def fields_given(self) -> dict[str, Any]:
-        """What the service takes."""
+        """The arguments of the service."""
         base = self.cleaned_data["base"]
         return {**self.cleaned_data, "base": base.pk if base else None}
 

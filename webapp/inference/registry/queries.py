@@ -10,7 +10,7 @@ MOST_RELATED = 20
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where a model comes from and what rests on it. `run` and `version` are None if no run here has made it."""
+    """The origin of a model, and the rows that depend on it. `run` and `version` are None if no run here has made it."""
 
     run: Any
     step: int | None

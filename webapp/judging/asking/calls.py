@@ -44,7 +44,7 @@ Keep = Callable[[list[Outcome]], None]
 
 @dataclass
 class CallCounts:
-    """How the calls of a judge ended. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
+    """The outcome of the calls of a judge. `total` = `stored` (there already) + `done` + `missing` + `failed` + not called.
 
     `unusable` counts inputs that lack what the judge needs, by reason. `halted` says why the run ended early, or "".
     `cost` is None if nothing is known to have a price.

@@ -78,7 +78,7 @@ def _row(outcome: Outcome) -> str:
 
 
 def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
-    """What a call took, within what columns hold: endpoints report any number, and an absurd one must not lose the whole batch."""
+    """The usage of a call, within what columns hold: endpoints report any number, and an absurd one must not lose the whole batch."""
     reply = outcome.reply
     return {
         "prompt_tokens": _bounded(reply.prompt_tokens) if reply else None,
@@ -89,7 +89,7 @@ def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
 
 
 def use(outcomes: Iterable[Outcome]) -> CallUse:
-    """What the answered calls used, for the ledger; calls that nobody answered used nothing."""
+    """The usage of the answered calls, for the ledger; calls that nobody answered used nothing."""
     found = [taken(each) for each in outcomes if each.reply is not None]
     costs = [each["cost"] for each in found if each["cost"] is not None]
     return CallUse(

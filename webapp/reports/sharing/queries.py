@@ -21,7 +21,7 @@ REPORT = "report"
 
 @dataclass(frozen=True)
 class VersionContents:
-    """What a version shows now. `runs` are ids, each once, in the order of the blocks."""
+    """The objects that a version shows now. `runs` are ids, each once, in the order of the blocks."""
 
     blocks: tuple[ShownBlock, ...]
     runs: tuple[int, ...]

@@ -56,7 +56,7 @@ def report_share(request: HttpRequest, report_id: int) -> HttpResponseBase:
 
 
 def _about(membership: Membership, version: ReportPageVersion) -> dict[str, Any]:
-    """What strangers will see, before it is shared."""
+    """Shows a report as strangers will see it, before it is shared."""
     found = queries.contents(membership, version)
     runs = Run.objects.with_names().filter(pk__in=found.runs[:MOST_NAMED])
     heads = [label for block in found.of("runs") for label, _ in block.facts["heads"]]
