@@ -63,6 +63,11 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page
     expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
     seen(page, "runs")
+    total = page.locator("tfoot tr > *").first
+    expect(total).to_have_css("border-top-style", "solid")  # a sum stands below a line
+    page.get_by_label("Group by").select_option("person")  # acts at once
+    expect(page.get_by_role("columnheader", name="Person")).to_be_visible()
+    page.go_back()
     row = page.locator("tbody tr").filter(has_text="paused and resumed")
     expect(row.locator("td").first).to_have_text("1.50")
     expect(row.locator("td").nth(1)).to_have_text("3.00")
