@@ -63,6 +63,15 @@ SPANS = (
 MACHINE = (
     Metric("perf/cores", "run", _CORES, "speed", chart="Processors busy", unit="processors", optional=True),
     Metric(
+        "perf/machine_cores",
+        "all of the machine",
+        "All: the processors that the machine has.",
+        "speed",
+        chart="Processors busy",
+        unit="processors",
+        optional=True,
+    ),
+    Metric(
         "perf/memory_gib", "run", "Memory of the run's process.", "speed", chart="Memory", unit="GiB", optional=True
     ),
     Metric("perf/gpu_memory_gib", "GPU, most so far", "", "speed", chart="Memory", unit="GiB", optional=True),

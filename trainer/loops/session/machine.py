@@ -23,7 +23,7 @@ class Machine:
 
     def metrics(self) -> dict[str, float]:
         """`perf/cores`: processors that the process kept busy, on average since the last look; `perf/machine_busy`: the share of all
-        processors that anything kept busy. `perf/memory_gib`: resident memory of the process; `perf/machine_memory`: the share of the
+        processors that anything kept busy, and `perf/machine_cores` their number. `perf/memory_gib`: resident memory of the process; `perf/machine_memory`: the share of the
         machine's memory in use. With a GPU of its own, `perf/gpu_memory_gib`: the most that it has held at once so far. Also the metrics
         of `Traffic` and of `GpuWatch`.
         """
@@ -31,6 +31,7 @@ class Machine:
         used = {
             "perf/cores": (cpu_s - self._cpu_s) / max(now - self._at, 1e-9),
             "perf/machine_busy": psutil.cpu_percent() / 100,
+            "perf/machine_cores": float(psutil.cpu_count() or 1),
             "perf/memory_gib": self._process.memory_info().rss / _GIB,
             "perf/machine_memory": psutil.virtual_memory().percent / 100,
         }

@@ -14,13 +14,16 @@ const FACTS = [
   ["async/staleness", "Age of the weights", (value) => `${number(value)} steps`],
   ["async/utilisation", "Workers busy", (value) => number(value, true)],
   ["perf/queue", "Groups that wait", (value) => number(value)],
-  ["perf/cores", "Kept busy by the run", (value) => `${value.toFixed(2)} processors`],
+  ["perf/cores", "Kept busy by the run", (value, newest) => `${value.toFixed(2)}${of(newest("perf/machine_cores"))} processors`],
   ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
   ["perf/gpu_busy", "GPUs busy", (value) => number(value, true)],
   ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
   ["perf/disk_written", "Disks, written", rate],
   ["perf/network_received", "Network, received", rate],
 ];
+
+/** " of 2"; empty for a run that did not tell how many there are. */
+const of = (all) => (Number.isFinite(all) ? ` of ${number(all)}` : "");
 
 /** MiB per second, in the unit in which people read it. */
 function rate(mib) {
@@ -54,7 +57,7 @@ export class Health {
 
   /** Whether it shows values of the key. */
   reads(key) {
-    return [...WORK, ...FACTS].some(([each]) => each === key);
+    return key === "perf/machine_cores" || [...WORK, ...FACTS].some(([each]) => each === key);
   }
 
   async load() {
@@ -135,8 +138,9 @@ export class Health {
   }
 
   draw() {
-    const facts = FACTS.map(([key, name, words]) => [name, this.store.get(key)?.values.at(-1), words]).filter(([, value]) => Number.isFinite(value));
-    this.facts.replaceChildren(...facts.map(([name, value, words]) => make("div", "", make("dt", "", name), make("dd", "num", words(value)))));
+    const newest = (key) => this.store.get(key)?.values.at(-1);
+    const facts = FACTS.map(([key, name, words]) => [name, newest(key), words]).filter(([, value]) => Number.isFinite(value));
+    this.facts.replaceChildren(...facts.map(([name, value, words]) => make("div", "", make("dt", "", name), make("dd", "num", words(value, newest)))));
     const columns = shares(this.steps);
     if (!facts.length && !columns.length) return;
     this.place.hidden = false;

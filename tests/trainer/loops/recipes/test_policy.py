@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -28,6 +29,7 @@ EVERY_STEP = {
     "policy/ratio_masked", "policy/clip_share", "policy/loss", "policy/grad_norm", "perf/rollout_tokens_per_s",
     "perf/train_tokens_per_s", "perf/pack_waste", "perf/shared_share", "perf/step_s", "optim/lr", "criterion/must_contain",
     "perf/rollout_s", "perf/reward_s", "perf/learner_s", "perf/cores", "perf/memory_gib", "perf/machine_busy", "perf/machine_memory",
+    "perf/machine_cores",
 }  # fmt: skip
 
 
@@ -64,7 +66,8 @@ def test_a_step_says_what_its_time_was_spent_on(examples_file: Path, tiny_dir: P
     assert min(parts) > 0 and values["perf/step_s"] / 2 < sum(parts) <= values["perf/step_s"]
     assert values["perf/evaluation_s"] > 0 and values["perf/saving_s"] > 0  # after the last step
     assert values["perf/network_received"] >= 0 and values["perf/network_sent"] >= 0
-    assert values["perf/cores"] > 0 and values["perf/memory_gib"] > 0.05 and 0 < values["perf/machine_memory"] < 1
+    assert values["perf/cores"] > 0 and values["perf/machine_cores"] == psutil.cpu_count()
+    assert values["perf/memory_gib"] > 0.05 and 0 < values["perf/machine_memory"] < 1
 
 
 def test_rollout_metrics_leave_before_the_update(examples_file: Path, tiny_dir: Path, out: Path) -> None:
