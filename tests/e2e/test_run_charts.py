@@ -414,3 +414,33 @@ def test_marks_that_lie_near_are_one_with_a_count(open_page, as_researcher, trai
         [20, "Checkpoint, step 20"],
         [40, "Checkpoint, step 40"],
     ]
+
+
+def test_a_chart_fills_the_window_and_goes_back_into_its_place(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    before = chart.bounding_box()
+    button = chart.get_by_role("button", name="Enlarge Reward")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(button).to_have_attribute("aria-expanded", "true")
+    large = chart.bounding_box()
+    assert large["width"] > 1200 and large["height"] > 700 and large["y"] >= 0
+    plot = "(node) => node.chart.plot.width > 1000 && node.chart.plot.height > 500"
+    page.evaluate("async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame); }")
+    assert chart.evaluate(plot)
+    tell(trainer, 41, {"reward/mean": 1.5})  # it stays live
+    expect(chart.locator(".chart-now")).to_have_text("1.500")
+    look(page, "chart-large")
+    page.keyboard.press("Escape")
+    expect(button).to_have_attribute("aria-expanded", "false")
+    expect(button).to_be_focused()
+    assert chart.bounding_box() == before
+    page.set_viewport_size({"width": 390, "height": 844})
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    assert faults(page) == []
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "false")

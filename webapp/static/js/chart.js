@@ -161,7 +161,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -170,6 +170,30 @@ export class Chart {
     button.setAttribute("aria-label", `About ${this.title}: ${this.help}`);
     button.append(icon("info"), make("span", "chart-help-text", this.help));
     button.hidden = !this.help;
+    return button;
+  }
+
+  /** A button that lets the chart fill the window, in front of the page; Escape, a click beside it or the button closes it. */
+  enlarger() {
+    const button = make("button", "chart-enlarge", icon("maximize-2"));
+    button.type = "button";
+    button.setAttribute("aria-label", `Enlarge ${this.title}`);
+    button.setAttribute("aria-expanded", "false");
+    button.hidden = !("popover" in this.element);
+    this.element.addEventListener("toggle", (event) => {
+      if (event.target !== this.element) return; // the menu is a details, which tells the same
+      const open = event.newState === "open";
+      button.setAttribute("aria-expanded", String(open));
+      if (open) return;
+      this.element.popover = null; // back into its place in the page
+      button.focus({ preventScroll: true });
+    });
+    button.addEventListener("click", () => {
+      if (this.element.popover) return this.element.hidePopover();
+      this.element.popover = "auto";
+      this.element.showPopover();
+      button.focus({ preventScroll: true });
+    });
     return button;
   }
 
