@@ -93,6 +93,17 @@ def test_an_episode_is_walked_opened_and_searched(open_page, as_researcher, samp
     page.keyboard.press("Enter")
     expect(page.locator('[data-turn="240"]')).to_contain_text("reward 0.500")
     expect(page.locator("#episode-later")).to_be_hidden()
+    page.get_by_role("searchbox").fill("")
+    page.keyboard.press("Enter")
+    page.locator('[data-turn="240"] > .turn-head').click()
+    said = page.locator('[data-turn="240"] > .turn-body')
+    expect(said).to_have_text("There is **nothing**.")
+    page.locator('[data-turn="240"] > .turn-head').press("f")
+    expect(said.locator("strong")).to_have_text("nothing")
+    page.reload()  # the address holds the turn and how its text is shown
+    page.locator('[data-turn="240"] > .turn-head').click()
+    expect(said.locator("strong")).to_have_text("nothing")
+    assert faults(page) == []
 
 
 def test_the_page_holds_a_bounded_number_of_turns(open_page, as_researcher, sampled, process):

@@ -1,5 +1,6 @@
 // An episode as a tree: turns that open and close, the result of a call below its call. The page holds at most MOST turns and asks
 // for others where somebody goes; it asks for the text of a turn when the turn is opened.
+import { drawBlock } from "./annotate/text.js";
 import { make, number as figure } from "./format.js";
 import { json } from "./http.js";
 import { icon } from "./icons.js";
@@ -19,6 +20,7 @@ let turns = given.items; // without gaps, in order
 let at = null; // the number of the turn that the keys have come to
 let hits = [];
 let wanted = "";
+let formatted = new URLSearchParams(location.search).has("formatted"); // with lists, tables, code and formulas
 const open = new Map(); // number -> {text, next}, of the turns that are open
 
 // ---- drawing ----
@@ -76,9 +78,11 @@ function show(item, { text, next }) {
   const kind = item.dataset.kind;
   const raw = kind === "call" || kind === "result";
   const body = make("div", "turn-body");
-  const words = make("p", `verbatim${raw ? " mono small" : ""}`);
+  const plain = raw || !formatted || Boolean(wanted); // the places of what is searched for are those of the text as it was written
+  const words = make("div", plain ? `verbatim${raw ? " mono small" : ""}` : "");
   words.dir = "auto";
-  words.append(...marked(kind === "call" && next === null ? laid(text) : text || "(nothing)"));
+  if (plain) words.append(...marked(kind === "call" && next === null ? laid(text) : text || "(nothing)"));
+  else drawBlock(words, text);
   body.append(words);
   if (next !== null) {
     const more = make("button", "btn small", "Show more of this turn");
@@ -168,9 +172,22 @@ async function go(number, { focus = true } = {}) {
   }
   at = to;
   const item = itemOf(to);
-  history.replaceState(null, "", `?turn=${to + 1}`);
+  address(to);
   item.scrollIntoView({ block: "nearest" });
   if (focus) item.querySelector(".turn-head").focus({ preventScroll: true });
+}
+
+/** A link shows the turn, and the texts in the same way. */
+function address(turn) {
+  const query = new URLSearchParams({ ...(turn === null ? {} : { turn: turn + 1 }), ...(formatted ? { formatted: 1 } : {}) }).toString();
+  history.replaceState(null, "", query ? `?${query}` : location.pathname);
+}
+
+function format() {
+  formatted = !formatted;
+  by("episode-formatted").setAttribute("aria-pressed", String(formatted));
+  for (const [number, body] of open) if (itemOf(number)) show(itemOf(number), body);
+  address(at);
 }
 
 const step = (by_) => () => go(at === null ? turns[0].number : at + by_);
@@ -219,10 +236,13 @@ by("episode-fold").addEventListener("click", () => {
   open.clear();
   draw();
 });
+by("episode-formatted").setAttribute("aria-pressed", String(formatted));
+by("episode-formatted").addEventListener("click", format);
 by("episode-later").addEventListener("click", () => told(later()));
 by("episode-earlier").addEventListener("click", () => told(earlier()));
 register("j", "Next turn", () => told(step(1)()));
 register("k", "Previous turn", () => told(step(-1)()));
+register("f", "Texts formatted, or as they were written", format);
 register("n", "Next turn that has the words", () => told(hit(1)));
 register("p", "Previous turn that has the words", () => told(hit(-1)));
 register("/", "Find in all turns", () => by("episode-search").elements.q.focus());

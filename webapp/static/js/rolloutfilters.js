@@ -6,7 +6,7 @@ const by = (id) => document.getElementById(id);
 const PLAIN_SORTS = new Set(["reward", "-reward", "-advantage", "-spread"]); // that need nothing else to be chosen
 const WRONG = { part: "right", high: "0" }; // for pairs: the model prefers the other answer
 const viewer = by("rollouts").dataset.viewer;
-const DEFAULTS = { phase: "train", key: "", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank", text: "" };
+const DEFAULTS = { phase: "train", key: "", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank", text: "", formatted: "" };
 const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure", "text"];
 /** Whether the samples are responses to prompts, several in a group. */
 export const sampled = ["rollout", "judgement"].includes(viewer);
@@ -117,6 +117,7 @@ export function show() {
   by("lacking").checked = Boolean(state.lacking);
   by("wrong").checked = Boolean(state.wrong);
   by("all-steps").setAttribute("aria-pressed", String(state.all));
+  by("formatted").setAttribute("aria-pressed", String(Boolean(state.formatted)));
   for (const option of by("sort").options) {
     if (["part", "-part"].includes(option.value)) option.disabled = !state.part;
     if (option.value === "-apart") option.disabled = !pair();
@@ -143,5 +144,5 @@ export function listen(change) {
   by("lacking").addEventListener("change", (event) => change({ lacking: event.target.checked ? "true" : "", group: null }));
   by("wrong").addEventListener("change", (event) => change({ wrong: event.target.checked ? "true" : "", group: null }));
   by("all-steps").addEventListener("click", () => change({ all: !state.all, group: null }));
-  by("no-filters").addEventListener("click", () => change({ ...DEFAULTS, phase: state.phase, tint: state.tint, group: null }));
+  by("no-filters").addEventListener("click", () => change({ ...DEFAULTS, phase: state.phase, tint: state.tint, formatted: state.formatted, group: null }));
 }

@@ -1,6 +1,7 @@
 // The rollout viewer: one step and phase at a time, or all steps; responses in their groups, verdicts in words. The page holds what is near
 // the view (`pagewindow.js`). New steps are announced, and the shown rollouts stay. Step, phase, filters, order and tint are in the address;
 // where one reads is in the state of the history, so that the way back leads there.
+import { drawBlock, fetchBlocks } from "./annotate/text.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, number, score } from "./format.js";
@@ -69,6 +70,7 @@ async function fetchPage({ cursor, from }) {
   oldest = found.oldest_step;
   waiting = found.waiting;
   indexed = found.indexed;
+  if (state.formatted) await fetchBlocks([...new Set(found.items.flatMap(({ prompt, response }) => [prompt, response]))]); // so that cards have their height
   return found;
 }
 
@@ -260,7 +262,7 @@ function groupCard(group) {
   }
   const send = sendLink(group, { whole: true });
   if (send) part("spread").append(send);
-  part("prompt").textContent = first.prompt;
+  write(part("prompt"), first.prompt);
   const scaffolded = group.filter((row) => row.scaffold);
   if (scaffolded.length) {
     const most = scaffolded.reduce((a, b) => (b.scaffold_shown > a.scaffold_shown ? b : a));
@@ -271,6 +273,12 @@ function groupCard(group) {
   const special = VIEWERS[viewer];
   part("responses").append(...(special?.fits(group) ? special.draw(group, blank, state.tint ? tint : null) : group.map(responseCard)));
   return card;
+}
+
+/** A text as the model wrote it, or, if somebody asks for it, with its headings, lists, tables, code and formulas. */
+function write(element, text) {
+  if (state.formatted) drawBlock(element, text);
+  else element.textContent = text;
 }
 
 /** The way to the page of the same prompt at every step. */
@@ -297,7 +305,10 @@ function responseCard(row) {
   const found = passages(row, state.text);
   if (found.length) part("passages").append(...found);
   else part("passages").remove();
-  part("text").append(state.tint ? tinted(row, tint) : showsTokens(row) ? tokens(row) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
+  if (state.tint) part("text").append(tinted(row, tint));
+  else if (showsTokens(row)) part("text").append(tokens(row));
+  else if (row.turns?.length) part("text").append(spoken(row.turns));
+  else write(part("text"), row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response && !row.turns?.length);
   if (state.tint || showsTokens(row)) part("text").after(walkable(part("text"), `Response ${row.index + 1}`));
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
@@ -305,7 +316,7 @@ function responseCard(row) {
   if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));
   else part("criteria").remove(); // because its line would separate nothing
   const turns = row.turns_apart || row.turns?.length;
-  if (turns) part("finish").before(Object.assign(make("a", "small", `Open the episode: ${number(turns)} turn${turns === 1 ? "" : "s"}`), { href: `${location.pathname}/${row.id}/episode` }));
+  if (turns) part("finish").before(Object.assign(make("a", "small", `Open the episode: ${number(turns)} turn${turns === 1 ? "" : "s"}`), { href: `${location.pathname}/${row.id}/episode${state.formatted ? "?formatted=1" : ""}` }));
   if (part("finish").textContent) part("finish").append(" · ");
   part("finish").append(Object.assign(make("a", "", "Lineage of this reward"), { href: `/lineage/rollout/${row.id}?way=up` }));
   const components = Object.entries(row.components ?? {});
@@ -402,6 +413,13 @@ by("tint").addEventListener("change", (event) => {
   legend();
   writeAddress();
 });
+by("formatted").addEventListener("click", async () => {
+  state.formatted = state.formatted ? "" : "1";
+  if (state.formatted) await fetchBlocks([...new Set(list.rows.flatMap(({ prompt, response }) => [prompt, response]))]);
+  list.redraw();
+  show();
+  writeAddress();
+});
 by("rollouts-before").addEventListener("click", () => list.back());
 by("more-rollouts").addEventListener("click", () => list.again());
 by("groups").addEventListener("keydown", pressed);
@@ -416,6 +434,7 @@ register("t", "The prompt through training", () => {
   const chosen = list.cards.find((card) => card.dataset.group === state.group) ?? list.top;
   chosen?.querySelector(".through-training")?.click();
 });
+register("f", "Texts formatted, or as they were written", () => by("formatted").click());
 register(".", "Next step", () => walk(1));
 register(",", "Previous step", () => walk(-1));
 

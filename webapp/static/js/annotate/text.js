@@ -84,6 +84,23 @@ export function block(element, text) {
   return line(element, text, pages);
 }
 
+/** Makes the formatted view of these texts, so that `drawBlock` has it at once. A text without it is shown as it was written. */
+export const fetchBlocks = (texts) => Promise.allSettled(texts.filter(drawable).map((text) => htmlOf(text)));
+
+/** Shows a text formatted in `element`, whatever somebody chose for the workbench. */
+export async function drawBlock(element, text) {
+  element.textContent = text;
+  if (!drawable(text)) return;
+  try {
+    const html = await htmlOf(text);
+    element.classList.add("prose");
+    element.innerHTML = html; // through the server's allow-list
+    renderMath(element);
+  } catch {
+    element.textContent = text;
+  }
+}
+
 async function drawLine(element) {
   const { text, kept } = shown.get(element);
   if (kept === pages) element.classList.add("verbatim");
