@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.e2e.look import faults
@@ -14,11 +15,12 @@ from webapp.datasets.models import Dataset
 from webapp.experiments.launch import checks, services
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.metrics.points import LoggedPoint
-from webapp.experiments.models import Point, Rollout, Run, RunTag
+from webapp.experiments.models import MetricPoint, Point, Rollout, Run, RunTag
 from webapp.experiments.table import services as table
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
+DRAWN = "async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame); }"
 
 
 @pytest.fixture
@@ -237,10 +239,65 @@ def test_a_long_name_leaves_room_for_the_columns_beside_it(open_page, as_researc
         page.goto(address)
         expect(page.get_by_text("a-run-with-a-name").first).to_be_visible()
         assert page.locator("table .run-name").first.bounding_box()["width"] <= 26 * 16
+        name = page.get_by_role("link", name="a-run-with-a-name").first
+        assert name.bounding_box()["height"] < 48, "two lines; the title has the rest"
+        expect(name).to_have_attribute("title", "a-run-with-a-name-of-one-word-" + "x" * 90)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 800})
             assert faults(page) == [], (address, width)
         page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_a_comparison_says_that_it_reads_and_shows_all_at_once(open_page, as_researcher, runs):
+    Run.objects.filter(pk=runs[0].pk).update(name="a-run-with-a-name-of-one-word-" + "x" * 90)
+    page = open_page(as_researcher)
+    held = []
+    page.route("**/api/v1/runs/table/compare?*", held.append)
+    page.goto(f"/runs/compare?ids={runs[0].pk},{runs[2].pk}")
+    expect(page.get_by_role("status").filter(has_text="Reading the runs")).to_be_visible()
+    expect(page.get_by_role("heading", name="Config")).to_be_hidden()
+    held[0].continue_()
+    config = page.locator("#compare-config")
+    expect(config).to_be_visible()
+    expect(page.get_by_text("Reading the runs")).to_be_hidden()
+    head = config.get_by_role("columnheader", name="a-run-with-a-name")
+    assert head.bounding_box()["width"] < 300
+    assert config.get_by_role("rowheader", name="optim.lr").bounding_box()["height"] < 48, "a path stays in one line"
+    assert faults(page) == []
+
+
+def test_curves_are_compared_by_the_tokens_that_the_runs_had_used(open_page, as_researcher, runs):
+    small, large, silent = runs[0], runs[2], runs[4]
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key="rollout/tokens", step=step, value=tokens, time=timezone.now())
+        for run, tokens in ((small, 100.0), (large, 400.0))
+        for step in range(1, 21)
+    )
+    for run in (small, large):
+        told = [LoggedPoint("rollout/tokens", step, timezone.now(), 100.0) for step in range(1, 21)]
+        facts.keep_metrics(run.experiment.workspace_id, run, series.of_points(told))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={small.pk},{large.pk},{silent.pk}")
+    chart = page.locator("#compare-charts .chart").first
+    chart.locator("canvas").wait_for()
+    expect(page.get_by_role("button", name="Samples", exact=True)).to_have_count(0)  # no run tells them
+    page.get_by_role("button", name="Tokens", exact=True).click()
+    expect(page.locator("#compare-lacking")).to_have_text("Not drawn: 1 run that does not say how many tokens it used.")
+    ends = "(node) => node.chart.shown.map(({ curve }) => Math.round(curve.steps.at(-1)))"
+    page.evaluate(DRAWN)
+    assert chart.evaluate(ends) == [2000, 8000]  # 20 steps of 100, and 20 steps of 400 tokens
+    page.reload()  # the address holds it
+    expect(page.get_by_role("button", name="Tokens", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#compare-lacking")).to_contain_text("Not drawn")
+    page.get_by_role("button", name="Steps", exact=True).click()
+    expect(page.locator("#compare-lacking")).to_be_empty()
+
+
+def test_a_comparison_that_cannot_be_read_says_so_in_its_place(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.route("**/api/v1/runs/table/compare?*", lambda route: route.fulfill(status=200, body="no JSON"))
+    page.goto(f"/runs/compare?ids={runs[0].pk},{runs[2].pk}")
+    expect(page.locator("#compare-finals")).to_contain_text("The comparison could not be loaded")
 
 
 def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_page, as_researcher, runs):

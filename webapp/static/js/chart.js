@@ -334,7 +334,7 @@ export class Chart {
     for (const line of lines) {
       const swatch = make("span", `swatch${line.dash ? " is-dashed" : ""}`);
       swatch.style.setProperty("--series", `var(${line.colour})`);
-      this.legend.append(make("span", "chart-key", swatch, line.label));
+      this.legend.append(make("span", "chart-key", swatch, Object.assign(make("span", "", line.label), { title: line.label })));
     }
   }
 

@@ -2,9 +2,10 @@
 // differences of the configs, and any two columns against each other. One answer of the API holds everything but the curves.
 // The page of a share link is the same, but it asks the link instead of the API and has no links.
 import { Board, Chart } from "./chart.js";
+import { isMeasure, offered, placedBy, totals } from "./compareaxes.js";
 import { controls } from "./chartcontrols.js";
 import { comparePrompts } from "./comparedprompts.js";
-import { SERIES, gridded, groups as grouped, line } from "./familylines.js";
+import { SERIES, gridded, groups as grouped, headOf, line } from "./familylines.js";
 import { counted, make, number } from "./format.js";
 import { json } from "./http.js";
 import { scatter } from "./scatter.js";
@@ -15,7 +16,7 @@ const page = document.getElementById("compare");
 const asked = new URLSearchParams(page.dataset.asked);
 const leads = page.dataset.asked !== undefined;
 const address = new URLSearchParams(location.search);
-const state = { folded: true, hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null };
+const state = { folded: true, hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null, placed: null };
 const board = new Board();
 const charts = new Map(); // key -> { chart, curves: answer of the API }
 
@@ -34,7 +35,7 @@ const shown = () => groups().filter((group) => !state.hidden.has(group.id));
 function lines(key) {
   const answer = charts.get(key)?.answer;
   if (!answer) return [];
-  const grid = gridded(answer, board.axis);
+  const grid = isMeasure(board.axis) ? gridded(answer, board.axis, placedBy(state.placed, answer.steps)) : gridded(answer, board.axis);
   return shown().map((group) => ({ ...group, ...line(grid, group.places.map((place) => state.data.runs[place].id)) }));
 }
 
@@ -44,6 +45,24 @@ async function load(key) {
   const { points, exact } = held.answer;
   held.note.textContent = exact ? "" : `Each point is the mean of a range of steps: ${points} points for each run.`;
   board.touch(held.chart);
+}
+
+/** Tokens and samples are summed when somebody first asks for them. */
+async function across(axis) {
+  const note = document.getElementById("compare-lacking");
+  note.textContent = "";
+  state.placed = null;
+  if (!isMeasure(axis)) return;
+  try {
+    const placed = await totals(axis, state.data.keys, (key) => charts.get(key)?.answer ?? api("curves", { key }));
+    if (board.axis !== axis) return;
+    state.placed = placed;
+    const lacking = state.data.runs.filter(({ id }) => !placed.has(id)).length;
+    if (lacking) note.textContent = `Not drawn: ${lacking === 1 ? "1 run that does" : `${lacking} runs that do`} not say how many ${axis} ${lacking === 1 ? "it" : "they"} used.`;
+    board.set({ measure: { name: axis, at: (step) => step } }); // the grid of the lines is already by it
+  } catch (error) {
+    complain(error);
+  }
 }
 
 function addChart(metric) {
@@ -112,6 +131,7 @@ function drawFinals() {
     swatch.dataset.series = (i % SERIES) + 1;
     const name = make(leads ? "a" : "span", "row-link", family.label);
     if (leads) name.href = family.runs.length > 1 ? `/experiments?${new URLSearchParams({ q: `is:any run:${family.runs.map((place) => runs[place].id).join(",")}` })}` : `/runs/${id}`;
+    name.title = family.label;
     const why = family.runs.map((place) => state.data.unlike[runs[place].id]).find(Boolean);
     const names = make("td", "", make("div", "run-name", swatch, make("span", "", name, make("small", "muted block", `${runs[family.runs[0]].experiment} · `, make("span", "nowrap", counted(family.runs.length, "seed"))), ...(why ? [make("small", "warn block", `does not compare: ${why}`)] : []))));
     const cells = finals.map((metric) => compared(metric, i, baseline));
@@ -157,7 +177,7 @@ function drawConfig() {
   document.getElementById("compare-differences").textContent = config.length ? `${config.length} config field${config.length === 1 ? "" : "s"} differ` : "The configs are equal, seed included.";
   if (!config.length) return place.replaceChildren();
   const few = runs.length <= 8;
-  const heads = few ? runs.map((run) => make("th", "", run.name)) : [make("th", "", "Values, and how many runs have each")];
+  const heads = few ? runs.map((run) => make("th", "", headOf(run))) : [make("th", "", "Values, and how many runs have each")];
   const body = config.map(({ path, values, held }) => {
     const head = make("th", "", make("code", "", path));
     head.scope = "row";
@@ -226,6 +246,8 @@ function wire() {
     more.selectedOptions[0].remove();
     more.value = "";
   });
+  for (const button of document.querySelectorAll("[data-axis]")) if (isMeasure(button.dataset.axis) && !offered(button.dataset.axis, state.data.keys)) button.remove();
+  board.onaxis = across;
   controls(board);
 }
 
@@ -239,6 +261,7 @@ try {
   wire();
   comparePrompts(state.data.runs, state.baseline, complain);
 } catch (error) {
+  if (!state.data) document.getElementById("compare-finals").replaceChildren(make("p", "empty", `The comparison could not be loaded: ${error.message}`));
   complain(error);
 }
 page.removeAttribute("aria-busy");

@@ -1,4 +1,5 @@
 // Two of the compared runs, and the held-out prompts on which they differ most. Each mean leads to the prompt's page in its run.
+import { headOf } from "./familylines.js";
 import { counted, make, score } from "./format.js";
 import { json } from "./http.js";
 
@@ -56,7 +57,7 @@ function summary({ mean, shared, unscored, only, steps }, first, second) {
 }
 
 function table(found, first, second) {
-  const head = make("tr", "", make("th", "", "Prompt"), ...[first, second].map(({ name }) => make("th", "num", name)), make("th", "num", "Difference"));
+  const head = make("tr", "", make("th", "", "Prompt"), ...[first, second].map((run) => make("th", "num", headOf(run))), make("th", "num", "Difference"));
   const rows = found.prompts.map((prompt) => {
     const text = make("div", "clamp lines-2", prompt.text || prompt.key);
     text.dir = "auto";

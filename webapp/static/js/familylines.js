@@ -1,8 +1,14 @@
 // Lines of many runs on one grid. Runs that differ only by their seed are one line with a band. Compare and reports draw them.
+import { make } from "./format.js";
 import { Curve } from "./series.js";
 
 export const SERIES = 8;
 const GRID = 200; // places of a time axis
+
+/** The name of a run at the head of a column: of a long one the beginning, in two lines. */
+export function headOf({ name }) {
+  return Object.assign(make("span", "run-head", name), { title: name });
+}
 
 /** A curve of points [x, value], by rising x, without those whose value is null. */
 export function curve(points) {
@@ -12,14 +18,16 @@ export function curve(points) {
 }
 
 /** {run id: values} from an answer of /runs/table/curves, on one grid for all, so that seeds can be averaged and a thousand lines share
-their x. */
-export function gridded(answer, axis) {
-  if (axis !== "time") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
-  const longest = Math.max(1, ...answer.curves.flatMap((each) => each.times.filter((time) => time !== null)));
+their x. `placesOf(curve)` says where its values lie if that is not the step; without it, by time. */
+export function gridded(answer, axis, placesOf = ({ times }) => times) {
+  if (axis === "step") return { xs: answer.steps, held: new Map(answer.curves.map((each) => [each.run, each.values])) };
+  const places = new Map(answer.curves.map((each) => [each.run, placesOf(each)]));
+  const longest = Math.max(1, ...[...places.values()].flat().filter((place) => place !== null));
   const size = longest / GRID;
   const held = answer.curves.map((each) => {
     const values = new Array(GRID + 1).fill(null);
-    each.values.forEach((value, i) => value !== null && (values[Math.floor(each.times[i] / size)] = value));
+    const at = places.get(each.run);
+    each.values.forEach((value, i) => value !== null && at[i] !== null && (values[Math.floor(at[i] / size)] = value));
     return [each.run, values];
   });
   return { xs: Array.from({ length: GRID + 1 }, (_, i) => i * size), held: new Map(held) };

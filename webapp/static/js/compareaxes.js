@@ -1,0 +1,40 @@
+// Tokens and samples across: what each of the compared runs had used up to a step, summed from the curves of its metrics.
+import { reached } from "./chartmeasures.js";
+
+// The first that a run has, as `webapp/experiments/charts/axes.py` chooses for one run. Some are to be summed, others count up themselves.
+const MEASURES = {
+  tokens: [["rollout/tokens", true], ["train/tokens", true], ["num_tokens", false], ["train/num_tokens", false], ["num_input_tokens_seen", false], ["train/num_input_tokens_seen", false]],
+  samples: [["rollout/responses", true]],
+};
+
+export const isMeasure = (axis) => axis in MEASURES;
+
+/** Whether one of the runs has it. */
+export const offered = (name, keys) => MEASURES[name].some(([key]) => keys.includes(key));
+
+/** {run id: {steps, values}} of the runs that tell it. `ask(key)` is an answer of /runs/table/curves. */
+export async function totals(name, keys, ask) {
+  const held = new Map();
+  for (const [key, summed] of MEASURES[name].filter(([each]) => keys.includes(each))) {
+    const answer = await ask(key);
+    for (const { run, values } of answer.curves) if (!held.has(run)) held.set(run, risen(answer, values, summed));
+  }
+  return held;
+}
+
+/** Of a long run each value is the mean of a range of steps, in whose middle it stands. */
+function risen({ steps, exact }, values, summed) {
+  const width = exact ? 1 : Math.min(...steps.slice(1).map((step, i) => step - steps[i]));
+  const found = { steps: [], values: [] };
+  let sum = 0;
+  values.forEach((value, i) => {
+    if (value === null) return;
+    sum = summed ? sum + value * width : value;
+    found.steps.push(steps[i]);
+    found.values.push(summed && !exact ? sum - (value * width) / 2 : sum);
+  });
+  return found;
+}
+
+/** Where each value of a curve lies; null where that is not known. */
+export const placedBy = (placed, steps) => ({ run }) => (placed?.has(run) ? steps.map((step) => reached(placed.get(run), step)) : steps.map(() => null));
