@@ -1,5 +1,8 @@
 """Pages of runs: who may see them, their cost, and buttons that are pressed twice."""
 
+import html
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -157,6 +160,17 @@ def test_settings_that_come_to_the_same_compare(launch, api):
         Run.objects.filter(pk=run.pk).update(summary={"eval/rubric_score": 0.5})
     DatasetVersion.objects.update(counts={"examples": 5, "train": 3, "heldout": 2})
     assert api.get("/runs/table/compare", ids=f"{runs[0].pk},{runs[1].pk}").json()["unlike"] == {}
+
+
+def test_the_page_of_a_run_leads_to_its_comparison_with_its_experiment_and_its_parent(launch, page):
+    parent = launch(experiment='One "quoted" & named')
+    run = launch(config={"steps": 4}, experiment='One "quoted" & named', forked_from=parent)
+    shown = page.get(f"/runs/{run.id}").content.decode()
+    beside = f"/runs/compare?ids={parent.id},{run.id}&amp;baseline={parent.id}"
+    assert beside in shown and "baseline=" not in page.get(f"/runs/{parent.id}").content.decode()
+    (whole,) = re.findall(r'<a href="([^"]+)" title="With all runs of its experiment"', shown)
+    for address in (beside, whole):
+        assert "Compare 2 runs" in page.get(html.unescape(address)).content.decode()
 
 
 def test_pages_carry_no_inline_script_or_style(launch, page):
