@@ -53,7 +53,7 @@ def test_texts_are_shown_formatted_and_as_they_were_written(open_page, as_resear
     expect(chinese.locator("li")).to_have_text(["天空为什么是蓝色的", "因为散射"])
     on_screens(page, "rollouts-formatted")
     if AXE.exists():
-        page.add_script_tag(path=AXE)
+        page.evaluate(AXE.read_text())
         assert page.evaluate(LOOK) == []
 
     page.locator("#tint").select_option("logprob")  # tokens have their own text
