@@ -252,7 +252,7 @@ def test_a_comparison_says_that_it_reads_and_shows_all_at_once(open_page, as_res
     Run.objects.filter(pk=runs[0].pk).update(name="a-run-with-a-name-of-one-word-" + "x" * 90)
     page = open_page(as_researcher)
     held = []
-    page.route("**/api/v1/runs/table/compare?*", held.append)
+    page.route("**/api/v1/runs/table/compare?*", lambda route: held.append(route))
     page.goto(f"/runs/compare?ids={runs[0].pk},{runs[2].pk}")
     expect(page.get_by_role("status").filter(has_text="Reading the runs")).to_be_visible()
     expect(page.get_by_role("heading", name="Config")).to_be_hidden()

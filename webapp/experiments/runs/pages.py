@@ -59,6 +59,12 @@ def last_lines(run: Run) -> list[LogLine]:
     return list(LogLine.objects.filter(run=run).order_by("-id")[:LAST_LINES])[::-1]
 
 
+def has_siblings(run: Run) -> bool:
+    """Whether its experiment has other runs in the table."""
+    others = queries.runs(run.experiment.workspace_id).filter(experiment=run.experiment_id, archived_at=None)
+    return others.exclude(pk=run.pk).exists()
+
+
 def lineage(run: Run) -> dict[str, Any]:
     """Parents, forks, artifacts, and the call of the API that launches the same again."""
     ancestors: list[Run] = []

@@ -113,6 +113,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "claim": ClaimRun.objects.select_related("study").filter(run=run).first(),
         "swept": SweepRun.objects.select_related("trial__sweep").filter(run=run).first(),
         "stats": pages.stats(run),
+        "has_siblings": pages.has_siblings(run),
         "recipe_metrics": recipe_metrics.metrics(run.recipe),
         "samples": recipe_metrics.samples_title(run.recipe),
         "viewer": recipe_metrics.samples(run.recipe),

@@ -163,8 +163,9 @@ def test_settings_that_come_to_the_same_compare(launch, api):
 
 
 def test_the_page_of_a_run_leads_to_its_comparison_with_its_experiment_and_its_parent(launch, page):
-    parent = launch(experiment='One "quoted" & named')
-    run = launch(config={"steps": 4}, experiment='One "quoted" & named', forked_from=parent)
+    parent = launch(experiment="One & the other's")
+    assert "runs/compare" not in page.get(f"/runs/{parent.id}").content.decode(), "with nothing"
+    run = launch(config={"steps": 4}, experiment="One & the other's", forked_from=parent)
     shown = page.get(f"/runs/{run.id}").content.decode()
     beside = f"/runs/compare?ids={parent.id},{run.id}&amp;baseline={parent.id}"
     assert beside in shown and "baseline=" not in page.get(f"/runs/{parent.id}").content.decode()
