@@ -22,7 +22,7 @@ export async function totals(name, keys, ask) {
   return held;
 }
 
-/** Of a long run each value is the mean of a range of steps, in whose middle it stands. */
+/** Each value of a long run is the mean of a range of steps, and stands in the middle of the range. */
 function risen({ steps, exact }, values, summed) {
   const width = exact ? 1 : Math.min(...steps.slice(1).map((step, i) => step - steps[i]));
   const found = { steps: [], values: [] };
@@ -36,5 +36,5 @@ function risen({ steps, exact }, values, summed) {
   return found;
 }
 
-/** Where each value of a curve lies; null where that is not known. */
+/** The place of each value of a curve; null if it is not known. */
 export const placedBy = (placed, steps) => ({ run }) => (placed?.has(run) ? steps.map((step) => reached(placed.get(run), step)) : steps.map(() => null));

@@ -87,7 +87,7 @@ export function block(element, text) {
 /** Makes the formatted view of these texts, so that `drawBlock` has it at once. A text without it is shown as it was written. */
 export const fetchBlocks = (texts) => Promise.allSettled(texts.filter(drawable).map((text) => htmlOf(text)));
 
-/** Shows a text formatted in `element`, whatever somebody chose for the workbench. */
+/** Shows a text formatted in `element`. The choice on the workbench does not count. */
 export async function drawBlock(element, text) {
   element.textContent = text;
   if (!drawable(text)) return;
