@@ -82,7 +82,7 @@ export class Board {
     return chart;
   }
 
-  /** Which charts are in view, without waiting for the browser to say so. */
+  /** The charts that are in view, without waiting for the browser to say so. */
   look() {
     for (const chart of this.charts) {
       const { top, bottom, width } = chart.element.getBoundingClientRect();
@@ -90,7 +90,7 @@ export class Board {
     }
   }
 
-  /** Where a step lies; null while that is not known. */
+  /** The place of a step; null while that is not known. */
   placing() {
     if (this.axis === "step" || this.axis === "time") return this.axis;
     return this.measure?.name === this.axis ? this.measure.at : null;

@@ -149,7 +149,7 @@ export class CustomCharts {
   }
 }
 
-/** Which metrics the run has no value of; a slash without spaces may have been meant to divide. */
+/** The metrics of which the run has no value; a slash without spaces may have been meant to divide. */
 function lacking(lines) {
   const keys = [...new Set(lines.flatMap((line) => line.missing))];
   if (!keys.length) return "";

@@ -170,7 +170,7 @@ export class Flame {
   }
 }
 
-/** Why there is nothing to show of a step. */
+/** The reason for which there is nothing to show of a step. */
 function lacking({ first, last }) {
   if (last === null) return "This run has recorded no spans: runs of other programs and of versions before 0.2 have none.";
   return `Nothing is kept of this step. There are spans of steps ${number(first)} to ${number(last)}.`;

@@ -8,7 +8,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });
 
-// When a fragment is loaded again, opened parts stay open and keep the focus; only what has changed is drawn.
+// If a fragment is loaded again, opened parts stay open and keep the focus; only what has changed is drawn.
 let opened = new Set();
 let focused = "";
 document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {

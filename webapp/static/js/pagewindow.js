@@ -61,7 +61,7 @@ export class PageWindow {
     return this.pages.flatMap((page) => page.rows ?? []);
   }
 
-  /** How many rows were seen, and whether the list has more at either end. */
+  /** The number of rows that were seen, and whether the list has more at either end. */
   get seen() {
     const known = (page) => !page || page.count !== undefined; // another is on its way
     const sum = (what) => this.pages.reduce((all, page) => all + (page[what] ?? 0), 0);
@@ -358,7 +358,7 @@ function filled(page, { items, next, previous = null }, keyOf) {
   return Object.assign(page, { rows: items, count: items.length, next, previous, first, last, lead: lead < 0 ? keys.length : lead });
 }
 
-/** How many rows at the start of `page` belong to the last card of the page before it. A card takes no whole page but the last one. */
+/** The number of rows at the start of `page` that are of the last card of the page before it. A card takes no whole page but the last one. */
 function joined(before, page) {
   if (!before || page.first === null || before.last === null || before.last !== page.first) return 0;
   return page.lead === page.count && page.next ? 0 : page.lead;

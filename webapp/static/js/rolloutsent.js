@@ -29,7 +29,7 @@ export function sendList(query, step) {
   link.href = `${address}?${query}`;
 }
 
-/** Where it is said of a response that it was sent. */
+/** The place that says of a response that it was sent. */
 export function sentPlace(row) {
   const place = make("ul", "sent");
   place.dataset.sent = placeOf(row);

@@ -1,4 +1,4 @@
-// Where the texts of a rollout have the words that were searched for.
+// The places where the texts of a rollout have the words that were searched for.
 import { make } from "./format.js";
 
 const AROUND = 60; // characters on either side

@@ -96,7 +96,7 @@ function show() {
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
 }
 
-/** When the run stops early, in the words of the server. */
+/** The condition of an early stop, in the words of the server. */
 function earlyWords({ metric, patience, min_delta: least }) {
   const values = `${patience.toLocaleString("en")} ${metric.startsWith("eval/") ? "evaluation" : "value"}${patience === 1 ? "" : "s"}`;
   return `${metric} does not improve${least ? ` by more than ${least}` : ""} in ${values}`;

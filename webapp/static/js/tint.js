@@ -63,7 +63,7 @@ const recorded = (row, kind) => Boolean(row.tokens?.length) && valuesOf(row, kin
 /** Whether every token of a response has the same value, that of the response. */
 const whole = (row, kind) => partOf(kind) !== null || (kind === "advantage" && !row.advantages?.length);
 
-/** How `rows` are tinted: `bin(value)`, `words(value)`, `legend` as [bin, words], and `notes` that say what is lacking. `range` keeps the lowest
+/** The tint of `rows`: `bin(value)`, `words(value)`, `legend` as [bin, words], and `notes` that say what is lacking. `range` keeps the lowest
  *  and highest value of a part, because the scale does not narrow when rows leave the page. */
 export function scale(kind, rows, range = {}) {
   const notes = [];

@@ -63,7 +63,7 @@ export class Sidebar {
     this.draw();
   }
 
-  /** How many tasks are left, in words. The server counts at most `counted`. */
+  /** The number of tasks that are left, in words. The server counts at most `counted`. */
   get leftWords() {
     return this.left === null ? `${this.counted}+` : String(this.left);
   }

@@ -1,4 +1,4 @@
-// Which of two responses is better, by how much, and why. The server has already blinded and shuffled the sides.
+// The better of two responses, by how much, and why. The server has already blinded and shuffled the sides.
 import { icon } from "../../icons.js";
 import { pair, passageButton } from "../cards.js";
 import { el, recall, remember } from "../dom.js";

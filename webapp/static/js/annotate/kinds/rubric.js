@@ -262,7 +262,7 @@ class RubricEditor {
     this.told = told;
   }
 
-  /** When a submission is open again, the responses are known, so the table is drawn again at every change. */
+  /** If a submission is open again, the responses are known, so the table is drawn again at every change. */
   async askStress() {
     const criteria = this.value().rubric.criteria.filter(({ text, points }) => text && points);
     if (!criteria.some(({ points }) => points > 0)) return;
