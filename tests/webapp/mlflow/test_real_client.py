@@ -34,6 +34,7 @@ LOGS = """
         mlflow.log_metric("big", math.inf, step=1)
         mlflow.log_metrics({f"k{n}": n / 7 for n in range(1000)}, step=0)
         mlflow.log_text("hello", "notes/a.txt")
+        mlflow.log_text("42", "confusion matrix (é) 100%.txt")
         with tempfile.TemporaryDirectory() as folder:
             open(f"{folder}/b.bin", "wb").write(bytes(range(256)) * 100)
             mlflow.log_artifacts(folder, "weights")
@@ -47,7 +48,8 @@ LOGS = """
     assert told.info.status == "FINISHED" and told.info.run_name == "tiny" and told.data.params["layers"] == "2"
     assert told.data.metrics["loss"] == 1.0 and math.isnan(told.data.metrics["odd"]) and told.data.metrics["big"] == math.inf
     assert [each.step for each in client.get_metric_history(key, "loss")] == [0, 1, 2, 3, 4]
-    assert sorted(each.path for each in client.list_artifacts(key)) == ["notes", "weights"]
+    assert sorted(each.path for each in client.list_artifacts(key)) == ["confusion matrix (é) 100%.txt", "notes", "weights"]
+    assert mlflow.artifacts.load_text(f"mlflow-artifacts:/{told.info.experiment_id}/{key}/artifacts/confusion matrix (é) 100%.txt") == "42"
     assert [each.path for each in client.list_artifacts(key, "weights")] == ["weights/b.bin"]
     assert mlflow.artifacts.load_text(f"runs:/{key}/notes/a.txt") == "hello"
     fetched = mlflow.artifacts.download_artifacts(run_id=key, artifact_path="weights/b.bin")
@@ -207,7 +209,11 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
     assert (run.state, run.step, str(run), run.config) == ("finished", 5, "tiny", {"lr": "0.0001", "layers": "2"})
     assert LoggedRun.objects.get().tags["note"] == "kept"
     assert Point.objects.filter(run=run).count() == 6 + 5 + 1 + 1 + 1_000
-    assert set(Artifact.objects.values_list("path", flat=True)) == {"files/notes/a.txt", "files/weights/b.bin"}
+    assert set(Artifact.objects.values_list("path", flat=True)) == {
+        "files/notes/a.txt",
+        "files/weights/b.bin",
+        "files/confusion matrix (é) 100%.txt",
+    }
     page = browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
     assert "files/notes/a.txt" in page and "through MLflow" in page
 
