@@ -29,7 +29,7 @@ class Unsupported:
         once("touchstone has no %s: nothing happens when it is used", self._name)
         return Unsupported(self._name)
 
-    def __getattr__(self, name: str) -> "Unsupported":
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("shape", "size", "numel", "item"):  # not a number either
             raise AttributeError(name)
         return standing_for(f"{self._name}.{name}")

@@ -29,7 +29,9 @@ from .server import Server
 from .spool import Background, Sender, Spool, now_ms
 from .unsupported import NEEDED, Unsupported, once, standing_for
 from .values import flat, number, word
-from .wandb_config import Config, Error, Summary, UsageError, given_config
+from .wandb_config import Config, Summary, given_config
+from .wandb_config import Error as Error
+from .wandb_config import UsageError as UsageError
 
 logger = logging.getLogger(__name__)
 ALERT = "touchstone.alert."  # the tags that the server takes as alerts: see webapp/tracking/alerts.py

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import touchstone.wandb as wandb
 import yaml
+from touchstone.spool import Background
 
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
@@ -89,13 +90,13 @@ def test_a_run_tells_a_script_about_itself(begun):  # noqa: F811
 
 
 def test_the_page_of_a_run_is_where_the_server_says(remote, monkeypatch):
-    monkeypatch.setattr(wandb.Background, "start", lambda self: None)  # it shares the transaction of this test
-    monkeypatch.setattr(wandb.Background, "is_alive", lambda self: True)
-    monkeypatch.setattr(wandb.Background, "join", lambda self, within: None)
+    monkeypatch.setattr(Background, "start", lambda self: None)  # it shares the transaction of this test
+    monkeypatch.setattr(Background, "is_alive", lambda self: True)
+    monkeypatch.setattr(Background, "join", lambda self, within: None)
     run = wandb.init(project="online", server=remote)
     run._sender.send()
     assert run.url == run.get_url() == f"http://touchstone.test/mlflow/runs/{LoggedRun.objects.get().key}"
-    monkeypatch.setattr(wandb.Background, "is_alive", lambda self: False)
+    monkeypatch.setattr(Background, "is_alive", lambda self: False)
     run.finish()
     assert Run.objects.get().state == "finished"
 

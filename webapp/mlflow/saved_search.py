@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import Combinable
@@ -59,6 +60,6 @@ def _on(asked: Iterable[ModelDataset | ModelOrder]) -> Q:
     """Values on one of the datasets; all values, if none has a name."""
     found = Q()
     for each in asked:
-        named = {"dataset": each.dataset_name} if each.dataset_name else {}
-        found |= Q(**named, **({"digest": each.dataset_digest} if each.dataset_digest else {}))
+        named: dict[str, Any] = {"dataset": each.dataset_name, "digest": each.dataset_digest}
+        found |= Q(**{name: value for name, value in named.items() if value})
     return found

@@ -120,9 +120,11 @@ def measured(membership: Membership, row: LoggedRun, values: Iterable[ModelValue
             old = known.get(place)
             if old is not None and (old.step, old.time) > (each.step, each.time):
                 continue  # it came late
-            facts = {"step": each.step, "value": each.value, "time": each.time}
-            about = {"key": each.key, "dataset": each.dataset, "digest": each.digest}
-            rows.append(SavedMetric(saved=models[each.model], row=row, **about, **facts))
+            kept = SavedMetric(
+                saved=models[each.model], row=row, key=each.key, dataset=each.dataset, digest=each.digest
+            )
+            kept.step, kept.value, kept.time = each.step, each.value, each.time
+            rows.append(kept)
         unique, changed = ["saved", "key", "row", "dataset", "digest"], ["step", "value", "time"]
         SavedMetric.objects.bulk_create(rows, update_conflicts=True, unique_fields=unique, update_fields=changed)
         for model in models.values():

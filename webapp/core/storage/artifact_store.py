@@ -89,7 +89,10 @@ def read(
 
 def fetch(place: str | Callable[[ModelFile], str], files: Iterable[ModelFile], target: Path) -> None:
     """The files as the folder `target`, whole or not at all. `place`: of all files, or of each. Raises StoreAway, StoreLost and OSError."""
-    of = place if callable(place) else lambda _: place
+
+    def of(file: ModelFile) -> str:
+        return place if isinstance(place, str) else place(file)
+
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
