@@ -39,7 +39,9 @@ def folder(pins: tuple[str, ...]) -> Path:
         return kept
     _KEPT.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=_KEPT))
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(partial), *pins]
+    # Python compiles the few files that a test imports; compiling all of them takes longer than to fetch and unpack them
+    options = ["-q", "--no-compile", "--no-deps", "--target", str(partial)]
+    command = [sys.executable, "-m", "pip", "install", *options, *pins]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"the package index does not give {pins[0]}: {done.stderr[-300:]}")
