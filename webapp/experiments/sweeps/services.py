@@ -1,7 +1,10 @@
 """Writes sweeps: launched, stopped, resumed, made longer. `rounds`, in the workers, decides about their trials."""
 
+from contextlib import suppress
+
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.http import Http404
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem
@@ -82,7 +85,8 @@ def stop(membership: Membership, sweep: Sweep) -> Sweep:
             move(row, State.STOPPING)
             audit.record(membership, membership.user, "sweep.stop", row)
     for run in Run.objects.with_names().filter(swept__trial__sweep=sweep).exclude(state__in=OVER).order_by("pk"):
-        lifecycle.stop(membership, run)
+        with suppress(Http404):  # it has ended, and somebody has deleted it; the others are stopped
+            lifecycle.stop(membership, run)
     enqueue(ADVANCE, sweep.pk)
     sweep.refresh_from_db()
     return sweep

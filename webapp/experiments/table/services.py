@@ -1,9 +1,11 @@
 """Changes that people make to the table: labels of one run, actions on many runs and their undo, saved views."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import Http404
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
@@ -176,10 +178,12 @@ def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> 
 def stop(membership: Membership, ids: Sequence[int]) -> int:
     """Asks the runs that are under way to end, and returns how many. This cannot be undone, but runs can be resumed. Raises Invalid at
     `runs`."""
-    asked = list(_in(membership, ids, [state for state in ACTIVE if state != State.STOPPING]))
-    for run in asked:
-        runs.stop(membership, run)
-    return len(asked)
+    asked = 0
+    for run in list(_in(membership, ids, [state for state in ACTIVE if state != State.STOPPING])):
+        with suppress(Http404):  # it has ended, and somebody has deleted it; the others are stopped
+            runs.stop(membership, run)
+            asked += 1
+    return asked
 
 
 def pause(membership: Membership, ids: Sequence[int]) -> tuple[int, list[str]]:
@@ -201,6 +205,8 @@ def _each(membership: Membership, chosen: RunQuerySet, act: Callable[[Membership
             done += 1
         except Conflict as problem:
             refused.append(f"{run}: {problem.message}")
+        except Http404:
+            refused.append(f"{run}: somebody has deleted it")
     return done, refused
 
 

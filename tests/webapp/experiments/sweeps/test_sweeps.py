@@ -170,6 +170,19 @@ def test_stopping_stops_its_runs_and_launches_nothing_more(cast, sweep):
         services.resume(cast.researcher, row)
 
 
+def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped(cast, sweep, monkeypatch):
+    row = sweep(at_once=2)
+    first, usual = runs(row, 1)[0], lifecycle.stop
+
+    def late(membership, run):
+        Run.objects.filter(pk=first.pk, pk__in=[run.pk]).delete()
+        return usual(membership, run)
+
+    monkeypatch.setattr(lifecycle, "stop", late)
+    services.stop(cast.researcher, row)
+    assert {run.state for trial in (1, 2) for run in runs(row, trial)} == {"stopped"}
+
+
 def ends(row: Sweep) -> list[tuple[str, dict]]:
     """The audit entries of the ends of a sweep."""
     actions = ("sweep.finished", "sweep.failed", "sweep.stopped")

@@ -10,6 +10,7 @@ from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
+from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run, RunChange, RunStar, RunTag
 from webapp.experiments.table import services
 
@@ -103,6 +104,24 @@ def test_many_are_paused_and_resumed_and_those_that_cannot_say_why(act, runs):
     states = dict(Run.objects.filter(pk__in=ids).values_list("pk", "state"))
     assert (states[ids[0]], states[ids[1]]) == ("queued", "paused")
     assert all(states[pk] not in ("queued", "paused") for pk in ids[2:]), "what is over stays so"
+
+
+@pytest.mark.parametrize(("action", "does"), [("stop", "stop"), ("pause", "pause")])
+def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped(act, runs, monkeypatch, action, does):
+    ids = sorted(run.pk for run in runs)
+    Run.objects.filter(pk__in=ids).update(state="queued", ended_at=None)
+    usual = getattr(lifecycle, does)
+
+    def late(membership, run):
+        Run.objects.filter(pk=ids[0], pk__in=[run.pk]).delete()
+        return usual(membership, run)
+
+    monkeypatch.setattr(lifecycle, does, late)
+    told = act(action, runs).json()
+    assert told["changed"] == 2
+    assert set(Run.objects.filter(pk__in=ids).values_list("state", flat=True)) == {
+        "stopped" if action == "stop" else "paused"
+    }
 
 
 def test_runs_of_another_workspace_are_not_touched(runs, cast):
