@@ -27,7 +27,7 @@ SIGNATURE = "a class repeats the signature that its protocol or base class decla
 POLICY = "each app says in one file whom it lets read and write; another app may decide otherwise"
 API = "what the API answers or takes is written down apart from what the server holds, and changes by itself"
 ARGUED = {
-    ("trainer/inference/shared_sampler.py", "trainer/inference/local.py"): SIGNATURE,
+    ("trainer/inference/local.py", "trainer/inference/shared_sampler.py"): SIGNATURE,
     ("trainer/inference/shared_sampler.py", "trainer/inference/vllm/sampler.py"): SIGNATURE,
     ("trainer/inference/local.py", "trainer/inference/vllm/sampler.py"): SIGNATURE,
     ("trainer/inference/vllm/sampler.py", "trainer/inference/vllm/v0_32.py"): SIGNATURE,

@@ -36,6 +36,6 @@ def check_names(speaker: Speaker) -> None:
         assert answer.status_code == 200, (name, answer.content)
     for place, name in enumerate(NAMES):
         fetched = speaker.client.get(f"{root}/{quote(name)}")
-        assert b"".join(fetched.streaming_content) == str(place).encode(), name
+        assert b"".join(fetched) == str(place).encode(), name
     listed = speaker.get("artifacts/list", run_id=run).json()["files"]
     assert {each["path"] for each in listed} == {name.partition("/")[0] for name in NAMES}

@@ -11,15 +11,16 @@ from tests.trainer.memory.shapes import QWEN_7B
 from trainer.config import resolve
 from webapp.core.distributed import cluster
 from webapp.experiments.launch import memory
-from webapp.experiments.lifecycle import jobs, line_page, memory_needs, resources, waiting_line
+from webapp.experiments.lifecycle import jobs, line_page, memory_needs, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import MetricPoint, Run
 from webapp.weights.models import WeightsJob
 
+from ..conftest import ray as ray_server  # noqa: F401 - a fixture
 from .test_jobs import fresh, set_row
 from .test_reserved import GB, HERE, asks, machines, many_places, small, states  # noqa: F401 - fixtures
 from .test_resources import body, reason
-from .test_waiting_line import ray, ray_server, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
 
 GIB = 2**30
 
@@ -175,7 +176,7 @@ def test_a_resumed_run_is_expected_to_need_what_it_held(needing, cast):
 
 def test_more_runs_ask_the_cache_no_more(needing, small, monkeypatch):  # noqa: F811
     asked, known = [], cluster.known
-    monkeypatch.setattr(resources.cluster, "known", lambda: asked.append(1) or known())
+    monkeypatch.setattr(cluster, "known", lambda: asked.append(1) or known())
 
     def questions() -> int:
         asked.clear()
