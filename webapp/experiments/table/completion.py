@@ -18,7 +18,7 @@ from .models import RunColumn, RunValue
 MOST = 12
 # the last term of the query as far as it is typed: a sign in front, a name, an operator, the text after the last comma
 LAST = re.compile(
-    r"(?:^|\s)-?(?P<name>\"[^\"]*\"?|[^\s:=<>!~\"]*)(?:(?P<sign>!=|<=|>=|[:=<>~])(?:[^\s\"]*,)?(?P<value>\"[^\"]*|[^\s,\"]*))?\Z"
+    r"(?:^|\s)-?(?P<name>\"(?:[^\"]|\"\")*\"?|[^\s:=<>!~\"]*)(?:(?P<sign>!=|<=|>=|[:=<>~])(?:[^\s\"]*,)?(?P<value>\"(?:[^\"]|\"\")*|[^\s,\"]*))?\Z"
 )
 HINTS = {
     "state": "queued, running, finished, …",
@@ -63,7 +63,7 @@ def suggestions(membership: Membership, query: str, at: int) -> list[Suggestion]
     if found["sign"]:
         name = found["name"].strip('"')
         start = found.start("value")
-        values = _values(membership, name, found["value"].removeprefix('"').lower())
+        values = _values(membership, name, found["value"].removeprefix('"').replace('""', '"').lower())
         return [Suggestion(quoted(value), "", start, at) for value in values[:MOST]]
     start, typed = found.start("name"), found["name"].strip('"').lower()
     return [Suggestion(f"{text}{sign}", hint, start, at) for text, sign, hint in _names(membership, typed)[:MOST]]

@@ -3,14 +3,16 @@
     state:finished,stopped tag:ablation config.optim.lr<1e-5 max(eval/score)>0.4 -group:"old ones" demo
 
 Terms are joined by *and*. `-` in front of a term negates it. Values separated by commas are alternatives. A word without an operator is
-looked for in names. Names and values with spaces or signs are quoted.
+looked for in names. Names and values with spaces or signs are quoted; in them two quotes stand for one, as in CSV.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 OPERATORS = ("!=", "<=", ">=", ":", "=", "<", ">", "~")
 STOPS = frozenset(":=<>!~")
+QUOTED = re.compile(r'"((?:[^"]|"")*)"(?!")')
 MAX_QUERY = 1000
 MAX_TERMS = 30
 
@@ -57,7 +59,7 @@ def parse(text: str) -> list[Term]:
 def quoted(text: str) -> str:
     """The text as it must be written in a query to be one piece."""
     plain = text and not any(each.isspace() or each in STOPS or each in ',"' for each in text) and text[0] != "-"
-    return text if plain else '"' + text.replace('"', "'") + '"'
+    return text if plain else '"' + text.replace('"', '""') + '"'
 
 
 def _terms(text: str) -> Iterator[Term]:
@@ -103,10 +105,10 @@ def _values(text: str, at: int, name: str) -> tuple[Piece, ...]:
 def _piece(text: str, start: int, stops: frozenset[str]) -> Piece:
     """The text up to a space or one of the stops, or everything between two quotes."""
     if text.startswith('"', start):
-        end = text.find('"', start + 1)
-        if end < 0:
+        found = QUOTED.match(text, start)
+        if not found:
             raise QueryProblem("This quote has no end.", start, len(text))
-        return Piece(text[start + 1 : end], start, end + 1)
+        return Piece(found[1].replace('""', '"'), start, found.end())
     end = start
     while end < len(text) and not text[end].isspace() and text[end] not in stops:
         end += 1
