@@ -216,7 +216,8 @@ def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, a
     row = judged([example(i, preferences=()) for i in range(2)])
     assert row.state == "failed" and "no pair has a label" in row.problem
     page = shown(as_researcher.get(f"/evaluations/{row.pk}"))
-    assert row.problem in page and 'id="evaluation-state"' not in page  # the problem is shown once
+    as_sentence = row.problem[:1].upper() + row.problem[1:]
+    assert as_sentence in page and 'id="evaluation-state"' not in page  # the problem is shown once
     config = shown(as_researcher.get(f"/evaluations/{row.pk}/config"))
     assert '<span class="config-name">Judge v1' in config  # an id has no meaning for people
 

@@ -100,8 +100,8 @@ def views(patterns=None) -> dict[str, Any]:
 
 
 def asks(form: str) -> bool:
-    """Whether the view behind the form asks the question of `core.sure`."""
-    return "sure.question(" in inspect.getsource(inspect.unwrap(views()[form]))
+    """Whether the view behind the form asks the question of `confirmation`."""
+    return "confirmation.question(" in inspect.getsource(inspect.unwrap(views()[form]))
 
 
 def test_every_form_is_known():

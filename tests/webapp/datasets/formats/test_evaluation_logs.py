@@ -185,7 +185,7 @@ def test_the_page_and_the_preview_name_what_is_left_out(importing, as_researcher
     job = importing(content, file_name="evals.zip")
     page = as_researcher.get(f"/imports/{job.pk}").content.decode()
     for shown in (preview, page):
-        assert "a program, which is never run here" in shown and "examples cannot hold: " in shown
+        assert "a program, which is never run here" in shown and "examples have no place: " in shown
     told = as_researcher.get(f"/api/v1/imports/{job.pk}").json()
     assert told["unsaid"] == job.unsaid
 
