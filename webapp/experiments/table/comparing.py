@@ -15,7 +15,7 @@ from ..metrics import points as stored
 from ..models import Run
 from ..runs import comparability
 from ..table_facts import SEED
-from .seeds import one_each
+from .seeds import by_seed, one_each
 
 MOST_RUNS = 1000
 MOST_KEYS = 50  # metrics in one answer
@@ -149,14 +149,13 @@ def columns_text(value: Any) -> str:
 
 def over_seeds(comparison: RunComparison, key: str, family: Family) -> Estimate:
     """Mean and interval of a metric's last values."""
-    return mean_over_seeds(list(_by_seed(comparison, key, family).values()))
+    return mean_over_seeds(one_each(*_seeds_and_values(comparison, key, family)))
 
 
 def against(comparison: RunComparison, key: str, family: Family, baseline: Family) -> Estimate:
     """Mean difference to the baseline over the seeds that both have, paired, with its t-interval. A seed that only one of the two has is
     `missing`."""
-    first, second = (_by_seed(comparison, key, each) for each in (baseline, family))
-    first, second = ({seed: value for seed, value in each.items() if seed >= 0} for each in (first, second))
+    first, second = (by_seed(*_seeds_and_values(comparison, key, each)) for each in (baseline, family))
     return mean_over_seeds(
         [
             None if (a := first.get(seed)) is None or (b := second.get(seed)) is None else b - a
@@ -165,10 +164,11 @@ def against(comparison: RunComparison, key: str, family: Family, baseline: Famil
     )
 
 
-def _by_seed(comparison: RunComparison, key: str, family: Family) -> dict[float, float | None]:
-    """One value for each seed; those of runs without a seed have negative numbers."""
-    held = [comparison.metrics[key][i] for i in family.places]
-    return one_each([comparison.seeds[i] for i in family.places], held)
+def _seeds_and_values(
+    comparison: RunComparison, key: str, family: Family
+) -> tuple[list[float | None], list[float | None]]:
+    """The seeds and the last values of the runs of the family."""
+    return [comparison.seeds[i] for i in family.places], [comparison.metrics[key][i] for i in family.places]
 
 
 @dataclass(frozen=True)

@@ -126,5 +126,5 @@ def _cell(column: Column, known: list[float | None], held: list[float | str | No
     words = {value for value in held if value is not None}
     if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
         numbers = [value if isinstance(value, float) else None for value in held]
-        return FoldedCell(column, estimate=mean_over_seeds(list(one_each(known, numbers).values())))
+        return FoldedCell(column, estimate=mean_over_seeds(one_each(known, numbers)))
     return FoldedCell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)
