@@ -24,10 +24,10 @@ from django.test import TransactionTestCase, override_settings
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
-from tests import cpu, flushing, schema
-from tests.cast import ApiClient, Cast, browser, make_cast
+from tests import cpu, database_cleanup, schema
 from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
-from tests.patience import SECONDS
+from tests.team import ApiClient, Team, browser, make_team
+from tests.timeouts import SECONDS
 
 EMBEDDED = pytest.StashKey()
 WITHOUT_DATABASE = "WITHOUT_DATABASE"
@@ -52,7 +52,7 @@ gc.set_threshold(50_000, 20, 100)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the embedded database once, in the main process; parallel workers inherit its address."""
-    flushing.install()
+    database_cleanup.install()
     if path := os.environ.get("CPU"):
         config.pluginmanager.register(cpu.Plugin(Path(path)))
     django_settings.DATABASE_POOL = None  # a pool would keep connections to a database that is removed at the end
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    from tests.spreading import Spreading
+    from tests.xdist_schedule import Spreading
 
     return Spreading(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -111,7 +111,7 @@ def django_db_setup(django_db_modify_db_settings, request):
     with schema.template():
         request.getfixturevalue("django_db_setup")
     yield
-    flushing.close()
+    database_cleanup.close()
 
 
 @pytest.fixture(scope="session")
@@ -152,34 +152,34 @@ def making(django_db_setup, django_db_blocker, places) -> Iterator[Callable[[], 
 
 
 @pytest.fixture
-def cast(db) -> Cast:
-    return make_cast()
+def team(db) -> Team:
+    return make_team()
 
 
 @pytest.fixture
-def as_owner(cast: Cast):
-    return browser(cast.owner)
+def as_owner(team: Team):
+    return browser(team.owner)
 
 
 @pytest.fixture
-def as_researcher(cast: Cast):
-    return browser(cast.researcher)
+def as_researcher(team: Team):
+    return browser(team.researcher)
 
 
 @pytest.fixture
-def as_annotator(cast: Cast):
-    return browser(cast.annotator)
+def as_annotator(team: Team):
+    return browser(team.annotator)
 
 
 @pytest.fixture
-def as_outsider(cast: Cast):
-    return browser(cast.outsider)
+def as_outsider(team: Team):
+    return browser(team.outsider)
 
 
 @pytest.fixture
-def api(cast: Cast) -> ApiClient:
+def api(team: Team) -> ApiClient:
     """A client of the API with the researcher's token."""
-    return ApiClient(cast.researcher)
+    return ApiClient(team.researcher)
 
 
 @pytest.fixture

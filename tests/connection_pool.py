@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.localstack.processes import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent

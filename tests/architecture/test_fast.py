@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_who_asks_for_the_database_is_marked_by_whatever_fixture(request, cast):
+def test_who_asks_for_the_database_is_marked_by_whatever_fixture(request, team):
     assert request.node.get_closest_marker("database")
 
 

@@ -14,9 +14,9 @@ def wire() -> InProcess:
 
 
 @pytest.fixture
-def remote(cast, wire) -> Server:
+def remote(team, wire) -> Server:
     """The server for a researcher's program, without waits between two tries."""
-    secret = create_token(cast.researcher, "client")[1]
+    secret = create_token(team.researcher, "client")[1]
     return Server("http://touchstone.test", secret, transport=wire, sleep=lambda seconds: None)
 
 

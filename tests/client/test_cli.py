@@ -268,9 +268,9 @@ def test_an_import_says_which_lines_are_wrong_and_what_is_left_out(run, worker, 
     assert run("import", tmp_path / "nowhere.jsonl").exit_code == 2
 
 
-def test_a_run_is_launched_once_by_its_key_stopped_and_resumed(run, cast, tmp_path, remote):
-    make_version(cast.researcher, name="Demo prompts")
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+def test_a_run_is_launched_once_by_its_key_stopped_and_resumed(run, team, tmp_path, remote):
+    make_version(team.researcher, name="Demo prompts")
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m")
     plan = tmp_path / "run.yaml"
     plan.write_text("recipe: policy\ndataset: Demo prompts\nconfig: {steps: 4, optim: {lr: 2.0e-4}}\n")
     first, again = run("launch", plan, "--key", "monday"), run("launch", plan, "--key", "monday")
@@ -287,10 +287,10 @@ def test_a_run_is_launched_once_by_its_key_stopped_and_resumed(run, cast, tmp_pa
     assert run("api", "POST", "/runs", "{").exit_code == 2 and run("api", "GET", "/nothing").exit_code == 1
 
 
-def test_a_check_is_that_of_the_launch(run, cast, tmp_path):
+def test_a_check_is_that_of_the_launch(run, team, tmp_path):
     """The model beside the config counts, and a key that a launch would refuse does not pass."""
-    make_version(cast.researcher, name="Demo prompts")
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path="/m")
+    make_version(team.researcher, name="Demo prompts")
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path="/m")
     plan = tmp_path / "run.yaml"
     plan.write_text("recipe: policy\ndataset: Demo prompts\nmodel: tiny\nname: first\nconfig: {steps: 4}\n")
     good = run("launch", plan, "--check")
@@ -306,7 +306,7 @@ def test_a_check_is_that_of_the_launch(run, cast, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
+def test_a_model_answers_as_it_writes(run, team, monkeypatch):
     async def answers(*asked):
         yield {"event": "loading"}
         for text in ("Red, ", "green: ", "ü"):
@@ -318,7 +318,7 @@ def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
 
     monkeypatch.setattr(process, "answers", answers)
     monkeypatch.setattr(stored, "missing_folder", lambda model: "")
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="small", source="local", path="/m")
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="small", source="local", path="/m")
     told = run("generate", model.pk, "Name two colours.")
     assert told.exit_code == 0 and told.output == "Red, green: ü\n"
     failed = run("generate", model.pk, "This fails.")
@@ -326,7 +326,7 @@ def test_a_model_answers_as_it_writes(run, cast, monkeypatch):
     assert run("generate", 999_999, "Hi").exit_code == 1
 
 
-def test_a_claim_is_started_with_its_own_task_and_shown(run, cast, tmp_path):
+def test_a_claim_is_started_with_its_own_task_and_shown(run, team, tmp_path):
     assert "rationale" in run("claims", "list").output
     settings = tmp_path / "settings.yaml"
     settings.write_text("{steps: 4, reward: {matcher: words}, data: {form: lines}}")
@@ -343,10 +343,10 @@ def test_a_claim_is_started_with_its_own_task_and_shown(run, cast, tmp_path):
     assert refused.exit_code == 1 and "also name the data" in refused.output
 
 
-def test_costs_are_a_table_or_lines_of_json(run, cast):
+def test_costs_are_a_table_or_lines_of_json(run, team):
     for number, unpriced in ((1, 0), (2, 2)):
         MonthlyUse.objects.create(
-            workspace=cast.workspace, month=date(2026, 3, 1), kind="evaluation", work=number, calls=2, prompt_tokens=1000,
+            workspace=team.workspace, month=date(2026, 3, 1), kind="evaluation", work=number, calls=2, prompt_tokens=1000,
             money=Decimal("1.5"), unpriced=unpriced,
         )  # fmt: skip
     shown = run("costs", "--by", "run", "--sort", "money")

@@ -25,10 +25,10 @@ SWEEP = (
 
 
 @pytest.fixture
-def plans(cast, tmp_path):
+def plans(team, tmp_path):
     """A dataset, a model, and files with which runs, sweeps and evaluations begin."""
-    make_version(cast.researcher, name="Demo prompts")
-    make_model(cast)
+    make_version(team.researcher, name="Demo prompts")
+    make_model(team)
     (tmp_path / "run.yaml").write_text(RUN)
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     (tmp_path / "verdicts.jsonl").write_text(
@@ -117,7 +117,7 @@ def test_a_run_is_repeated_paused_resumed_and_ended(run, launched):
     assert first == second and RunRepeat.objects.get().newest_data
 
 
-def test_datasets_and_aliases_are_found_by_their_commands(run, plans, cast):
+def test_datasets_and_aliases_are_found_by_their_commands(run, plans, team):
     [dataset] = jsonlines.rows(run("datasets", "list", "--json").output)
     assert [row["number"] for row in jsonlines.rows(run("datasets", "show", dataset["id"], "--json").output)] == [1]
     assert "Demo prompts" in run("datasets", "show", dataset["id"]).output

@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 from tests.e2e.live import Process, Server
 from tests.e2e.seed import seed_run
 from tests.e2e.workbench import make_project
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import User
 from webapp.celery import app
@@ -120,10 +120,10 @@ def live(transactional_db, settings, monkeypatch):
 
 
 @pytest.fixture
-def runs(cast, settings) -> dict[int, Run]:
+def runs(team, settings) -> dict[int, Run]:
     """Runs 7 (under way), 8 (stopped) and 9 (finished) of the demo's owner, with what they have logged."""
     settings.MAX_RUNNING_RUNS = 1  # the launched runs wait, because nothing trains here
-    User.objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
+    User.objects.filter(pk=team.owner.user_id).update(email="demo@localhost")
     for table in (
         "datasets_dataset",
         "datasets_importjob",
@@ -135,17 +135,17 @@ def runs(cast, settings) -> dict[int, Run]:
         "webhooks_webhook",
     ):
         numbered(table, 1)
-    make_project(cast.owner, tasks=9)
-    version = make_version(cast.owner, name="Demo prompts", train=16)
+    make_project(team.owner, tasks=9)
+    version = make_version(team.owner, name="Demo prompts", train=16)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     numbered("experiments_run", 7)
     made = {}
     for number, state in ((7, "running"), (8, "stopped"), (9, "finished")):
         choice = checks.DatasetChoice(id=version.dataset_id)
         config = {"steps": 60, "optim": {"lr": 1e-4 * number}}
-        run = launching.launch(cast.owner, recipe="policy", config=config, dataset=choice, name=f"run {number}")
+        run = launching.launch(team.owner, recipe="policy", config=config, dataset=choice, name=f"run {number}")
         made[number] = seed_run(run, steps=40, state=state)
     for group in range(4):
         Rollout.objects.filter(group=group).update(example_key=f"e{12 + group}")
@@ -162,7 +162,7 @@ def numbered(table: str, number: int) -> None:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch, live, cast, runs) -> Path:
+def place(tmp_path, monkeypatch, live, team, runs) -> Path:
     """The folder in which the examples run, with the files that they use. A host name stands for a public address."""
     from trainer.inference.models import make_tiny
 

@@ -22,12 +22,12 @@ SIZE = 5_000
 
 
 @pytest.fixture
-def artifact(cast, settings, tmp_path):
+def artifact(team, settings, tmp_path):
     """A folder of a run, as a model is: two files, and their digest."""
     settings.VAR = tmp_path / "var"
-    make_model(cast)
-    data = checks.DatasetChoice(id=make_version(cast.owner).dataset_id)
-    run = launching.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=data, name="first")
+    make_model(team)
+    data = checks.DatasetChoice(id=make_version(team.owner).dataset_id)
+    run = launching.launch(team.researcher, recipe="policy", config={"steps": 4}, dataset=data, name="first")
     folder = artifacts.folder(run.pk) / "outputs" / "policy"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")

@@ -14,7 +14,7 @@ import touchstone.wandb as wandb
 from touchstone.server import Server
 from touchstone.spool import Sender, Spool, send_kept
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.notices.models import Notice
@@ -165,8 +165,8 @@ def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
     assert sent(run, remote).problem == "" and Point.objects.count() == 1
 
 
-def test_a_token_that_may_only_read_loses_nothing(begun, remote, wire, cast):
-    reading = create_token(cast.researcher, "reading", rights={"experiments": "read"})[1]
+def test_a_token_that_may_only_read_loses_nothing(begun, remote, wire, team):
+    reading = create_token(team.researcher, "reading", rights={"experiments": "read"})[1]
     run = begun()
     wandb.log({"loss": 1.0})
     run.finish()

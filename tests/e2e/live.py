@@ -17,7 +17,7 @@ from asgiref.sync import async_to_sync
 from playwright.sync_api import Page
 
 from tests.connection_pool import shared_connections
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.core import broadcast
 from webapp.experiments.lifecycle import tokens
 from webapp.experiments.models import Run

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.patience import SECONDS
 from tests.stack import ROOT
+from tests.timeouts import SECONDS
 
 
 def blocks(language: str) -> list[str]:

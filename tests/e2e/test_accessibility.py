@@ -170,43 +170,43 @@ WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/token
 
 
 @pytest.fixture
-def known(server, cast, process) -> dict[str, object]:
+def known(server, team, process) -> dict[str, object]:
     """The ids in `PAGES`, of a workspace in which one run is active, with an alarm and pass rates."""
-    version = make_version(cast.owner)
+    version = make_version(team.owner)
     model = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    run = seed_run(launch.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
+    run = seed_run(launch.launch(team.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known: dict[str, Any] = {
         "run": run.id,
         "dataset": version.dataset_id,
         "example": version.members.first().example_id,
     }
     wrong = drafts.RunDraft("policy", {"optim": {"lr": "fast"}}, choice, name="A draft with a problem")
-    known["draft"] = drafts.save(cast.owner, wrong).pk
-    known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
-    known["report"] = reported(cast, run)
-    known["study"] = studied(cast, model.name)
-    known["making"] = claims.launch(cast.owner, "stages", dataset=None, model=None, seeds=2).pk
-    known["measured"] = measured(cast)
-    known["sweep"] = swept(cast, run)
-    repeats.add(cast.owner, run, repeats.RepeatAsked(Rhythm(at=time(2), weekday=6, zone="Europe/Vienna")))
-    give_rubrics(cast.owner, run)
+    known["draft"] = drafts.save(team.owner, wrong).pk
+    known |= {"model": model.pk} | looked_through(team, version) | asked(team) | judged(team)
+    known["report"] = reported(team, run)
+    known["study"] = studied(team, model.name)
+    known["making"] = claims.launch(team.owner, "stages", dataset=None, model=None, seeds=2).pk
+    known["measured"] = measured(team)
+    known["sweep"] = swept(team, run)
+    repeats.add(team.owner, run, repeats.RepeatAsked(Rhythm(at=time(2), weekday=6, zone="Europe/Vienna")))
+    give_rubrics(team.owner, run)
     trainer = process(run)
     told_of_flattery(trainer)
     known["episode"] = in_turns(trainer, run)
     return known
 
 
-def looked_through(cast, version) -> dict[str, int]:
+def looked_through(team, version) -> dict[str, int]:
     """The results of a search for criteria in a version, and an import with a line that was refused."""
     counts = {"judged": 2, "idle": 1, "without_verdicts": 1, "rubrics_all_idle": 0}
     look = version.curations.create(kind="criteria", state="finished", result=counts)
     idle = [{"id": "c0", "text": "Uses $x^2$", "met": True, "of": 2}]
     look.findings.create(position=0, removes=True, detail={"criteria": idle})
     refused = ImportJob.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         dataset_name="Set",
         file_name="set.jsonl",
         format="touchstone",
@@ -218,7 +218,7 @@ def looked_through(cast, version) -> dict[str, int]:
     return {"found": look.pk, "refused": refused.pk}
 
 
-def reported(cast, run) -> int:
+def reported(team, run) -> int:
     """A report with a block of each kind, and a block that says why it has nothing to show."""
     blocks = [
         f"```chart\nmetric: eval/rubric_score, reward/mean\nruns: {run.pk}\n```",
@@ -226,16 +226,16 @@ def reported(cast, run) -> int:
         f"```runs\nruns: {run.pk}\n```",
         f"```rollout\nrun: {run.pk}\nstep: 30\nprompt: 1\n```",
     ]
-    return reports.create(cast.owner, "Scaffolds help", "## What we saw\n\n" + "\n\n".join(blocks)).pk
+    return reports.create(team.owner, "Scaffolds help", "## What we saw\n\n" + "\n\n".join(blocks)).pk
 
 
-def measured(cast) -> int:
+def measured(team) -> int:
     """A dataset with pass rates. Its prompts are of each difficulty."""
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Sums")
     rates = {"easy": (8, 8), "fair": (3, 8), "hard": (0, 8)}
     rows = [Example.model_validate({"key": key, "prompt": [{"role": "user", "content": key}]}) for key in rates]
-    version = new_dataset_version(cast.owner, dataset, rows, None, {"from": "test"})
-    probe_services.store(version, cast.owner.user, MeasuredProbe(1, 0, "m", 8, 1.0, rates))
+    version = new_dataset_version(team.owner, dataset, rows, None, {"from": "test"})
+    probe_services.store(version, team.owner.user, MeasuredProbe(1, 0, "m", 8, 1.0, rates))
     return dataset.pk
 
 
@@ -269,46 +269,46 @@ def in_turns(trainer, run) -> int:
     return run.rollouts.get(step=8).pk
 
 
-def swept(cast, run) -> int:
+def swept(team, run) -> int:
     """A sweep with two active trials."""
     axes = [{"path": "optim.lr", "values": [1e-4, 1e-3]}]
     choice = checks.DatasetChoice(id=run.data.dataset_id)
-    made = sweeps.launch(cast.owner, Wish("policy", run.config, choice, axes, method="grid", source=run))
+    made = sweeps.launch(team.owner, Wish("policy", run.config, choice, axes, method="grid", source=run))
     rounds.advance(made.pk)
     return made.pk
 
 
-def studied(cast, model: str) -> int:
+def studied(team, model: str) -> int:
     """A claim that is tested on pairs with reasons."""
     responses = (Response(id="a", text="cruel"), Response(id="b", text="late"))
     judged = Preference(a="a", b="b", strength=2, rater="r", reasons=(Reason(text="cruel"),))
-    pairs = make_version(cast.owner, "reasons", rubrics=False, responses=responses, preferences=(judged,))
+    pairs = make_version(team.owner, "reasons", rubrics=False, responses=responses, preferences=(judged,))
     shared = {"steps": 4, "reward": {"matcher": "words"}, "data": {"form": "lines"}}
     dataset = checks.DatasetChoice(id=pairs.dataset_id)
-    return claims.launch(cast.owner, "rationale", dataset=dataset, model=model, seeds=2, config=shared).pk
+    return claims.launch(team.owner, "rationale", dataset=dataset, model=model, seeds=2, config=shared).pk
 
 
-def asked(cast) -> dict[str, int]:
+def asked(team) -> dict[str, int]:
     """A project with gold tasks and one answered task."""
     project = projects.create(
-        cast.owner, name="Colours", kind="pairwise", dataset=make_pairs(cast.owner), guidelines="## Be fair\nAlways."
+        team.owner, name="Colours", kind="pairwise", dataset=make_pairs(team.owner), guidelines="## Be fair\nAlways."
     )
-    projects.set_state(cast.owner, project, "open")
-    projects.new_guidelines(cast.owner, project, "## Be fair\nAlways and to all.")
+    projects.set_state(team.owner, project, "open")
+    projects.new_guidelines(team.owner, project, "## Be fair\nAlways and to all.")
     task_services.make(project.pk)
-    gold_services.mark(cast.owner, project, "labels", 1)
-    (seat,) = queue.claim(cast.reviewer, project, hold=1)
-    queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
+    gold_services.mark(team.owner, project, "labels", 1)
+    (seat,) = queue.claim(team.reviewer, project, hold=1)
+    queue.submit(team.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
     suggestions.keep(project, "Strict v1", 1, {seat.task_id: {"verdict": "compared", "strength": 1}})
     return {"project": project.pk, "task": seat.task_id}
 
 
-def judged(cast) -> dict[str, int]:
+def judged(team) -> dict[str, int]:
     """A judge with two versions. The newer one has recorded outputs."""
-    endpoint = create_endpoint(cast.owner, "recorded", name="tape")
-    first = create_judge(cast.owner, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    endpoint = create_endpoint(team.owner, "recorded", name="tape")
+    first = create_judge(team.owner, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     spec = {"kind": "criterion", "prompt": "{{response}}\nIs it true? {{criterion}}"}
-    version = new_version(cast.owner, first.judge, spec=spec, endpoint=endpoint)
+    version = new_version(team.owner, first.judge, spec=spec, endpoint=endpoint)
     judge_calls(version, [INPUT])
     return {"judge": first.judge_id, "endpoint": endpoint.pk, "verdict": version.verdicts.first().pk}
 
@@ -367,9 +367,9 @@ def test_nor_has_the_one_of_people_who_are_not_signed_in(open_page, as_owner):
     without_faults(page, ["/sign-in"])
 
 
-def test_buttons_that_look_alike_are_named_by_their_words_first(open_page, as_owner, cast):
-    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
-    create_token(cast.owner, "nightly")
+def test_buttons_that_look_alike_are_named_by_their_words_first(open_page, as_owner, team):
+    User.objects.filter(pk=team.owner.user_id).update(is_administrator=True)
+    create_token(team.owner, "nightly")
     page, found = open_page(as_owner), []
     for address in WITH_MANY_ALIKE:
         visit(page, address)

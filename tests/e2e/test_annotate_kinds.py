@@ -53,14 +53,14 @@ SCALES = [
 
 
 @pytest.fixture
-def bench(server, open_page, cast, as_annotator):
+def bench(server, open_page, team, as_annotator):
     """`bench(kind, responses, **settings)`: the workbench of the annotator, in a project of two tasks or more."""
 
     def _open(kind, responses=RESPONSES, **settings):
         examples = [
             pair(key, responses=responses, preferences=[], rubric={"criteria": CRITERIA}) for key in ("q0", "q1")
         ]
-        project = make_project(cast.researcher, examples, kind=kind, people=[cast.annotator], settings=settings)
+        project = make_project(team.researcher, examples, kind=kind, people=[team.annotator], settings=settings)
         return Bench(open_page(as_annotator), project)
 
     return _open
@@ -122,7 +122,7 @@ def test_a_note_that_is_too_long_is_kept_whole_and_said_so(bench, kind, keys):
     assert not Answer.objects.exists()
 
 
-def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(server, open_page, cast, as_annotator):
+def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(server, open_page, team, as_annotator):
     texts = (
         r"Gives \(x^2\) and `code` in **bold**.",
         "يذكر الإجابة `x` أن الشاي يُحفظ بعيداً عن الضوء.",
@@ -130,7 +130,7 @@ def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(serv
     )
     criteria = [{"id": f"c{n}", "text": text, "points": 1} for n, text in enumerate(texts)]
     example = pair("q0", responses=RESPONSES[:1], preferences=[], rubric={"criteria": criteria})
-    project = make_project(cast.researcher, [example], kind="grading", people=[cast.annotator], settings={})
+    project = make_project(team.researcher, [example], kind="grading", people=[team.annotator], settings={})
     at = Bench(open_page(as_annotator), project)
     first, second, third = (at.page.locator(".grade-text").nth(n) for n in range(3))
     expect(first.locator(".katex")).to_be_visible()
@@ -178,7 +178,7 @@ def test_a_long_response_is_scrolled_without_leaving_the_criteria(bench):
     ],
 )
 def test_a_models_view_afterwards_names_the_criteria_it_sees_differently(
-    server, open_page, cast, as_annotator, keys, told
+    server, open_page, team, as_annotator, keys, told
 ):
     grades = [{"criterion": f"c{n}", "verdict": "met"} for n in (3, 1, 2)]
     views = [{"subject": {"response": "r0"}, "content": {"grades": grades}}]
@@ -189,8 +189,8 @@ def test_a_models_view_afterwards_names_the_criteria_it_sees_differently(
         "meta": {"suggestions": views},
     }
     settings = {"suggestions": "after"}
-    people = [cast.annotator]
-    project = make_project(cast.researcher, [pair("q0", **parts)], kind="grading", people=people, settings=settings)
+    people = [team.annotator]
+    project = make_project(team.researcher, [pair("q0", **parts)], kind="grading", people=people, settings=settings)
     at = Bench(open_page(as_annotator), project)
     at.press(*keys, "Control+Enter")
     expect(at.page.locator("[data-subject=after]")).to_contain_text(told)
@@ -387,11 +387,11 @@ def test_a_rubric_is_written_from_the_instruction_tested_and_revised(bench):
     assert (pitfall["importance"], pitfall["points"]) == ("pitfall", -6)
 
 
-def test_the_table_fills_as_the_judge_of_the_stress_test_answers(bench, cast, chat_server, endpoint):  # noqa: F811
+def test_the_table_fills_as_the_judge_of_the_stress_test_answers(bench, team, chat_server, endpoint):  # noqa: F811
     chat_server.answer = lambda body: json.dumps(
         {"explanation": "It says so.", "met": RESPONSES[0]["text"] in body["messages"][-1]["content"]}
     )
-    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    judge = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     at = bench("rubric", stress_judge=judge.pk)
     at.press("Enter")
     at.type("Explains why it helps.")
@@ -486,9 +486,9 @@ def test_the_id_of_a_deleted_criterion_is_not_given_to_another_one(bench):
     assert kept == {"Names tea.": "c1", "Names a cup.": "c4"}
 
 
-def test_a_task_comes_with_the_list_that_its_keys_choose_from(server, open_page, cast, as_annotator):
+def test_a_task_comes_with_the_list_that_its_keys_choose_from(server, open_page, team, as_annotator):
     """The list of verifiers is loaded with the task. A letter that was pressed before the list had arrived chose nothing."""
-    project = make_project(cast.researcher, [pair("q0")], kind="rubric", people=[cast.annotator], settings={})
+    project = make_project(team.researcher, [pair("q0")], kind="rubric", people=[team.annotator], settings={})
     page, held = open_page(as_annotator), []
     page.route("**/api/v1/verifiers", lambda route: held.append(route))
     with page.expect_response("**/claim"), page.expect_request("**/api/v1/verifiers"):
@@ -501,8 +501,8 @@ def test_a_task_comes_with_the_list_that_its_keys_choose_from(server, open_page,
     expect(page.locator(".verifier-form select").first).to_have_value("word_count")
 
 
-def test_a_task_is_shown_though_the_list_of_verifiers_fails(server, open_page, cast, as_annotator):
-    project = make_project(cast.researcher, [pair("q0")], kind="rubric", people=[cast.annotator], settings={})
+def test_a_task_is_shown_though_the_list_of_verifiers_fails(server, open_page, team, as_annotator):
+    project = make_project(team.researcher, [pair("q0")], kind="rubric", people=[team.annotator], settings={})
     page = open_page(as_annotator)
     page.route("**/api/v1/verifiers", lambda route: route.abort())
     page.goto(f"/projects/{project.pk}/work")
@@ -596,10 +596,10 @@ SET = {
 
 
 @pytest.mark.parametrize("kind", SET)
-def test_it_opens_at_the_last_question_and_the_reference_is_folded(server, open_page, cast, as_annotator, kind):
+def test_it_opens_at_the_last_question_and_the_reference_is_folded(server, open_page, team, as_annotator, kind):
     parts = {"responses": RESPONSES, "preferences": [], "rubric": {"criteria": CRITERIA}}
     example = pair("q0", prompt=TURNS, reference="THE REFERENCE. " * 80, **parts)
-    project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator], settings=SET[kind])
+    project = make_project(team.researcher, [example], kind=kind, people=[team.annotator], settings=SET[kind])
     page = Bench(open_page(as_annotator), project).page
     box, question = page.locator(".work-prompt-body"), page.get_by_text("Question: how do I keep it?")
     expect(question).to_be_in_viewport()

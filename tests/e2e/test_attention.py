@@ -6,21 +6,21 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.accounts.models import SignedIn
 from webapp.personal_data import services
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_polls_are_no_use_until_somebody_touches_the_page(open_page, as_owner, server, cast):
-    services.ask(cast.owner.user)  # nobody writes to the page: it asks the server again and again
+def test_polls_are_no_use_until_somebody_touches_the_page(open_page, as_owner, server, team):
+    services.ask(team.owner.user)  # nobody writes to the page: it asks the server again and again
     page = open_page(as_owner)
     asked = []
     page.on("request", lambda request: asked.append(request) if request.headers.get("hx-request") else None)
     page.goto("/settings/data")
     long_ago = timezone.now() - timedelta(minutes=5)
-    SignedIn.objects.filter(user=cast.owner.user).update(last_used_at=long_ago)
+    SignedIn.objects.filter(user=team.owner.user).update(last_used_at=long_ago)
 
     def polled(count: int) -> None:
         deadline = time.monotonic() + SECONDS
@@ -29,7 +29,7 @@ def test_polls_are_no_use_until_somebody_touches_the_page(open_page, as_owner, s
         asked[count - 1].response()
 
     def last_used():
-        return SignedIn.objects.filter(user=cast.owner.user).order_by("-last_used_at").first().last_used_at
+        return SignedIn.objects.filter(user=team.owner.user).order_by("-last_used_at").first().last_used_at
 
     polled(1)
     assert asked[0].headers["x-unattended"] == "1" and last_used() == long_ago

@@ -30,16 +30,16 @@ POLICY = {
 
 
 @pytest.fixture
-def sampled(server, cast, tiny_dir, settings, tmp_path) -> Run:  # noqa: F811
+def sampled(server, team, tiny_dir, settings, tmp_path) -> Run:  # noqa: F811
     """A policy run that has finished its only step."""
     settings.VAR = tmp_path
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tiny_dir))
     examples = [
         Example(key=f"e{i}", prompt=(Message(role="user", content=f"Prompt {i}"),), split="train") for i in range(4)
     ]
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Prompts")
-    datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
-    run = launch.launch(cast.researcher, recipe="policy", config=POLICY, dataset=DatasetChoice(id=dataset.pk))
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Prompts")
+    datasets.freeze(team.owner, datasets.new_version(team.owner, dataset, examples, None, {}, as_given=True))
+    run = launch.launch(team.researcher, recipe="policy", config=POLICY, dataset=DatasetChoice(id=dataset.pk))
     return trained(run, server.url)
 
 
@@ -51,7 +51,7 @@ def launched(page: Page) -> Run:
 
 
 def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begins_with(
-    open_page, as_researcher, cast, sampled, server
+    open_page, as_researcher, team, sampled, server
 ):
     page = open_page(as_researcher)
     page.goto(f"/runs/{sampled.pk}/rollouts")
@@ -80,7 +80,7 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     page.get_by_role("link", name="Base: Policy from rubrics", exact=True).click()
     expect(page.locator("#f-model-name")).to_have_value(model.name)
     further = launch.launch(
-        cast.researcher,
+        team.researcher,
         recipe="policy",
         config={**POLICY, "model": {"name": model.name}},
         dataset=DatasetChoice(id=sampled.dataset_version.dataset_id),

@@ -42,8 +42,8 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     assert set(ChainStep.objects.values_list("state", flat=True)) == {"launched", "cancelled"}
 
 
-def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_researcher, run, cast):  # noqa: F811
-    project = make_project(cast, "pairwise", n=2, overlap=1)
+def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_researcher, run, team):  # noqa: F811
+    project = make_project(team, "pairwise", n=2, overlap=1)
     page = open_page(as_researcher)
     page.goto(f"/projects/{project.pk}/answers")
     page.get_by_role("link", name="Then", exact=True).click()

@@ -11,9 +11,9 @@ from webapp.experiments.models import Run
 pytestmark = pytest.mark.browser
 
 
-def test_a_join_is_added_and_drawn(open_page, as_researcher, cast, run):  # noqa: F811
+def test_a_join_is_added_and_drawn(open_page, as_researcher, team, run):  # noqa: F811
     other = launching.fork(
-        cast.researcher, Run.objects.with_names().get(pk=run.pk), overrides={"seed": 2}, name="With another seed"
+        team.researcher, Run.objects.with_names().get(pk=run.pk), overrides={"seed": 2}, name="With another seed"
     )
     page = open_page(as_researcher)
     page.goto(f"/runs/{run.id}/chain")

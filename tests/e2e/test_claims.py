@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
-from tests import patience
+from tests import timeouts
 from tests.e2e.look import looked_at
 from tests.webapp.experiments.claims.test_tasks import made, write_model  # noqa: F401 - a fixture
 from tests.webapp.experiments.claims.test_waiting_arms import data, finish  # noqa: F401 - fixtures
@@ -46,12 +46,12 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
         rounds.take_up(each.run.pk)
     first = ClaimRun.objects.get(study=study, arm="hybrid_policy", seed=0).run
     link = standing.locator(f"a[href='/runs/{first.pk}']")
-    expect(link).to_be_visible(timeout=(10 + patience.SECONDS) * 1000)  # without a reload
+    expect(link).to_be_visible(timeout=(10 + timeouts.SECONDS) * 1000)  # without a reload
     expect(standing).not_to_contain_text("Waits until")
     for each in ClaimRun.objects.filter(run__recipe="policy").select_related("run"):
         score = 0.9 + each.seed / 100 if each.arm == "hybrid_policy" else 0.4
         finish(each.run, **{"eval/rubric_score": score, "eval/length": 4.0})
-    expect(standing).to_contain_text("8 of 8 runs have finished", timeout=(10 + patience.SECONDS) * 1000)
+    expect(standing).to_contain_text("8 of 8 runs have finished", timeout=(10 + timeouts.SECONDS) * 1000)
     expect(standing.locator("section", has_text="A policy trained with the hybrid judge").first).to_contain_text(
         "Holds"
     )

@@ -5,9 +5,9 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from tests.cast import browser
 from tests.e2e.look import looked_at
-from tests.patience import SECONDS
+from tests.team import browser
+from tests.timeouts import SECONDS
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Comment, Resolution
@@ -16,15 +16,15 @@ from webapp.annotation.publishing import services as publish
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
-    made = make_project(cast, n=3)
-    one, two = annotators(cast, made)
+def test_pairs_are_decided_and_saved_by_keys_alone(open_page, team):
+    made = make_project(team, n=3)
+    one, two = annotators(team, made)
     for task, pair in zip(made.tasks.order_by("rank"), [(-3, 3), (1, 2), (2, 2)], strict=True):
         answer(task, one, preference(pair[0], "A names its source."))
         answer(task, two, preference(pair[1], "B is too long."))
     refresh.bring_up_to_date(made)
     opposite, near, _ = made.tasks.order_by("rank")
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review")
     page.keyboard.press("Enter")  # the task with the least agreement comes first
     page.wait_for_url(f"**/review/{opposite.pk}")
@@ -62,15 +62,15 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     looked_at(page)
 
 
-def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, cast):
+def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, team):
     texts = {"r1": "So $t = 5$ **holds**.", "r2": "The second response, which goes on."}
-    made = make_project(cast, n=1, responses=[{"id": side, "text": text} for side, text in texts.items()])
-    one, two = annotators(cast, made)
+    made = make_project(team, n=1, responses=[{"id": side, "text": text} for side, text in texts.items()])
+    one, two = annotators(team, made)
     reason = {"text": "It gives the equation", "response": "r1", "start": 3, "end": 10}
     answer(made.tasks.get(), one, preference(-3) | {"reasons": [reason]})
     answer(made.tasks.get(), two, preference(-2))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{made.tasks.get().pk}")
     expect(page.locator(".response .katex")).to_have_count(1)
     expect(page.locator(".response strong")).to_have_text("holds")
@@ -79,13 +79,13 @@ def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open
     expect(facts.locator("q")).to_have_text("$t = 5$")
 
 
-def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, cast):
-    made = make_project(cast, kind="ranking", n=1)
+def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, team):
+    made = make_project(team, kind="ranking", n=1)
     task = made.tasks.get()
-    for person, order in zip(annotators(cast, made), (["r1", "r2"], ["r2", "r1"]), strict=True):
+    for person, order in zip(annotators(team, made), (["r1", "r2"], ["r2", "r1"]), strict=True):
         answer(task, person, ranking(*order))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     page.keyboard.press("2")
     page.keyboard.press("e")
@@ -99,14 +99,14 @@ def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, cast):
     assert Resolution.objects.get().content["tiers"] == [["r1", "r2"]]
 
 
-def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(open_page, cast):
-    made = make_project(cast, n=1)
+def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(open_page, team):
+    made = make_project(team, n=1)
     task = made.tasks.get()
-    one, two = annotators(cast, made)
+    one, two = annotators(team, made)
     answer(task, one, preference(-3, "A names its source."))
     answer(task, two, preference(3, "B is too long."))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     page.keyboard.press("2")
     page.keyboard.press("d")
@@ -125,14 +125,14 @@ def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(o
     assert page.evaluate("Object.keys(localStorage).filter((name) => name.includes('review:'))") == []
 
 
-def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast):
-    made = make_project(cast, "rubric", n=1)
+def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, team):
+    made = make_project(team, "rubric", n=1)
     task = made.tasks.get()
-    one, two = annotators(cast, made)
+    one, two = annotators(team, made)
     answer(task, one, rubric(("Stays under fifty words", 4.0)))
     answer(task, two, rubric(("Is concise", 8.0)))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     rows = page.locator(".sheet tbody tr")
     expect(rows).to_have_count(2)
@@ -152,21 +152,21 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     assert (criterion["text"], criterion["points"]) == ("Stays under fifty words", 6)
 
 
-def open_agreed(open_page, cast):
+def open_agreed(open_page, team):
     """The reviewer's page of a task on which everybody agrees, with its project and the task."""
-    made = make_project(cast, n=1)
+    made = make_project(team, n=1)
     task = made.tasks.get()
-    for member in annotators(cast, made):
+    for member in annotators(team, made):
         answer(task, member, preference(2))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     return page, made, task
 
 
-def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
+def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, team):
     """An earlier version lost these requests: the next task was not shown, and a comment was not sent."""
-    page, made, task = open_agreed(open_page, cast)
+    page, made, task = open_agreed(open_page, team)
     held = []
     page.route("**/comments", lambda route: route.continue_() if held else held.append(route))
 
@@ -186,11 +186,11 @@ def test_what_is_asked_while_a_request_is_under_way_follows_it(open_page, cast):
     assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["First.", "Second."]
 
 
-def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, cast):
+def test_a_comment_is_sent_before_what_the_next_key_asks(open_page, team):
     """The next key may be pressed before the browser reports that the dialog is closed. In an earlier version, saving then opened the next
     task, and the comment was lost.
     """
-    page, made, _ = open_agreed(open_page, cast)
+    page, made, _ = open_agreed(open_page, team)
     held = []
     # otherwise the page is left before a late comment is sent
     page.route("**/resolution", lambda route: held.append(route))
@@ -219,9 +219,9 @@ def held_save(page) -> list:
     return held
 
 
-def test_a_comment_that_is_written_while_the_task_is_saved_is_not_lost(open_page, cast):
+def test_a_comment_that_is_written_while_the_task_is_saved_is_not_lost(open_page, team):
     """In an earlier version, the page went to the next task when the task was saved, and the comment was gone."""
-    page, made, task = open_agreed(open_page, cast)
+    page, made, task = open_agreed(open_page, team)
     held = held_save(page)
     page.keyboard.press("c")
     page.keyboard.type("First.")
@@ -237,8 +237,8 @@ def test_a_comment_that_is_written_while_the_task_is_saved_is_not_lost(open_page
     assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["First.", "Second."]
 
 
-def test_a_dialog_that_is_closed_does_not_hold_up_the_next_task(open_page, cast):
-    page, made, task = open_agreed(open_page, cast)
+def test_a_dialog_that_is_closed_does_not_hold_up_the_next_task(open_page, team):
+    page, made, task = open_agreed(open_page, team)
     held = held_save(page)
     page.keyboard.press("c")
     page.keyboard.type("Or not.")
@@ -250,8 +250,8 @@ def test_a_dialog_that_is_closed_does_not_hold_up_the_next_task(open_page, cast)
     page.wait_for_url(f"**/projects/{made.pk}/review")
 
 
-def test_a_comment_that_was_not_sent_is_given_back(open_page, cast):
-    page, _, _ = open_agreed(open_page, cast)
+def test_a_comment_that_was_not_sent_is_given_back(open_page, team):
+    page, _, _ = open_agreed(open_page, team)
     error = {"error": {"message": "The server is starting."}}
     page.route("**/comments", lambda route: route.fulfill(status=503, json=error))
     page.keyboard.press("c")
@@ -265,8 +265,8 @@ def test_a_comment_that_was_not_sent_is_given_back(open_page, cast):
     expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
 
 
-def test_a_comment_that_is_too_long_is_kept_whole_and_refused(open_page, cast):
-    page, _, _ = open_agreed(open_page, cast)
+def test_a_comment_that_is_too_long_is_kept_whole_and_refused(open_page, team):
+    page, _, _ = open_agreed(open_page, team)
     page.keyboard.press("c")
     page.keyboard.insert_text("x" * 2_001)  # as a browser pastes
     page.keyboard.press("Control+Enter")
@@ -279,14 +279,14 @@ def test_a_comment_that_is_too_long_is_kept_whole_and_refused(open_page, cast):
     expect(page.locator("[data-remarks]")).to_contain_text("x" * 2_000)
 
 
-def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
+def test_a_key_of_the_navigation_is_never_a_decision(open_page, team):
     """`g d` opens the datasets. In an earlier version its `d` also dropped the row."""
-    made = make_project(cast, n=1)
+    made = make_project(team, n=1)
     task = made.tasks.get()
-    for member, strength in zip(annotators(cast, made), (1, 2), strict=True):
+    for member, strength in zip(annotators(team, made), (1, 2), strict=True):
         answer(task, member, preference(strength))
     refresh.bring_up_to_date(made)
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/projects/{made.pk}/review/{task.pk}")
     expect(page.locator(".sheet tbody tr").first).to_be_visible()
     for second in ("x", "k", "1"):  # no page has such a key, and none of these keys decides
@@ -316,14 +316,14 @@ def test_a_key_that_is_taken_is_refused(open_page, as_owner):
     assert "taken" in page.evaluate(refused, "g d") and page.evaluate(refused, "q") == ""
 
 
-def test_what_was_published_stays_inside_its_card(open_page, cast):
-    made = make_project(cast, n=2)
+def test_what_was_published_stays_inside_its_card(open_page, team):
+    made = make_project(team, n=2)
     for task in made.tasks.all():
-        for member in annotators(cast, made):
+        for member in annotators(team, made):
             answer(task, member, preference(2))
     refresh.bring_up_to_date(made)
-    publish.publish(cast.researcher, made, publish.Choice(what="answers", minimum=0.9))
-    page = open_page(browser(cast.researcher))
+    publish.publish(team.researcher, made, publish.Choice(what="answers", minimum=0.9))
+    page = open_page(browser(team.researcher))
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 844})
         page.goto(f"/projects/{made.pk}/answers")
@@ -331,11 +331,11 @@ def test_what_was_published_stays_inside_its_card(open_page, cast):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
-def test_keys_that_come_from_the_field_of_a_closed_dialog_mean_what_they_mean_on_the_page(open_page, cast):
+def test_keys_that_come_from_the_field_of_a_closed_dialog_mean_what_they_mean_on_the_page(open_page, team):
     """Until the browser draws the next picture, a closed dialog's field keeps the focus. An earlier version took these keys for the dialog's,
     so nothing was saved.
     """
-    page, made, _ = open_agreed(open_page, cast)
+    page, made, _ = open_agreed(open_page, team)
     page.keyboard.press("c")
     page.keyboard.type("Look again.")
     opened = page.evaluate("""() => {
@@ -353,9 +353,9 @@ def test_keys_that_come_from_the_field_of_a_closed_dialog_mean_what_they_mean_on
     assert Resolution.objects.count() == 1 and not Comment.objects.exists()
 
 
-def test_a_late_report_of_closing_does_not_end_the_next_comment(open_page, cast):
+def test_a_late_report_of_closing_does_not_end_the_next_comment(open_page, team):
     """The browser may report that a dialog was closed when it is open again. An earlier version dropped the second comment then."""
-    page, _, _ = open_agreed(open_page, cast)
+    page, _, _ = open_agreed(open_page, team)
     page.evaluate("""() => {
       const dialog = document.querySelector("#words");
       const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));

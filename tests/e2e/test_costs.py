@@ -28,7 +28,7 @@ def seen(page, name):
             page.screenshot(path=f"{folder}/costs-{name}-{scheme}.png")
 
 
-def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page, as_researcher, launch):  # noqa: F811
+def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(team, open_page, as_researcher, launch):  # noqa: F811
     if not AXE.exists():
         pytest.skip("axe-core is not there: run `make setup`")
     page, now = open_page(as_researcher), timezone.now()
@@ -42,9 +42,9 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page
     Run.objects.filter(pk=run.pk).update(name="paused and resumed")
     for state in ("starting", "running"):
         states.move(run, state)
-    lifecycle.pause(cast.researcher, run)
+    lifecycle.pause(team.researcher, run)
     states.move(run, "paused")
-    lifecycle.resume(cast.researcher, run)
+    lifecycle.resume(team.researcher, run)
     for state in ("starting", "running", "finished"):
         states.move(run, state)
     for attempt, hour in ((1, 9), (2, 2)):
@@ -53,7 +53,7 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(cast, open_page
             began=began, ended=began + timedelta(minutes=45), gpus=2
         )
     MonthlyUse.objects.create(
-        workspace=cast.workspace, month=now.date().replace(day=1), kind="evaluation", work=1, calls=9, prompt_tokens=123456,
+        workspace=team.workspace, month=now.date().replace(day=1), kind="evaluation", work=1, calls=9, prompt_tokens=123456,
         completion_tokens=789, money="1.25", unpriced=3,
     )  # fmt: skip
     for width in (1280, 390):

@@ -33,21 +33,21 @@ def look(page, name: str) -> None:
 
 
 @pytest.fixture
-def run(server, cast):
-    version = make_version(cast.owner, tags=("logic", "code"))
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+def run(server, team):
+    version = make_version(team.owner, tags=("logic", "code"))
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}, "scaffold": None, "phases": STAGES}
-    return services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+    return services.launch(team.researcher, recipe="policy", config=config, dataset=choice)
 
 
 @pytest.fixture
-def version(server, cast):
-    made = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+def version(server, team):
+    made = Dataset.objects.create(workspace=team.workspace, name="Sums")
     asked = [[{"role": "user", "content": f"What is {i} times {i + 3}?"}] for i in range(12)]
     answers = [[{"id": "a", "text": "la " * 40 if i == 3 else str(i * (i + 3))}] for i in range(12)]
     rows = [Example.model_validate({"key": f"k{i:02}", "prompt": asked[i], "responses": answers[i]}) for i in range(12)]
-    return datasets.new_version(cast.researcher, made, rows, None, {"from": "import", "file": "sums.jsonl"})
+    return datasets.new_version(team.researcher, made, rows, None, {"from": "import", "file": "sums.jsonl"})
 
 
 def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_researcher, run):
@@ -68,7 +68,7 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
     look(page, "stages-form")
 
 
-def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_page, as_researcher, cast, run):
+def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_page, as_researcher, team, run):
     rubric = Rubric(criteria=(Criterion(id="c", text="Names a colour", points=1, verifier=VERIFIER),))
     asked = (Message(role="user", content="Which colour?"),)
     rows = [
@@ -82,8 +82,8 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
         )
         for n in range(3)
     ]
-    made = Dataset.objects.create(workspace=cast.workspace, name="Colours")
-    version = datasets.new_version(cast.researcher, made, rows, None, {"from": "import", "file": "colours.jsonl"})
+    made = Dataset.objects.create(workspace=team.workspace, name="Colours")
+    version = datasets.new_version(team.researcher, made, rows, None, {"from": "import", "file": "colours.jsonl"})
     page = open_page(as_researcher)
     page.goto(f"/runs/new?recipe=policy&dataset={version.dataset_id}&at.scaffold=&at.hint.unknown=0.5")
     notes = page.get_by_role("list", name="What the data lacks").get_by_role("listitem")
@@ -99,7 +99,7 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
     look(page, "hint-form")
 
 
-def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, cast, version):
+def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, team, version):
     keys = [f"k{i:02}" for i in range(12)]
     probe_services.store(version, None, MeasuredProbe(1, 0, "smollm2", 8, 1.0, dict.fromkeys(keys, (3, 8))))
     probe_services.store(version, None, MeasuredProbe(2, 0, "larger", 64, 1.0, {keys[0]: (1, 64)}))
@@ -111,7 +111,7 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     page.get_by_role("button", name="Make a version with these pass rates").click()
     page.wait_for_url("**/versions/2")
     assert DatasetVersion.objects.get(dataset=version.dataset_id, number=2).lineage["written"] == len(keys)
-    job = curating.curate(cast.researcher, version, "faulty", {"below": 0.2})
+    job = curating.curate(team.researcher, version, "faulty", {"below": 0.2})
     runner.run(job.pk)
     page.goto(f"/datasets/{version.dataset_id}/versions/1/curate")
     expect(

@@ -47,8 +47,8 @@ def sampled(run, process):  # noqa: F811
     return run
 
 
-def test_a_group_is_sent_and_the_page_says_what_people_answered(open_page, as_researcher, sampled, cast):
-    project = make_project(cast, "pairwise", n=1)
+def test_a_group_is_sent_and_the_page_says_what_people_answered(open_page, as_researcher, sampled, team):
+    project = make_project(team, "pairwise", n=1)
     page = open_page(as_researcher)
     page.goto(f"/runs/{sampled.id}/rollouts?step=70")
     page.get_by_role("link", name="Send this group to annotation").first.click()
@@ -60,7 +60,7 @@ def test_a_group_is_sent_and_the_page_says_what_people_answered(open_page, as_re
     expect(page.locator(".sent").first).to_contain_text("Asked in pairwise project with 1 other · 0 of 2 answered")
     task = Task.objects.filter(project=project).order_by("-id")[0]
     said = {"verdict": "compared", "strength": 2, "reasons": [], "dimensions": {}, "note": ""}
-    answer(task, annotators(cast, project, 1)[0], said)
+    answer(task, annotators(team, project, 1)[0], said)
     page.reload()
     expect(page.locator(".sent").first).to_contain_text("1 of 2 answered")
     expect(page.locator(".sent").first).to_contain_text("response-3 is better")

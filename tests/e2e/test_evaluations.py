@@ -33,7 +33,7 @@ def recorded(tmp_path):
 
 
 @pytest.fixture
-def pairs(server, cast):
+def pairs(server, team):
     rows = map(json.loads, (FOLDER / "pairs_claude.jsonl").open())
     examples = [
         Example(
@@ -44,8 +44,8 @@ def pairs(server, cast):
         )
         for row in rows
     ]
-    made = datasets.create_dataset(cast.researcher, "JudgeBench")
-    return datasets.new_version(cast.researcher, made, examples, None, {"from": "test"})
+    made = datasets.create_dataset(team.researcher, "JudgeBench")
+    return datasets.new_version(team.researcher, made, examples, None, {"from": "test"})
 
 
 def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researcher, recorded, pairs):

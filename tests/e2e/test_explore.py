@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def dataset(cast):
-    made = Dataset.objects.create(workspace=cast.workspace, name="Pairs")
+def dataset(team):
+    made = Dataset.objects.create(workspace=team.workspace, name="Pairs")
     records = (
         Example.model_validate(
             {
@@ -27,7 +27,7 @@ def dataset(cast):
         )
         for i in range(24)
     )
-    services.new_version(cast.researcher, made, records, None, {"from": "import", "file": "pairs.jsonl"})
+    services.new_version(team.researcher, made, records, None, {"from": "import", "file": "pairs.jsonl"})
     return made
 
 

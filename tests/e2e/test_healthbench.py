@@ -21,11 +21,11 @@ WAITS = "Step 1 waits. rubric: Doctor v1 cannot be asked: the endpoint answered 
 
 
 def test_rows_from_a_file_train_on_a_judge_that_goes_away_and_comes_back(
-    open_page, as_researcher, process, cast, tmp_path
+    open_page, as_researcher, process, team, tmp_path
 ):
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tmp_path))
-    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
-    judge = Judge.objects.create(workspace=cast.workspace, name="Doctor", kind="criterion")
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tmp_path))
+    endpoint = Endpoint.objects.create(workspace=team.workspace, name="here", kind="chat", url="https://x", model="m")
+    judge = Judge.objects.create(workspace=team.workspace, name="Doctor", kind="criterion")
     spec = resolve({"kind": "criterion"}).model_dump(mode="json")
     version = JudgeVersion.objects.create(judge=judge, number=1, spec=spec, endpoint=endpoint, digest="e" * 64)
     file = tmp_path / "rows.jsonl"

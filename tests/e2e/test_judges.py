@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.datasets.conftest import importing  # noqa: F401  a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.judging.conftest import MET, examples  # noqa: F401  fixtures
@@ -16,8 +16,8 @@ SHOTS = os.environ.get("TOUCHSTONE_SHOTS")
 
 
 @pytest.fixture
-def page(open_page, cast):
-    return open_page(browser(cast.researcher))
+def page(open_page, team):
+    return open_page(browser(team.researcher))
 
 
 def look(page, name):
@@ -67,15 +67,15 @@ def test_a_judge_is_tried_and_saved(page, endpoint, examples, chat_server, eager
     assert JudgeVersion.objects.get().spec["prompt"] == "{{response}}\nRead it kindly: {{criterion}}"
 
 
-def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, examples, cast, chat_server, eager):  # noqa: F811
+def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, examples, team, chat_server, eager):  # noqa: F811
     from webapp.judging.judges.services import create_judge, new_version
 
     chat_server.answer = lambda body: (
         MET.replace("true", "false") if "harsh" in body["messages"][-1]["content"] else MET
     )
-    first = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    first = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     harsh = {"kind": "criterion", "prompt": first.spec["prompt"] + "\nBe harsh."}
-    new_version(cast.researcher, first.judge, spec=harsh, endpoint=endpoint, note="Be harsh")
+    new_version(team.researcher, first.judge, spec=harsh, endpoint=endpoint, note="Be harsh")
 
     page.goto(f"/judges/{first.judge_id}")
     page.get_by_role("link", name="Choose").click()

@@ -21,12 +21,12 @@ from webapp.weights.models import WeightsJob
 pytestmark = pytest.mark.browser
 
 
-def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, settings, cast, run):  # noqa: F811
+def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, settings, team, run):  # noqa: F811
     settings.MAX_RUNNING_RUNS = 1
     second, third, other = (
-        launch.fork(cast.researcher, run, overrides={}, name=name) for name in ("two", "three", "x")
+        launch.fork(team.researcher, run, overrides={}, name=name) for name in ("two", "three", "x")
     )
-    theirs = Experiment.objects.create(workspace=cast.outsider.workspace, name="Theirs")
+    theirs = Experiment.objects.create(workspace=team.outsider.workspace, name="Theirs")
     Run.objects.filter(id=other.id).update(experiment=theirs)
     now = timezone.now()
     Run.objects.filter(id=run.id).update(state="running", eta_s=400, heartbeat_at=now, state_at=now, started_at=now)
@@ -61,12 +61,12 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
     assert faults(page) == [] and Run.objects.get(id=second.id).priority == 0
 
 
-def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researcher, settings, cast, run, tmp_path):  # noqa: F811
+def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researcher, settings, team, run, tmp_path):  # noqa: F811
     settings.MAX_RUNNING_RUNS = 1
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="small", source="hub", path="o/small")
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="small", source="hub", path="o/small")
     config = {"writers": [{"model": model.pk}], "split": "", "max_new_tokens": 16}
-    row = evaluating.create(cast.researcher, recipe="generate", config=config, dataset=run.dataset_version)
-    second = launch.fork(cast.researcher, run, overrides={}, name="two")
+    row = evaluating.create(team.researcher, recipe="generate", config=config, dataset=run.dataset_version)
+    second = launch.fork(team.researcher, run, overrides={}, name="two")
     now = timezone.now()
     Run.objects.filter(id=run.id).update(state="running", eta_s=400, heartbeat_at=now, state_at=now, started_at=now)
     running.run(row.pk)

@@ -11,8 +11,8 @@ from tests.webapp.lineage.test_lineage import World
 pytestmark = pytest.mark.browser
 
 
-def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page, as_researcher, cast):
-    world = World(cast)
+def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page, as_researcher, team):
+    world = World(team)
     page = open_page(as_researcher)
     page.goto(f"/datasets/{world.version.dataset_id}/versions")
     page.get_by_role("link", name=f"Lineage of version {world.version.number}").focus()
@@ -34,8 +34,8 @@ def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page,
     expect(page.get_by_role("region", name="Judges")).to_contain_text("directly")
 
 
-def test_the_graph_is_walked_by_keyboard_and_fits_every_screen(open_page, as_researcher, cast):
-    world = World(cast)
+def test_the_graph_is_walked_by_keyboard_and_fits_every_screen(open_page, as_researcher, team):
+    world = World(team)
     for number in range(12):
         world.output(world.run("policy", world.version), f"m{number}")
     page = open_page(as_researcher)

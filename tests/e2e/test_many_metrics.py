@@ -24,13 +24,13 @@ KEYS = [
 
 
 @pytest.fixture
-def run(server, cast, process):
-    version = make_version(cast.owner)
+def run(server, team, process):
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    run = launch.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
+    run = launch.launch(team.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
     trainer = process(run)
     for step in range(1, 6):
         own = {"reward/mean": step / 10, "loose": 1.0 * step, "odd/a-b": 2.0, "odd/a/b": 3.0, "Odd/a": 4.0}

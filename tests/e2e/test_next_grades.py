@@ -21,8 +21,8 @@ def look(page, name: str) -> None:
             page.screenshot(path=f"{folder}/{name}-{theme}.png", full_page=True)
 
 
-def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_page, eager, as_researcher, server, cast):
-    row = judged(cast.researcher)
+def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_page, eager, as_researcher, server, team):
+    row = judged(team.researcher)
     address = f"/evaluations/{row.pk}"
     page, other = open_page(as_researcher), open_page(as_researcher)
     assert AXE.exists() and not in_both_themes(page, address)
@@ -40,7 +40,7 @@ def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_pag
     expect(other.locator("#grade-next")).to_contain_text("0 of 20 responses are graded")
     project = Project.objects.get()
 
-    graded(cast.researcher, project)
+    graded(team.researcher, project)
     assert not in_both_themes(page, address)
     expect(place).to_contain_text("20 of 20 responses are graded")
     look(page, "graded")

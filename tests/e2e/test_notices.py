@@ -9,9 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.cast import browser
 from tests.e2e.look import looked_at
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
@@ -70,8 +70,8 @@ def test_the_heading_of_the_choices_stands_above_them(open_page, as_owner):
     )
 
 
-def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast, run, fail):
-    page = open_page(browser(cast.reviewer))
+def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, team, run, fail):
+    page = open_page(browser(team.reviewer))
     page.goto(f"/runs/{run.pk}")
     watch = page.get_by_role("button", name="Watch", exact=True)
     watch.focus()
@@ -88,8 +88,8 @@ def test_a_notice_comes_by_itself_and_leads_to_what_it_is_about(open_page, cast,
     expect(page.locator("#bell")).to_have_attribute("data-unread", "1")
 
 
-def test_the_open_list_says_that_there_is_more(open_page, cast, run, fail):
-    page = open_page(browser(cast.researcher))
+def test_the_open_list_says_that_there_is_more(open_page, team, run, fail):
+    page = open_page(browser(team.researcher))
     page.goto("/notices")
     expect(page.get_by_role("heading", name="No notices yet")).to_be_visible()
     fail(run)
@@ -99,8 +99,8 @@ def test_the_open_list_says_that_there_is_more(open_page, cast, run, fail):
     expect(page.get_by_role("heading", name="You have read everything")).to_be_visible()
 
 
-def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_sweep(open_page, cast, sweep, run, fail):  # noqa: F811
-    page = open_page(browser(cast.researcher))
+def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_sweep(open_page, team, sweep, run, fail):  # noqa: F811
+    page = open_page(browser(team.researcher))
     page.context.add_init_script(BOXES)
     page.goto("/settings/notices")
     page.get_by_role("button", name="Show notices in this browser").click()
@@ -117,9 +117,9 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     assert page.evaluate("shown.length") == 2
 
 
-def test_on_a_phone_the_name_of_the_bell_has_the_number_that_it_shows(open_page, cast, run, fail):
+def test_on_a_phone_the_name_of_the_bell_has_the_number_that_it_shows(open_page, team, run, fail):
     fail(run)
-    page = open_page(browser(cast.researcher))
+    page = open_page(browser(team.researcher))
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/datasets")
     bell = page.locator("a.btn.bell")
@@ -132,14 +132,14 @@ def test_on_a_phone_the_name_of_the_bell_has_the_number_that_it_shows(open_page,
 @pytest.mark.parametrize("width", [1440, 390])
 def test_datasets_judges_and_models_are_watched_from_their_pages(
     open_page,
-    cast,
+    team,
     request,
     theme,
     width,
 ):
     version, model, endpoint = map(request.getfixturevalue, ("version", "model", "endpoint"))  # noqa: F811
-    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
-    page = open_page(browser(cast.owner), color_scheme=theme)
+    judge = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
+    page = open_page(browser(team.owner), color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     for address in (f"/datasets/{version.dataset_id}", f"/judges/{judge.pk}", f"/models/{model.pk}"):
         page.goto(address)
@@ -155,13 +155,13 @@ def test_datasets_judges_and_models_are_watched_from_their_pages(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_pages_of_notices_are_for_everybody(open_page, cast, sweep, run, theme):  # noqa: F811
+def test_the_pages_of_notices_are_for_everybody(open_page, team, sweep, run, theme):  # noqa: F811
     row = sweep(seeds=2)
     for trial in (1, 2):
         for each in runs(row, trial):
             move(each, "failed", reason="The process ended without saying why.")
     move(run, "finished")
-    page = open_page(browser(cast.researcher), color_scheme=theme)
+    page = open_page(browser(team.researcher), color_scheme=theme)
     found = {}
     for address in (
         "/notices",
@@ -177,7 +177,7 @@ def test_the_pages_of_notices_are_for_everybody(open_page, cast, sweep, run, the
     assert not any(found.values()), found
 
 
-def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, cast, launch, sweep):  # noqa: F811
+def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, team, launch, sweep):  # noqa: F811
     """The longest texts that people meet: the reason of a blocked run, an alert without spaces, a refused step."""
     why = (
         "Step 12 waits. rubric: Strict v1 cannot be asked: The budget is used up: 1,000,000 tokens are spent, and the next call may need "
@@ -189,14 +189,14 @@ def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, cast, l
     for state in ("starting", "running", "blocked"):
         move(waits, state, reason=why if state == "blocked" else "")
     ChainStep.objects.create(
-        after=waits, workspace=cast.workspace, kind="run", name="DPO", asked={}, state="refused", reason="No model",
+        after=waits, workspace=team.workspace, kind="run", name="DPO", asked={}, state="refused", reason="No model",
         decided_at=timezone.now(),
     )  # fmt: skip
-    logged = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow", name="one")
+    logged = tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow", name="one")
     said = {"title": "loss_is_not_a_number_" * 8, "text": "x" * 200, "level": "ERROR"}
     tracking.log(logged, tags={"touchstone.alert.1": json.dumps(said)})
-    Evaluation.objects.create(workspace=cast.workspace, name="Judges", recipe="study", state="paused", problem=why)
-    page = open_page(browser(cast.researcher))
+    Evaluation.objects.create(workspace=team.workspace, name="Judges", recipe="study", state="paused", problem=why)
+    page = open_page(browser(team.researcher))
     for address, told in (
         ("/", "is blocked"),
         ("/notices", "is blocked"),

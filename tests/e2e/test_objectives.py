@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.cast import browser
 from tests.e2e.look import unfold
+from tests.team import browser
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(open_page, cast):
-    return open_page(browser(cast.researcher))
+def page(open_page, team):
+    return open_page(browser(team.researcher))
 
 
 def test_the_formula_is_drawn_and_the_calculator_answers(page, eager):

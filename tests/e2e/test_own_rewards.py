@@ -31,7 +31,7 @@ SMALL = {
 
 
 @pytest.fixture
-def ready(server, cast, tiny_dir):  # noqa: F811
+def ready(server, team, tiny_dir):  # noqa: F811
     criterion = Criterion(id="c1", text="Names a colour", points=3)
     examples = [
         Example(
@@ -42,10 +42,10 @@ def ready(server, cast, tiny_dir):  # noqa: F811
         )
         for i in range(5)
     ]
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Of people")
-    datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Of people")
+    datasets.freeze(team.owner, datasets.new_version(team.owner, dataset, examples, None, {}, as_given=True))
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path=str(tiny_dir)
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path=str(tiny_dir)
     )
 
 
@@ -105,10 +105,10 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
         assert row.reward == pytest.approx(brief["value"] + polite["value"])
 
 
-def test_rubrics_without_verifiers_are_refused_until_a_judge_is_chosen(open_page, as_researcher, ready, cast):
+def test_rubrics_without_verifiers_are_refused_until_a_judge_is_chosen(open_page, as_researcher, ready, team):
     """Rubrics as a project of people publishes them: no criterion has a verifier."""
-    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
-    row = Judge.objects.create(workspace=cast.workspace, name="Grader", kind="criterion")
+    endpoint = Endpoint.objects.create(workspace=team.workspace, name="here", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=team.workspace, name="Grader", kind="criterion")
     spec = resolve_spec({"kind": "criterion"}).model_dump(mode="json")
     version = JudgeVersion.objects.create(judge=row, number=1, spec=spec, endpoint=endpoint, digest="e" * 64)
     page = open_page(as_researcher)

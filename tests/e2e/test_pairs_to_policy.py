@@ -36,11 +36,11 @@ POLICY: dict[str, Any] = {
 
 
 @pytest.fixture
-def tiny(server, cast, settings, tiny_dir) -> Iterator[RegisteredModel]:  # noqa: F811
+def tiny(server, team, settings, tiny_dir) -> Iterator[RegisteredModel]:  # noqa: F811
     """The base model. The processes that answer for it and for the policy end with the test."""
     settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))  # the path of a socket must be short
     settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
-    yield RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
+    yield RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tiny_dir))
     for child in process._children:
         child.stdin.close()
         child.wait(30)

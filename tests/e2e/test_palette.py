@@ -30,8 +30,8 @@ def test_enter_right_after_a_key_takes_no_entry_for_an_earlier_text(open_page, a
     page.wait_for_url("**/verifiers")
 
 
-def test_enter_waits_for_what_the_server_finds(open_page, as_owner, cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Zyxwvut")
+def test_enter_waits_for_what_the_server_finds(open_page, as_owner, team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Zyxwvut")
     page, held = opened(open_page, as_owner), []
     page.route("**/search.json*", lambda route: held.append(route))
     with page.expect_request("**/search.json?q=Zyxwvut"):
@@ -41,8 +41,8 @@ def test_enter_waits_for_what_the_server_finds(open_page, as_owner, cast):
     page.wait_for_url(f"**/datasets/{dataset.pk}*")
 
 
-def test_enter_is_forgotten_when_the_text_changes(open_page, as_owner, cast):
-    Dataset.objects.create(workspace=cast.workspace, name="Zyxwvut")
+def test_enter_is_forgotten_when_the_text_changes(open_page, as_owner, team):
+    Dataset.objects.create(workspace=team.workspace, name="Zyxwvut")
     page, held = opened(open_page, as_owner), []
     page.route("**/search.json*", lambda route: route.continue_() if held else held.append(route))
     with page.expect_request("**/search.json?q=Zyxwvut"):

@@ -15,14 +15,14 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def dataset(cast):
-    made = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+def dataset(team):
+    made = Dataset.objects.create(workspace=team.workspace, name="Sums")
     prompts = [[{"role": "user", "content": f"What is {i} times {i + 3}, modulo 7?"}] for i in range(40)]
     records = [
         Example.model_validate({"key": f"k{i:02}", "prompt": prompt, "domain": ("algebra", "logic", "words")[i % 3]})
         for i, prompt in enumerate(prompts)
     ]
-    version = services.new_version(cast.researcher, made, records, None, {"from": "import", "file": "sums.jsonl"})
+    version = services.new_version(team.researcher, made, records, None, {"from": "import", "file": "sums.jsonl"})
     counts = {f"k{i:02}": (min(8, max(0, i // 4 - 1)), 8) for i in range(38)}
     probe_services.store(version, None, MeasuredProbe(1, 0, "smollm2-135m-instruct", 8, 1.0, counts))
     return made

@@ -20,12 +20,12 @@ WAITS = {"begins": "plateau", "window": 8, "temperature": "set", "set_to": 1.4, 
 
 
 @pytest.fixture
-def run(server, cast):
-    version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+def run(server, team):
+    version = make_version(team.owner)
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}, "phases": [WARMER, WAITS]}
-    return launch.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+    return launch.launch(team.researcher, recipe="policy", config=config, dataset=choice)
 
 
 def look(page, name: str) -> None:
@@ -93,17 +93,17 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
 
 
 @pytest.fixture
-def comparing(server, cast):
+def comparing(server, team):
     """A run on pairs, which has no reward. It gets other pairs from step 4 on, and learns more slowly after the held-out accuracy is level."""
     pair = (Response(id="a", text="one"), Response(id="b", text="two"))
     judged = (Preference(a="a", b="b", strength=1, rater="r"),)
-    version = make_version(cast.owner, responses=pair, preferences=judged, domain="code")
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    version = make_version(team.owner, responses=pair, preferences=judged, domain="code")
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     slower = {"begins": "plateau", "metric": "eval/accuracy", "window": 4, "learning_rate": "times", "lr_times": 0.5}
     plan = [{"begins": "step", "step": 4, "prompts": "some", "domains": ["code"]}, slower]
     config = {"steps": 20, "model": {"name": "smollm2"}, "evaluation": {"every": 2}, "phases": plan}
     return launch.launch(
-        cast.researcher, recipe="dpo", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
+        team.researcher, recipe="dpo", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
     )
 
 

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def version(server, cast):
-    return make_version(cast.owner, name="Fruit", examples=3)
+def version(server, team):
+    return make_version(team.owner, name="Fruit", examples=3)
 
 
 def set_up(page) -> None:
@@ -95,10 +95,10 @@ def test_a_wrong_field_is_pointed_at_and_what_was_typed_stays(open_page, as_rese
     assert [scale["name"] for scale in Project.objects.get().settings["scales"]] == ["Helpfulness", "Tone"]
 
 
-def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher, version, cast):
+def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher, version, team):
     from webapp.annotation.projects import services as projects
 
-    project = projects.create(cast.researcher, name="Keys", kind="pairwise", dataset=version)
+    project = projects.create(team.researcher, name="Keys", kind="pairwise", dataset=version)
     page = open_page(as_researcher)
     page.goto(f"/projects/{project.pk}/settings")
     field = page.get_by_label("Skip, with a reason")
@@ -114,26 +114,26 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
     expect(page.get_by_label("Skip, with a reason")).to_have_value("X")
 
 
-def hasty_and_slow(cast, version):
+def hasty_and_slow(team, version):
     """A project of two people. The first person has a warning."""
     from webapp.annotation.agreement import refresh
     from webapp.annotation.agreement.person_figures import Figures
     from webapp.annotation.projects import services as projects
 
-    project = projects.create(cast.researcher, name="Haste", kind="pairwise", dataset=version)
+    project = projects.create(team.researcher, name="Haste", kind="pairwise", dataset=version)
     report = refresh.freshen(project)
     kept = {"last_at": "2026-01-01T00:00:00+00:00", "points": [], "drift": {}}
     report.people = {
         str(each.user.pk): kept | {"total": Figures(done=done).packed(), "warnings": warnings}
-        for each, done, warnings in ((cast.annotator, 9, ["Too fast."]), (cast.reviewer, 5, []))
+        for each, done, warnings in ((team.annotator, 9, ["Too fast."]), (team.reviewer, 5, []))
     }
     report.save()
     return project
 
 
-def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, version, cast):
+def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, version, team):
     page = open_page(as_researcher)
-    page.goto(f"/projects/{hasty_and_slow(cast, version).pk}/people")
+    page.goto(f"/projects/{hasty_and_slow(team, version).pk}/people")
     gold = page.get_by_role("columnheader", name="Gold")
     expect(gold).to_be_visible()
     page.locator("summary", has_text="Columns").focus()
@@ -150,15 +150,15 @@ def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as
     expect(gold).to_be_visible()
 
 
-def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, cast):
+def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, team):
     page = open_page(as_researcher)
-    page.goto(f"/projects/{hasty_and_slow(cast, version).pk}/people")
+    page.goto(f"/projects/{hasty_and_slow(team, version).pk}/people")
     rows = page.locator(".people-table tbody tr")
-    person = {each: str(each.user) for each in (cast.annotator, cast.reviewer)}
-    expect(rows).to_contain_text([person[cast.annotator], "Too fast.", person[cast.reviewer]])
+    person = {each: str(each.user) for each in (team.annotator, team.reviewer)}
+    expect(rows).to_contain_text([person[team.annotator], "Too fast.", person[team.reviewer]])
     head = page.get_by_role("columnheader", name="Answers").get_by_role("button")
     head.click()
     expect(page.get_by_role("columnheader", name="Answers")).to_have_attribute("aria-sort", "descending")
-    expect(rows).to_contain_text([person[cast.annotator], "Too fast.", person[cast.reviewer]])
+    expect(rows).to_contain_text([person[team.annotator], "Too fast.", person[team.reviewer]])
     head.click()
-    expect(rows).to_contain_text([person[cast.reviewer], person[cast.annotator], "Too fast."])
+    expect(rows).to_contain_text([person[team.reviewer], person[team.annotator], "Too fast."])

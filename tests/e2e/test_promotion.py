@@ -11,17 +11,17 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def models(cast, transactional_db):
+def models(team, transactional_db):
     made = [("base", "hub"), ("policy-run-3", "local")]
     return [
-        RegisteredModel.objects.create(workspace=cast.workspace, name=name, source=source, path=f"o/{name}")
+        RegisteredModel.objects.create(workspace=team.workspace, name=name, source=source, path=f"o/{name}")
         for name, source in made
     ]
 
 
-def test_an_alias_is_given_moved_and_removed(open_page, as_researcher, cast, models):
+def test_an_alias_is_given_moved_and_removed(open_page, as_researcher, team, models):
     base, trained = models
-    services.move(cast.researcher, "champion", base, reason="the first that passed the audit")
+    services.move(team.researcher, "champion", base, reason="the first that passed the audit")
     page = open_page(as_researcher)
     page.goto(f"/models/{trained.pk}")
     page.locator("summary[aria-label=More]").focus()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.cast import browser
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from webapp.core.auditing import audit
 from webapp.core.distributed import reconciling
@@ -30,9 +30,9 @@ def is_for_everybody(page, name: str) -> None:
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_mended(
-    open_page, cast, request, theme, width
+    open_page, team, request, theme, width
 ):
-    page = open_page(browser(cast.owner), color_scheme=theme)
+    page = open_page(browser(team.owner), color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/installation")
     page.get_by_role("navigation", name="Installation").get_by_role("link", name="Reconciler").click()
@@ -43,7 +43,7 @@ def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_men
     for kind in reconciling.KINDS:
         reconciling.compared(kind, 12, 2)
     told = {"attempt": 1, "believed": "running", "ray": "does not know the job", "done": DONE}
-    audit.record_all(cast.workspace, None, "run.reconciled", [run] * 60, **told)
+    audit.record_all(team.workspace, None, "run.reconciled", [run] * 60, **told)
     page.goto(PAGE)
     expect(page.get_by_role("alert")).to_have_count(0)
     for cell in page.locator("tbody tr").first.locator("td.breaks").all():

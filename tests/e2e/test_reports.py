@@ -9,11 +9,11 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.cast import browser
 from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_runs_table import photograph
+from tests.team import browser
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.launch import checks, services
 from webapp.experiments.models import MetricPoint, Run
@@ -42,16 +42,16 @@ runs: {live}, 999999
 
 
 @pytest.fixture
-def lab(server, cast) -> list[Run]:
+def lab(server, team) -> list[Run]:
     """Four runs: three are finished, and two of these differ only in their seed. One is still active."""
-    version = make_version(cast.owner)
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice, made = checks.DatasetChoice(id=version.dataset_id), []
     for place, (rate, seed) in enumerate([(1e-5, 0), (1e-5, 1), (1e-4, 0), (1e-3, 0)]):
         config = {"steps": 60, "optim": {"lr": rate}, "seed": seed}
-        run = services.launch(cast.researcher, recipe="policy", config=config, dataset=choice, name=f"rate {rate:g}")
+        run = services.launch(team.researcher, recipe="policy", config=config, dataset=choice, name=f"rate {rate:g}")
         made.append(
             seed_run(run, steps=60 if place < 3 else 30, state="finished" if place < 3 else "running", seed=place)
         )
@@ -75,8 +75,8 @@ response: 2
 
 
 @pytest.fixture
-def report(cast, lab) -> ReportPage:
-    return reports.create(cast.researcher, "Scaffolds help", (WORDS + MORE).format(live=lab[3].pk, done=lab[0].pk))
+def report(team, lab) -> ReportPage:
+    return reports.create(team.researcher, "Scaffolds help", (WORDS + MORE).format(live=lab[3].pk, done=lab[0].pk))
 
 
 def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_place(open_page, as_researcher, lab):
@@ -101,8 +101,8 @@ def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_pla
     expect(page.locator(".chart-key")).to_have_count(2)
 
 
-def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_page, cast, report):
-    page = open_page(browser(cast.reviewer))
+def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_page, team, report):
+    page = open_page(browser(team.reviewer))
     page.goto(f"/reports/{report.pk}")
     expect(page.locator(".chart canvas")).to_have_count(3)
     expect(page.get_by_text("Run 999999 is not here")).to_be_visible()
@@ -120,8 +120,8 @@ def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_p
     assert page.evaluate(LOOK) == []
 
 
-def test_a_chart_goes_on_while_its_run_does(open_page, cast, report, lab):
-    page = open_page(browser(cast.reviewer))
+def test_a_chart_goes_on_while_its_run_does(open_page, team, report, lab):
+    page = open_page(browser(team.reviewer))
     page.goto(f"/reports/{report.pk}")
     live = page.locator("[data-report-chart]").nth(1).locator(".chart-body")
     expect(live).to_have_attribute("aria-label", re.compile("at step 30"))
@@ -149,8 +149,8 @@ def test_the_second_of_two_tabs_is_told_and_saves_on_top(open_page, as_researche
     expect(second.get_by_text("Written in the other tab.")).to_be_visible()
 
 
-def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_page, cast, report, tmp_path):
-    page = open_page(browser(cast.reviewer), color_scheme="dark")
+def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_page, team, report, tmp_path):
+    page = open_page(browser(team.reviewer), color_scheme="dark")
     page.goto(f"/reports/{report.pk}")
     expect(page.locator(".chart canvas")).to_have_count(3)
     expect(page.locator(".report-rollout")).to_be_visible()
@@ -185,8 +185,8 @@ def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_pag
     assert faults(page) == []
 
 
-def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, cast, report):
-    reports.write(cast.researcher, report, 1, "Scaffolds help", "Nothing is left.")
+def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, team, report):
+    reports.write(team.researcher, report, 1, "Scaffolds help", "Nothing is left.")
     page = open_page(as_researcher)
     page.goto(f"/reports/{report.pk}/versions")
     photograph(page, "report-history")

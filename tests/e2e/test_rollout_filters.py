@@ -14,11 +14,11 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def run(server, cast):
-    version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+def run(server, team):
+    version = make_version(team.owner)
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
-    made = services.launch(cast.researcher, recipe="policy", config={"model": {"name": "smollm2"}}, dataset=choice)
+    made = services.launch(team.researcher, recipe="policy", config={"model": {"name": "smollm2"}}, dataset=choice)
     seed_run(made, steps=4, state="finished")
     Rollout.objects.filter(run=made).update(example_key="e0")
     return made

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.e2e.look import faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.experiments.models import Rollout
 
 pytestmark = pytest.mark.browser

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.cast import browser
 from tests.e2e.look import faults
+from tests.team import browser
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.charts import formulas
 from webapp.experiments.launch import checks
@@ -28,14 +28,14 @@ SPIKE = 17
 
 
 @pytest.fixture
-def trainer(server, cast, process):
+def trainer(server, team, process):
     """The values of a run of 40 steps. Its reward has an outlier at one step, and is 0 at two steps."""
-    version = make_version(cast.owner)
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    trainer = process(launch.launch(cast.researcher, recipe="policy", config={"steps": 60}, dataset=choice))
+    trainer = process(launch.launch(team.researcher, recipe="policy", config={"steps": 60}, dataset=choice))
     for step in range(1, 41):
         reward = 900.0 if step == SPIKE else 0.0 if step in (5, 6) else 1 + math.sin(step / 6)
         tell(trainer, step, {"reward/mean": reward, "policy/kl": step / 40, "odd/a-b": float(step % 4)})
@@ -88,8 +88,8 @@ def test_outliers_are_clipped_with_a_mark_and_a_log_scale_says_what_has_no_place
     assert "log" not in page.url and "clip" not in page.url
 
 
-def test_a_run_of_another_program_has_its_charts_although_it_has_no_result(open_page, as_researcher, server, cast):
-    row = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow", name="x" * 120)
+def test_a_run_of_another_program_has_its_charts_although_it_has_no_result(open_page, as_researcher, server, team):
+    row = tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow", name="x" * 120)
     tracking.log(row, [LoggedPoint("loss", step, timezone.now(), 1 / (step + 1)) for step in range(9)])
     page = open_page(as_researcher)
     page.goto(f"/runs/{row.run_id}")
@@ -258,12 +258,12 @@ def test_a_double_click_makes_one_chart(open_page, as_researcher, trainer):
     assert [url.rsplit("/", 1)[1] for url in sent] == ["charts"]
 
 
-def test_who_may_not_train_sees_custom_charts_and_pins_for_oneself(open_page, as_researcher, cast, trainer):
+def test_who_may_not_train_sees_custom_charts_and_pins_for_oneself(open_page, as_researcher, team, trainer):
     api = f"/api/v1/runs/{trainer.run_id}"
     for name in ("one", "two"):
         body = {"title": name, "expressions": ["reward/mean * 2"]}
         as_researcher.post(f"{api}/charts", body, content_type="application/json")
-    page = open_page(browser(cast.reviewer))
+    page = open_page(browser(team.reviewer))
     page.goto(f"/runs/{trainer.run_id}")
     titles = page.locator("#custom-charts .chart-title")
     expect(titles).to_have_text(["one", "two"])

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def form(server, cast, open_page, as_researcher):
+def form(server, team, open_page, as_researcher):
     """The form of a new policy run."""
-    make_version(cast.owner)
+    make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     page = open_page(as_researcher)
     page.goto("/runs/new?recipe=policy")
@@ -131,12 +131,12 @@ def test_a_preset_fills_fields_marks_them_and_is_undone_and_nothing_jumps(form):
     expect(said).to_contain_text("Choose one")
 
 
-def test_the_time_follows_the_fields_and_nothing_jumps_when_it_comes(form, cast):
+def test_the_time_follows_the_fields_and_nothing_jumps_when_it_comes(form, team):
     time = form.locator(".is-expected").first
     expect(time).to_contain_text("no run of this recipe has trained this model here yet")
     launch = depth(form.locator(".launch"), ".card")
     choice = checks.DatasetChoice(name="demo")
-    run = launching.launch(cast.researcher, recipe="policy", config={"steps": 40}, dataset=choice)
+    run = launching.launch(team.researcher, recipe="policy", config={"steps": 40}, dataset=choice)
     ran(run, step_s=30.0, evaluation_s=20.0)
     change(form, "f-seed", lambda field: enter(field, "1"))
     expect(time).to_contain_text("about 20 min")

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def run(server, cast):
-    version = make_version(cast.owner)
+def run(server, team):
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
-    return launch.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
+    return launch.launch(team.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
 
 
 def step_events(process, step: int) -> list[dict]:
@@ -116,14 +116,14 @@ def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_resea
     expect(page.locator("#other")).to_have_count(0)
 
 
-def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, as_researcher, server, cast, process):
+def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, as_researcher, server, team, process):
     answers = tuple(Response(id=name, text=f"Answer {name}") for name in "ab")
     judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
-    version = make_version(cast.owner, "pairs", responses=answers, preferences=judged)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    version = make_version(team.owner, "pairs", responses=answers, preferences=judged)
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 20, "model": {"name": "smollm2"}}
-    run = launch.launch(cast.researcher, recipe="reward_model", config=config, dataset=choice)
+    run = launch.launch(team.researcher, recipe="reward_model", config=config, dataset=choice)
     trainer, edges = process(run), [0.5, 0.75, 1.0]
     sure = {"eval/confidence": [20, 40], "eval/confidence_right": [12, 36]}
     histograms = {key: {"edges": edges, "counts": counts} for key, counts in sure.items()}
@@ -149,16 +149,16 @@ def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, 
         page.screenshot(path=f"{folder}/reward.png", full_page=True)
 
 
-def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_researcher, cast, process):
+def test_two_that_learn_in_turns_show_their_own_steps_alone(open_page, as_researcher, team, process):
     """A step shows only its own role's histogram, not one of an earlier turn of the other role. Counts have a separate chart."""
     answers = tuple(Response(id=name, text=f"Answer {name}") for name in "ab")
     version = make_version(
-        cast.owner, "pairs", responses=answers, preferences=(Preference(a="a", b="b", strength=-2, rater="r"),)
+        team.owner, "pairs", responses=answers, preferences=(Preference(a="a", b="b", strength=-2, rater="r"),)
     )
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2", source="local", path="/models/smollm2")
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 4, "turn_steps": 1, "model": {"name": "smollm2"}}
-    trainer = process(launch.launch(cast.researcher, recipe="alternating", config=config, dataset=choice))
+    trainer = process(launch.launch(team.researcher, recipe="alternating", config=config, dataset=choice))
     bars = {"edges": [0.5, 0.9, 1.1, 1.5], "counts": [3, 90, 7]}
     for step, role in ((1, "judge"), (2, "writer")):
         values = {"mean": 0.5, "form": 0.5, "outcome": 0.4, "form_excluded": 128.0}

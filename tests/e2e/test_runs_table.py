@@ -24,10 +24,10 @@ DRAWN = "async () => { for (let i = 0; i < 5; i++) await new Promise(requestAnim
 
 
 @pytest.fixture
-def runs(server, cast) -> list[Run]:
-    version = make_version(cast.owner)
+def runs(server, team) -> list[Run]:
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
     made = []
@@ -35,15 +35,15 @@ def runs(server, cast) -> list[Run]:
         for seed in (0, 1):
             config = {"steps": 60, "seed": seed, "optim": {"lr": lr}}
             run = services.launch(
-                cast.researcher, recipe="policy", config=config, dataset=choice, name=f"lr {lr:g}, seed {seed}"
+                team.researcher, recipe="policy", config=config, dataset=choice, name=f"lr {lr:g}, seed {seed}"
             )
             seed_run(run, steps=20 + 10 * place, state="finished", seed=2 * place + seed)
             points = Point.objects.filter(run=run, value__isnull=False).order_by("step")
             told = [LoggedPoint(each.key, each.step, each.time, each.value) for each in points]
-            facts.keep_metrics(cast.workspace.pk, run, series.of_points(told))
+            facts.keep_metrics(team.workspace.pk, run, series.of_points(told))
             made.append(run)
-    table.set_tags(cast.researcher, made[0], ["ablation", "paper"])
-    table.write_notes(cast.researcher, made[0], "Collapsed after step **15**; see the log.")
+    table.set_tags(team.researcher, made[0], ["ablation", "paper"])
+    table.write_notes(team.researcher, made[0], "Collapsed after step **15**; see the log.")
     return made
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from scripts import screenshot
 from tests.e2e.seed import seed_run
-from tests.patience import SECONDS
 from tests.stack import ROOT
+from tests.timeouts import SECONDS
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.experiments.launch import checks
@@ -23,8 +23,8 @@ NAME = json.loads((ROOT / "demo" / "run.json").read_text())["name"]
 
 
 @pytest.fixture
-def link(server, cast) -> str:
-    return f"{server.url}/sign-in/link/{create_sign_in_link(cast.owner.user)}"
+def link(server, team) -> str:
+    return f"{server.url}/sign-in/link/{create_sign_in_link(team.owner.user)}"
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def page(chromium):
     page.close()
 
 
-def launch(cast):
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
-    dataset = checks.DatasetChoice(id=make_version(cast.owner).dataset_id)
-    return launch_services.launch(cast.owner, recipe="policy", config={}, dataset=dataset, name=NAME)
+def launch(team):
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    dataset = checks.DatasetChoice(id=make_version(team.owner).dataset_id)
+    return launch_services.launch(team.owner, recipe="policy", config={}, dataset=dataset, name=NAME)
 
 
-def test_the_demo_run_is_taken_in_the_promised_size(cast, link, page, monkeypatch, tmp_path):
-    seed_run(launch(cast), steps=30)
+def test_the_demo_run_is_taken_in_the_promised_size(team, link, page, monkeypatch, tmp_path):
+    seed_run(launch(team), steps=30)
     monkeypatch.setattr(screenshot, "PICTURE", tmp_path / "images" / "run.png")
     screenshot.take(page, link)
     header = screenshot.PICTURE.read_bytes()[:24]
@@ -50,8 +50,8 @@ def test_the_demo_run_is_taken_in_the_promised_size(cast, link, page, monkeypatc
     assert (int.from_bytes(header[16:20]), int.from_bytes(header[20:24])) == (1440, 900)
 
 
-def test_a_run_without_points_is_no_picture_yet(cast, link, page):
-    launch(cast)
+def test_a_run_without_points_is_no_picture_yet(team, link, page):
+    launch(team)
     with pytest.raises(SystemExit, match="no points yet"):
         screenshot.take(page, link)
 

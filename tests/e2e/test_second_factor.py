@@ -17,8 +17,8 @@ DEVICE = {
 }
 
 
-def test_a_passkey_is_added_asked_for_and_enough(open_page, as_owner, server, cast):
-    user = cast.owner.user
+def test_a_passkey_is_added_asked_for_and_enough(open_page, as_owner, server, team):
+    user = team.owner.user
     set_password(user, PASSWORD)
     page = open_page(as_owner)
     page.context.clear_cookies()

@@ -82,20 +82,20 @@ def answer_questions(run: Run) -> None:
 
 
 @pytest.fixture
-def judge(cast, settings):
+def judge(team, settings):
     """A judge of pairs, with an endpoint that needs no key."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
     with chat_server(answer=prefers_more_letters) as chat:
-        endpoint = endpoints.create_endpoint(cast.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
-        create_judge(cast.owner, name="Comparer", spec={"kind": "pairwise"}, endpoint=endpoint)
+        endpoint = endpoints.create_endpoint(team.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
+        create_judge(team.owner, name="Comparer", spec={"kind": "pairwise"}, endpoint=endpoint)
         yield chat
 
 
 @pytest.fixture
-def ready(server, cast, tiny_dir, settings, tmp_path):  # noqa: F811
+def ready(server, team, tiny_dir, settings, tmp_path):  # noqa: F811
     """Prompts with two answers each, which nobody has compared, and a base model."""
     settings.VAR = tmp_path
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tiny_dir))
     examples = [
         Example(
             key=f"e{i}",
@@ -105,8 +105,8 @@ def ready(server, cast, tiny_dir, settings, tmp_path):  # noqa: F811
         )
         for i in range(PAIRS)
     ]
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Fruit")
-    datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Fruit")
+    datasets.freeze(team.owner, datasets.new_version(team.owner, dataset, examples, None, {}, as_given=True))
 
 
 def set_up(page: Page) -> str:

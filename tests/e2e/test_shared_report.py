@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.e2e.test_reports import lab, report  # noqa: F401 - fixtures
 from tests.e2e.test_runs_table import photograph
 from tests.e2e.test_sharing import PHONE, refusals
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.accounts.workspaces.services import allow_share_links
 from webapp.experiments.models import MetricPoint
 from webapp.reports import services as reports
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def link(open_page, as_researcher, cast, report) -> str:  # noqa: F811
+def link(open_page, as_researcher, team, report) -> str:  # noqa: F811
     """Makes a link on the page, and returns its path."""
-    allow_share_links(cast.owner, True)
+    allow_share_links(team.owner, True)
     page = open_page(as_researcher)
     page.goto(f"/reports/{report.pk}")
     page.get_by_role("link", name="Share", exact=True).click()
@@ -83,7 +83,7 @@ def test_its_charts_go_on_with_their_runs_until_the_link_is_withdrawn(
     link,
     open_page,
     as_researcher,
-    cast,
+    team,
     report,  # noqa: F811
     lab,  # noqa: F811
 ):
@@ -93,7 +93,7 @@ def test_its_charts_go_on_with_their_runs_until_the_link_is_withdrawn(
     MetricPoint.objects.create(run=lab[3], step=40, key="eval/rubric_score", value=0.9, time=timezone.now())
     expect(live).to_have_attribute("aria-label", re.compile("last 0.900 at step 40"))
 
-    reports.write(cast.researcher, report, 1, "Scaffolds help a lot", "Written later.")
+    reports.write(team.researcher, report, 1, "Scaffolds help a lot", "Written later.")
     mine = open_page(as_researcher)
     mine.goto(f"/reports/{report.pk}/share")
     assert refusals(mine) == []

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.look import faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_runs_table import photograph, pytestmark, runs  # noqa: F401 - a fixture and the mark
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.accounts.workspaces.services import allow_share_links
 
 PHONE = {"width": 390, "height": 844}
@@ -28,10 +28,10 @@ def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
     chromium,
     server,
     as_researcher,
-    cast,
+    team,
     runs,  # noqa: F811
 ):
-    allow_share_links(cast.owner, True)
+    allow_share_links(team.owner, True)
     mine = open_page(as_researcher)
     mine.goto(f"/runs/compare?ids={','.join(str(run.pk) for run in runs)}")
     mine.locator("#compare-finals tbody tr").nth(1).get_by_role("button", name="Set as baseline").click()

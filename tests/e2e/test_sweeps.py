@@ -27,14 +27,14 @@ METRIC = "eval/rubric_score"
 
 
 @pytest.fixture
-def run(server, cast) -> Run:
-    version = make_version(cast.owner)
+def run(server, team) -> Run:
+    version = make_version(team.owner)
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"steps": 60}
-    made = services.launch(cast.researcher, recipe="policy", config=config, dataset=choice, name="first try")
+    made = services.launch(team.researcher, recipe="policy", config=config, dataset=choice, name="first try")
     return seed_run(made, steps=60, state="finished")
 
 
@@ -117,7 +117,7 @@ def is_loaded_again_as_it_was_left(page: Page) -> None:
     expect(page.locator("#contour-table")).to_be_visible()
 
 
-def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, cast, run):
+def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, as_researcher, team, run):
     axes: list[dict[str, Any]] = [
         {"path": "optim.lr", "low": 1e-5, "high": 1e-2, "scale": "log"},
         {"path": "rollout.truncated", "values": ["train", "mask"]},
@@ -125,7 +125,7 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     ]
     choice = checks.DatasetChoice(id=run.data.dataset_id)
     wish = Wish("policy", run.config, choice, axes, trials=16, at_once=16, source=run, experiment="rates")
-    sweep = sweeping.launch(cast.researcher, wish)
+    sweep = sweeping.launch(team.researcher, wish)
     rounds.advance(sweep.pk)
     draw = random.Random(3)  # noqa: S311 - a picture, not a secret
 

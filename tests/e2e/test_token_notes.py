@@ -32,10 +32,10 @@ def answered(run, process):  # noqa: F811
     return run
 
 
-def written(cast, run, **span) -> TokenNote:  # noqa: F811
+def written(team, run, **span) -> TokenNote:  # noqa: F811
     place: dict[str, Any] = {"step": 3, "phase": "train", "group": 0, "index": 0, "start": 3, "end": 4}
     return services.write(
-        cast.researcher, run, TokenSpan(**place | span), "It is **not** <img src=x onerror=alert(1)>."
+        team.researcher, run, TokenSpan(**place | span), "It is **not** <img src=x onerror=alert(1)>."
     )
 
 
@@ -85,8 +85,8 @@ def test_a_note_is_written_on_what_the_pointer_selects(open_page, as_researcher,
     assert TokenNote.objects.count() == 1
 
 
-def test_a_link_leads_to_the_note_which_can_be_changed_and_deleted(open_page, as_researcher, cast, answered):
-    note = written(cast, answered)
+def test_a_link_leads_to_the_note_which_can_be_changed_and_deleted(open_page, as_researcher, team, answered):
+    note = written(team, answered)
     page = open_page(as_researcher)
     page.goto(f"/runs/{answered.id}/notes/{note.pk}")
     shown = page.locator(f"#note-{note.pk}")
@@ -108,8 +108,8 @@ def test_a_link_leads_to_the_note_which_can_be_changed_and_deleted(open_page, as
     expect(page.locator(".has-note")).to_have_count(0)
 
 
-def test_two_tabs_hear_of_each_other_and_neither_overwrites(open_page, as_researcher, cast, answered):
-    note = written(cast, answered)
+def test_two_tabs_hear_of_each_other_and_neither_overwrites(open_page, as_researcher, team, answered):
+    note = written(team, answered)
     one, two = open_page(as_researcher), open_page(as_researcher)
     for page in (one, two):
         page.goto(f"/runs/{answered.id}/rollouts")
@@ -128,8 +128,8 @@ def test_two_tabs_hear_of_each_other_and_neither_overwrites(open_page, as_resear
     assert note.revision == 3
 
 
-def test_a_note_says_that_its_response_was_sampled_again(open_page, as_researcher, cast, answered):
-    written(cast, answered)
+def test_a_note_says_that_its_response_was_sampled_again(open_page, as_researcher, team, answered):
+    written(team, answered)
     trainer = answered.trainer
     trainer.post(trainer.event("rollouts", 3, rollouts=[response(0, ["The", " sky", " is", " blue", "."])]))
     page = open_page(as_researcher)
@@ -141,9 +141,9 @@ def test_a_note_says_that_its_response_was_sampled_again(open_page, as_researche
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_how_it_looks(open_page, as_researcher, cast, answered, theme):
-    written(cast, answered)
-    written(cast, answered, start=0, end=2)
+def test_how_it_looks(open_page, as_researcher, team, answered, theme):
+    written(team, answered)
+    written(team, answered, start=0, end=2)
     page = open_page(as_researcher, color_scheme=theme, reduced_motion="reduce")
     page.goto(f"/runs/{answered.id}/rollouts?tint=logprob")
     page.locator(".token-note").nth(1).wait_for()

@@ -22,15 +22,15 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def shown(server, cast, process) -> tour.TourPages:
+def shown(server, team, process) -> tour.TourPages:
     """A sweep as that of the tour, whose runs are told instead of trained. One is still under way."""
-    version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name=tour.MODEL, source="local", path="/models/smollm2")
+    version = make_version(team.owner)
+    RegisteredModel.objects.create(workspace=team.workspace, name=tour.MODEL, source="local", path="/models/smollm2")
     asked = tour.SWEEP
     wish = Wish(
         "policy", asked["config"], checks.DatasetChoice(id=version.dataset_id), asked["axes"], seeds=2, at_once=4
     )
-    sweep = sweeping.launch(cast.researcher, wish)
+    sweep = sweeping.launch(team.researcher, wish)
     rounds.advance(sweep.pk)
     runs = [row.run for row in SweepRun.objects.filter(trial__sweep=sweep).order_by("pk")]
     come_to(sweep, lambda values, seed: 0.5 + seed / 10)
@@ -39,7 +39,7 @@ def shown(server, cast, process) -> tour.TourPages:
     Run.objects.filter(pk=runs[0].pk).update(state="running")
     trainer = process(runs[0])
     tell(trainer, 61, 62)
-    report = reports.create(cast.researcher, "Which learning rate?", tour.REPORT.format(sweep=sweep.pk))
+    report = reports.create(team.researcher, "Which learning rate?", tour.REPORT.format(sweep=sweep.pk))
     return tour.TourPages(sweep.pk, [run.pk for run in runs], runs[0].pk, report.pk, version.pk)
 
 

@@ -7,9 +7,9 @@ from contextlib import aclosing
 import pytest
 
 from tests import fork_server
-from tests.cast import browser, make_cast
 from tests.e2e import look
 from tests.e2e.live import open_page, server  # noqa: F401
+from tests.team import browser, make_team
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import KEY, chat_server  # noqa: F401  a fixture
 from tests.webapp.inference.serving.conftest import short_var  # noqa: F401  a fixture
@@ -39,11 +39,11 @@ def weights(short_var, settings):  # noqa: F811
 
 @pytest.fixture
 def lab(server, weights):  # noqa: F811
-    cast = make_cast()
+    team = make_team()
     for name in ("base", "tuned"):
         path = str(weights / name)
-        RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="local", path=path)
-    return cast
+        RegisteredModel.objects.create(workspace=team.workspace, name=name, source="local", path=path)
+    return team
 
 
 def answered(page):

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from tests.cast import ApiClient
 from tests.e2e.tiny import RUN
-from tests.patience import SECONDS
+from tests.team import ApiClient
+from tests.timeouts import SECONDS
 from tests.webapp.backups.bucket_server import BucketServer
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
@@ -195,7 +195,7 @@ def digest_of(train: int, heldout: int, verifier: VerifierSpec) -> str:
 
 
 @pytest.fixture
-def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
+def run(team, tmp_path: Path, nodes, monkeypatch) -> Run:
     """A run whose model is in a folder of the server, which no node sees."""
     monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)  # this test does the work of workers
     monkeypatch.setattr(jobs, "_web_answers", lambda: True)
@@ -203,9 +203,9 @@ def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
     from trainer.inference.models import make_tiny
 
     make_tiny(folder)
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(folder))
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(folder))
     verifier = VerifierSpec(name="regex", args={"pattern": "[aeiou]"})
-    version = make_version(cast.owner, train=6, heldout=2, verifier=verifier, digest=digest_of(6, 2, verifier))
+    version = make_version(team.owner, train=6, heldout=2, verifier=verifier, digest=digest_of(6, 2, verifier))
     config = {
         "steps": STEPS,
         **RUN,
@@ -214,7 +214,7 @@ def run(cast, tmp_path: Path, nodes, monkeypatch) -> Run:
         "model": {"name": model.name},
     }
     return launch.launch(
-        cast.researcher, recipe="policy", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
+        team.researcher, recipe="policy", config=config, dataset=checks.DatasetChoice(id=version.dataset_id)
     )
 
 
@@ -239,16 +239,16 @@ def said(run: Run, nodes: Sequence[Node]) -> list[str]:
     return [*lines, *logs, *(node.said() for node in nodes)]
 
 
-def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast, tmp_path) -> None:
+def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, team, tmp_path) -> None:
     first, other = nodes
     for node, hides in ((first, other.folder), (other, first.folder)):
         assert node.sees(tmp_path) == node.sees(hides) == []
 
-    lifecycle.stop(cast.researcher, until(run, lambda found: found.step >= 2, nodes))
+    lifecycle.stop(team.researcher, until(run, lambda found: found.step >= 2, nodes))
     stopped = until(run, lambda found: found.state == "stopped", nodes)
     assert stopped.step < STEPS, "it was stopped before its end"
     assert f"runs/runs/{run.id}/checkpoints/" in "\n".join(bucket.names())
-    lifecycle.resume(cast.researcher, stopped)
+    lifecycle.resume(team.researcher, stopped)
     ended = until(run, lambda found: found.state == "finished", nodes)
     assert (ended.attempt, ended.step) == (2, STEPS)
     resumed = LogLine.objects.filter(run=run, message__startswith="resumed after step").values_list(
@@ -257,7 +257,7 @@ def test_a_run_on_nodes_that_see_no_file_of_the_server(run, nodes, bucket, cast,
     # The run resumes from the checkpoint in the bucket. Stop may have cut off a step whose first half was reported already.
     assert list(resumed) in [[f"resumed after step {step}"] for step in (stopped.step - 1, stopped.step)]
 
-    api = ApiClient(cast.researcher)
+    api = ApiClient(team.researcher)
     (made,) = api.get(f"/runs/{run.id}").json()["outputs"]
     with tarfile.open(fileobj=io.BytesIO(b"".join(api.get(f"/models/{made['id']}/download")))) as tar:
         held = {Path(each.name).name: each.size for each in tar}

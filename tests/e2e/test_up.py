@@ -9,8 +9,8 @@ import psutil
 import pytest
 from playwright.sync_api import Page
 
-from tests.patience import SECONDS
 from tests.stack import Stack
+from tests.timeouts import SECONDS
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 

@@ -6,15 +6,15 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.workbench import TEXTS, Bench, make_project, until
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def project(server, cast):
-    return make_project(cast.owner, cast.annotator, reasons="required", dimensions=["Correctness"])
+def project(server, team):
+    return make_project(team.owner, team.annotator, reasons="required", dimensions=["Correctness"])
 
 
 @pytest.fixture
@@ -526,8 +526,8 @@ def test_the_next_task_is_there_when_it_is_asked_for(bench):
     bench.page.wait_for_function("performance.getEntriesByName('work:next').length === 4")
 
 
-def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator, gold_feedback=True)
+def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator, gold_feedback=True)
     project.tasks.filter(rank=0).update(gold={"verdict": "compared", "strength": -2}, overlap=None)
     project.tasks.filter(rank__gt=0).update(gold={"verdict": "compared", "strength": -2}, overlap=None)
     project.settings = {**project.settings, "gold_every": 1}

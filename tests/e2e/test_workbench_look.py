@@ -23,18 +23,18 @@ def with_rationale(number: int) -> dict:
 MARKED = "The **year** is 1952, says [a book](http://the.example/year).\n\n1. Not the year 1987\n2. So $t = 1952$ holds, 年份是对的"
 
 
-def test_code_is_set_as_code_without_fences_too(open_page, as_annotator, cast):
+def test_code_is_set_as_code_without_fences_too(open_page, as_annotator, team):
     texts = {"good": "Use recursion:\n\n    def rev(n):\n        return n", "bad": "Use a loop."}
     record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
-    bench = Bench(open_page(as_annotator), make_project(cast.owner, cast.annotator, record=record, tasks=1))
+    bench = Bench(open_page(as_annotator), make_project(team.owner, team.annotator, record=record, tasks=1))
     expect(bench.page.locator(".work-card pre code")).to_have_text("def rev(n):\n    return n\n")
 
 
-def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, cast):
+def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, team):
     """Chooses words by pointer and by keyboard. Stars, numbers and addresses are not shown, and a formula is one word."""
     texts = {"good": MARKED, "bad": "In **1987**."}
     record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
-    project = make_project(cast.owner, cast.annotator, record=record, tasks=1)
+    project = make_project(team.owner, team.annotator, record=record, tasks=1)
     bench = Bench(open_page(as_annotator), project)
     letter = Assignment.objects.get().order.index(0)  # the place of the marked text
     body = bench.page.locator(".work-card .work-text").nth(letter)
@@ -69,9 +69,9 @@ def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_pa
     assert MARKED[second["start"] : second["end"]] == "t = 1952$ holds"
 
 
-def test_a_rationale_is_cut_into_reasons_by_keyboard_alone(open_page, as_annotator, cast):
+def test_a_rationale_is_cut_into_reasons_by_keyboard_alone(open_page, as_annotator, team):
     subject = {"a": "good", "b": "bad", "preference": 0}
-    project = make_project(cast.owner, cast.annotator, kind="rationale", record=with_rationale, subject=subject)
+    project = make_project(team.owner, team.annotator, kind="rationale", record=with_rationale, subject=subject)
     bench = Bench(open_page(as_annotator), project)
     bench.press("t", "ArrowUp", "Enter", "Escape")  # the sentence around the first word
     expect(bench.reason(1)).to_have_value("B is wrong about the year.")
@@ -103,8 +103,8 @@ def judged(number: int) -> dict:
 
 
 @pytest.mark.parametrize("when", ["before", "after", "never"])
-def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator, record=judged, suggestions=when)
+def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator, record=judged, suggestions=when)
     bench = Bench(open_page(as_annotator), project)
     before = bench.page.locator("[data-subject=suggestion]")
     expect(before).to_have_count(1 if when == "before" else 0)
@@ -123,18 +123,18 @@ def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_ann
         bench.on_task(0)
 
 
-def test_a_models_view_of_the_last_task_is_seen_before_one_leaves(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator, record=judged, tasks=1, suggestions="after")
+def test_a_models_view_of_the_last_task_is_seen_before_one_leaves(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator, record=judged, tasks=1, suggestions="after")
     bench = Bench(open_page(as_annotator), project)
     bench.press("4", "Control+Enter")
     expect(bench.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     expect(bench.page.locator("[data-subject=after]")).to_contain_text("A model: ")
 
 
-def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page, as_annotator, cast):
+def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page, as_annotator, team):
     # the page waits for the answer's feedback, so the next task comes later
     settings: dict[str, Any] = {"suggestions": "after", "gold_feedback": True}
-    project = make_project(cast.owner, cast.annotator, record=judged, tasks=3, **settings)
+    project = make_project(team.owner, team.annotator, record=judged, tasks=3, **settings)
     bench = Bench(open_page(as_annotator), project)
     bench.press("4", "Control+Enter")
     bench.on_task(1)
@@ -145,8 +145,8 @@ def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page
     expect(after).to_have_count(0)
 
 
-def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator)
+def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator)
     bench = Bench(open_page(as_annotator), project)
     Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
     for number in range(2):  # two tasks were loaded before the change
@@ -162,8 +162,8 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     assert Answer.objects.order_by("-id").first().guidelines.number == 2
 
 
-def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator)
+def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator)
     bench = Bench(open_page(as_annotator), project)
     guidelines = bench.page.locator("#work-guidelines")
     bench.on_task(0)
@@ -177,8 +177,8 @@ def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_ann
     expect(guidelines).to_be_hidden()
 
 
-def test_guidelines_that_were_closed_stay_closed_and_a_phone_names_them(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator)
+def test_guidelines_that_were_closed_stay_closed_and_a_phone_names_them(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator)
     page = open_page(as_annotator)
     page.set_viewport_size({"width": 390, "height": 800})
     bench = Bench(page, project)
@@ -194,12 +194,12 @@ def test_guidelines_that_were_closed_stay_closed_and_a_phone_names_them(open_pag
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, cast):
+def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, team):
     if not AXE.exists():
         pytest.skip("axe-core is not there: run `make setup`")
     project = make_project(
-        cast.owner,
-        cast.annotator,
+        team.owner,
+        team.annotator,
         reasons="required",
         dimensions=["Correctness", "Tone"],
         suggestions="before",
@@ -226,8 +226,8 @@ def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, 
     assert not found, "\n".join(found)
 
 
-def test_on_a_phone_a_task_is_done_by_touch_and_nothing_is_cut_off(open_page, as_annotator, cast):
-    project = make_project(cast.owner, cast.annotator, dimensions=["Correctness"])
+def test_on_a_phone_a_task_is_done_by_touch_and_nothing_is_cut_off(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator, dimensions=["Correctness"])
     page = open_page(as_annotator, has_touch=True)
     page.set_viewport_size({"width": 390, "height": 844})
     bench = Bench(page, project)

@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.contracts import Example as ExampleRecord
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Guidelines, Participant, Project, Task

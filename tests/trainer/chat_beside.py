@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.chatserver import ChatServer
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 
 
 @contextmanager

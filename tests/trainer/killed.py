@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tests import fork_server
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 
 from .running import run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer import forking
 from trainer.forking import in_processes
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer import time_sharing
 from trainer.time_sharing import TurnTaking
 

@@ -91,7 +91,7 @@ def points() -> list[list[object]]:
 
 
 def client():
-    from tests.cast import browser
+    from tests.team import browser
     from webapp.accounts.models import Membership
 
     made = browser(Membership.objects.get(role="owner"))

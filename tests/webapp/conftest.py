@@ -9,11 +9,11 @@ from webapp.datasets.ingest import processes
 
 @pytest.fixture(scope="session", autouse=True)
 def forked_readers() -> Iterator[None]:
-    """Imports read packed files in forked processes, which start faster: see `tests.readers`."""
-    from tests import readers
+    """Imports read packed files in forked processes, which start faster: see `tests.reader_processes`."""
+    from tests import reader_processes
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "_process", readers.start)
+        patch.setattr(processes, "_process", reader_processes.start)
         yield
 
 

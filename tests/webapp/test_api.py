@@ -3,20 +3,20 @@
 import pytest
 from django.test import Client
 
-from tests.cast import ApiClient
 from tests.pages import shown
+from tests.team import ApiClient
 from webapp.accounts.tokens.services import create_token
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_token_opens_its_workspace(api, cast):
+def test_a_token_opens_its_workspace(api, team):
     body = api.get("/me").json()
     assert body["email"] == "rosa@example.org"
-    assert body["workspace"]["slug"] == cast.workspace.slug
+    assert body["workspace"]["slug"] == team.workspace.slug
 
 
-def test_a_session_works_for_reading_and_needs_csrf_for_changing(cast, as_owner):
+def test_a_session_works_for_reading_and_needs_csrf_for_changing(team, as_owner):
     assert as_owner.get("/api/v1/me").json()["role"] == "owner"
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = as_owner.cookies
@@ -34,16 +34,16 @@ def test_without_a_valid_token_nothing_opens(header):
     assert error["id"] == response["X-Request-Id"]
 
 
-def test_a_read_token_may_not_change_anything(cast):
-    reader = ApiClient(cast.owner, "read")
+def test_a_read_token_may_not_change_anything(team):
+    reader = ApiClient(team.owner, "read")
     assert reader.get("/tokens").status_code == 200
     response = reader.post("/tokens", {"name": "more"})
     assert (response.status_code, response.json()["error"]["code"]) == (403, "token_lacks_area")
 
 
-def test_a_token_dies_with_the_membership(cast):
-    client = ApiClient(cast.annotator)
-    cast.annotator.delete()
+def test_a_token_dies_with_the_membership(team):
+    client = ApiClient(team.annotator)
+    team.annotator.delete()
     assert client.get("/me").status_code == 401
 
 
@@ -129,8 +129,8 @@ def test_a_nul_in_the_address_is_refused(api):
     assert api.client.get("/api/v1/tokens?cursor=%00").status_code == 400
 
 
-def test_pages_follow_each_other_without_gaps(api, cast):
-    made = [create_token(cast.researcher, f"t{n}")[0].pk for n in range(5)]
+def test_pages_follow_each_other_without_gaps(api, team):
+    made = [create_token(team.researcher, f"t{n}")[0].pk for n in range(5)]
     seen, cursor = [], None
     while True:
         body = api.get("/tokens", limit=2, **({"cursor": cursor} if cursor else {})).json()

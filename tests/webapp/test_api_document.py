@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ninja import NinjaAPI, Schema
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.api import api
 from webapp.core.requests.openapi import Document
@@ -89,9 +89,9 @@ def test_two_records_of_one_name_are_refused():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["pairwise", "rubric"])
-def test_what_is_there_is_shown_as_described(cast, kind):
-    project = working(cast, kind)
-    client, answered, ids = ApiClient(cast.researcher), set(), ids_of(cast, project)
+def test_what_is_there_is_shown_as_described(team, kind):
+    project = working(team, kind)
+    client, answered, ids = ApiClient(team.researcher), set(), ids_of(team, project)
     for path, methods in DOCUMENT["paths"].items():
         if "get" not in methods or "/ingest/" in path:
             continue

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.cast import make_cast
+from tests.team import make_team
 from webapp.accounts.tokens.services import create_token
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -37,7 +37,7 @@ def secret(making) -> Iterator[str]:
     for signal in signals:
         signal.disconnect(close_old_connections)
     with making():
-        _, made = create_token(make_cast().owner, "fuzz")
+        _, made = create_token(make_team().owner, "fuzz")
     yield made
     for signal in signals:
         signal.connect(close_old_connections)

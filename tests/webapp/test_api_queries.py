@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.test_what_annotators_see import filled, ids_of, working
 from webapp.api import api
@@ -41,9 +41,9 @@ WORDS |= {"field", "pair", "first", "second", "between", "limit"}  # parameters 
 NONSENSE = "no-such-value"
 
 
-def test_a_parameter_that_an_operation_does_not_have_is_named(cast):
-    mute, owner = [], ApiClient(cast.owner).client
-    ours = {"/ingest/runs/": a_run(cast), "/ingest/weights/": a_job(cast)}
+def test_a_parameter_that_an_operation_does_not_have_is_named(team):
+    mute, owner = [], ApiClient(team.owner).client
+    ours = {"/ingest/runs/": a_run(team), "/ingest/weights/": a_job(team)}
     for method, path in OPERATIONS:
         number, client = next((each for part, each in ours.items() if part in path), (1, owner))
         address = re.sub(r"{\w+}", str(number), path)
@@ -55,18 +55,18 @@ def test_a_parameter_that_an_operation_does_not_have_is_named(cast):
     assert len(OPERATIONS) > 200
 
 
-def a_run(cast) -> tuple[int, Client]:
+def a_run(team) -> tuple[int, Client]:
     """(the id of a run, a client with the key of its process)."""
-    version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+    version = make_version(team.owner)
+    RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     choice = DatasetChoice(id=version.dataset_id)
-    run = launch.launch(cast.owner, recipe="policy", config={"steps": 2}, dataset=choice, model="m")
+    run = launch.launch(team.owner, recipe="policy", config={"steps": 2}, dataset=choice, model="m")
     return run.pk, Client(headers={"authorization": f"Bearer {tokens.run_token(run)}"})
 
 
-def a_job(cast) -> tuple[int, Client]:
+def a_job(team) -> tuple[int, Client]:
     model, version = RegisteredModel.objects.get(), DatasetVersion.objects.get()
-    job = weights.generate(cast.workspace, cast.owner.user, model, version, {"split": ""})
+    job = weights.generate(team.workspace, team.owner.user, model, version, {"split": ""})
     return job.pk, Client(headers={"authorization": f"Bearer {weights_tokens.token(job)}"})
 
 
@@ -74,8 +74,8 @@ def test_who_may_not_come_in_hears_of_no_parameter(client):
     assert client.get("/api/v1/runs?no_such_parameter=1").status_code == 401
 
 
-def test_a_value_that_a_parameter_does_not_have_is_refused_at_its_name(cast):
-    client, asked, ids = ApiClient(cast.owner), set(), ids_of(cast, working(cast, "pairwise"))
+def test_a_value_that_a_parameter_does_not_have_is_refused_at_its_name(team):
+    client, asked, ids = ApiClient(team.owner), set(), ids_of(team, working(team, "pairwise"))
     kinds: set[str] = set()
     for path, methods in PATHS.items():
         for parameter in methods.get("get", {"parameters": []})["parameters"]:

@@ -109,13 +109,13 @@ def least(label: str) -> Role:
 
 
 @pytest.fixture
-def asked(cast, monkeypatch) -> Iterator:
+def asked(team, monkeypatch) -> Iterator:
     """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
-    project = working(cast, "pairwise")
-    allow_share_links(cast.owner, True)  # otherwise everybody would be refused as if by their role
-    report = reports.create(cast.researcher, "What we saw", "## Words")
-    theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
+    project = working(team, "pairwise")
+    allow_share_links(team.owner, True)  # otherwise everybody would be refused as if by their role
+    report = reports.create(team.researcher, "What we saw", "## Words")
+    theirs = Assignment.objects.filter(project=project, user=team.researcher.user).first()
     ids = {
         "project_id": project.pk,
         "task_id": Task.objects.filter(project=project).first().pk,
@@ -124,20 +124,20 @@ def asked(cast, monkeypatch) -> Iterator:
         "number": 1,
         "example_id": Example.objects.first().pk,
         "probe_id": probe_services.store(project.version, None, MeasuredProbe(1, 0, "m", 8, 1.0, {})).pk,
-        "user_id": cast.annotator.user_id,
+        "user_id": team.annotator.user_id,
         "comment_id": Comment.objects.first().pk,
         "invite_id": ProjectInvite.objects.first().pk,
-        "member_id": cast.annotator.pk,
+        "member_id": team.annotator.pk,
         "judge_id": Judge.objects.first().pk,
         "endpoint_id": Endpoint.objects.first().pk,
-        "model_id": RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m").pk,
-        "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
-        "token_id": create_token(cast.owner, "lab")[0].pk,
+        "model_id": RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m").pk,
+        "hook_id": Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=[]).pk,
+        "token_id": create_token(team.owner, "lab")[0].pk,
         "report_id": report.pk,
-        "link_id": sharing.share(cast.researcher, report)[0].pk,
+        "link_id": sharing.share(team.researcher, report)[0].pk,
     }
     ids |= {"what": "model", "what_id": ids["model_id"]}
-    people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
+    people = {**{Role(who.role): who for who in (team.annotator, team.reviewer, team.researcher)}, None: team.outsider}
     keys = {role: create_token(who, "test")[1] for role, who in people.items()}
     signals = (request_started, request_finished)
     # a real server closes its connection after each request, but the test's transaction is in it

@@ -9,7 +9,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.routes import routes
 
 pytestmark = pytest.mark.django_db
@@ -53,9 +53,9 @@ def test_strangers_get_in_nowhere(method):
     assert open_doors <= OPEN
 
 
-def test_the_outsider_sees_no_row_of_the_lab(cast):
-    client = browser(cast.outsider)
-    script = ApiClient(cast.outsider)
+def test_the_outsider_sees_no_row_of_the_lab(team):
+    client = browser(team.outsider)
+    script = ApiClient(team.outsider)
     for address in addresses():
         for answer in (client.get(f"/{address}"), script.client.get(f"/{address}")):
             if answer.status_code != 200 or getattr(answer, "streaming", False):
@@ -71,9 +71,9 @@ def test_annotators_reach_no_settings_of_others(as_annotator):
         assert as_annotator.post(f"/{address}").status_code == 403
 
 
-def test_no_address_breaks_for_anyone(cast):
+def test_no_address_breaks_for_anyone(team):
     """No request of any person makes the server crash."""
-    for client in (browser(cast.owner), browser(cast.annotator), ApiClient(cast.owner).client):
+    for client in (browser(team.owner), browser(team.annotator), ApiClient(team.owner).client):
         client.raise_request_exception = False
         for address in addresses():
             for method in ("get", "post"):

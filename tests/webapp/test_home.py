@@ -24,13 +24,13 @@ def test_an_empty_workspace_leads_to_its_first_dataset_and_model(as_researcher):
     assert steps(as_researcher)[:2] == ["Import a dataset", "Register a model"]
 
 
-def test_who_comes_before_the_demo_is_there_is_told_that_it_comes(cast, as_owner, version):  # noqa: F811
+def test_who_comes_before_the_demo_is_there_is_told_that_it_comes(team, as_owner, version):  # noqa: F811
     comes = "The demo’s run starts by itself"
     assert comes not in as_owner.get("/").content.decode(), "nobody prepares anything for other people"
-    type(cast.owner.user).objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
+    type(team.owner.user).objects.filter(pk=team.owner.user_id).update(email="demo@localhost")
     page = as_owner.get("/").content.decode()
     assert comes in page and "No runs yet" not in page and "Register a model" not in steps(as_owner)
-    type(cast.workspace).objects.filter(pk=cast.workspace.pk).update(created_at=timezone.now() - timedelta(minutes=11))
+    type(team.workspace).objects.filter(pk=team.workspace.pk).update(created_at=timezone.now() - timedelta(minutes=11))
     assert "No runs yet" in as_owner.get("/").content.decode(), "it did not come"
 
 
@@ -45,10 +45,10 @@ def test_a_finished_run_leads_to_its_rollouts_and_to_the_next_run(as_researcher,
     assert [step.href for step in proposed[:2]] == [f"/runs/{run.id}/rollouts", f"/runs/{run.id}/fork"]
 
 
-def test_a_run_of_another_program_is_not_proposed_because_it_has_no_rollouts(cast, as_researcher, launch):  # noqa: F811
+def test_a_run_of_another_program_is_not_proposed_because_it_has_no_rollouts(team, as_researcher, launch):  # noqa: F811
     run = launch()
     Run.objects.filter(id=run.id).update(state="finished")
-    begun = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow")
+    begun = tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow")
     Run.objects.filter(id=begun.run_id).update(state="finished")
     hrefs = [step.href for step in as_researcher.get("/").context["steps"]]
     assert f"/runs/{run.id}/rollouts" in hrefs and not any(f"/runs/{begun.run_id}/" in href for href in hrefs)
@@ -63,10 +63,10 @@ def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch): 
     assert [row.run.id for row in context["recent"]] == [ended.id]
 
 
-def test_proposals_follow_the_role(cast, as_researcher, as_outsider, client):
-    client.force_login(cast.reviewer.user, backend="django.contrib.auth.backends.ModelBackend")
+def test_proposals_follow_the_role(team, as_researcher, as_outsider, client):
+    client.force_login(team.reviewer.user, backend="django.contrib.auth.backends.ModelBackend")
     assert steps(client) == ["Make an API token"]
-    create_token(cast.reviewer, "mine", "read")
+    create_token(team.reviewer, "mine", "read")
     assert steps(client) == []
     assert "Invite someone" in steps(as_outsider)  # alone in their own workspace
     assert "Invite someone" not in steps(as_researcher)
@@ -78,7 +78,7 @@ def test_annotators_see_no_runs_and_no_datasets(as_annotator, launch):  # noqa: 
     assert b"/runs" not in page.content and b"/datasets" not in page.content
 
 
-def test_the_queries_do_not_grow_with_the_rows(as_researcher, cast, launch):  # noqa: F811
+def test_the_queries_do_not_grow_with_the_rows(as_researcher, team, launch):  # noqa: F811
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             as_researcher.get("/")
@@ -88,8 +88,8 @@ def test_the_queries_do_not_grow_with_the_rows(as_researcher, cast, launch):  # 
     launch()
     few = queries()
     for number in range(5):
-        Dataset.objects.create(workspace=cast.workspace, name=f"more {number}")
-        make_version(cast.owner, name=f"data {number}")
+        Dataset.objects.create(workspace=team.workspace, name=f"more {number}")
+        make_version(team.owner, name=f"data {number}")
         launch()
         Run.objects.filter(id=launch().id).update(state="finished")
     assert queries() == few

@@ -100,11 +100,11 @@ def test_what_cannot_be_asked_is_absent_and_not_zero(scrape, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_more_jobs_cost_no_more_queries(scrape, monkeypatch, django_assert_num_queries, cast):
+def test_more_jobs_cost_no_more_queries(scrape, monkeypatch, django_assert_num_queries, team):
     from webapp.datasets.models import ImportJob
 
     up(monkeypatch, redis="away")
-    job = {"workspace": cast.workspace, "dataset_name": "a", "file_name": "b", "file_path": "c", "format": "native"}
+    job = {"workspace": team.workspace, "dataset_name": "a", "file_name": "b", "file_path": "c", "format": "native"}
     ImportJob.objects.bulk_create(ImportJob(**job) for _ in range(3))
     # one for each kind of job, and for runs, deliveries and the size; four about backups
     with django_assert_num_queries(15):

@@ -31,15 +31,15 @@ def test_datasets_and_models_are_found_by_a_part_of_their_name(as_researcher, ve
     assert ("model", f"/models/{model.id}") in found(as_researcher, model.name[2:6])
 
 
-def test_judges_are_found_until_they_are_archived(as_researcher, cast):
-    judge = Judge.objects.create(workspace=cast.workspace, name="Strict reader", kind="criterion")
+def test_judges_are_found_until_they_are_archived(as_researcher, team):
+    judge = Judge.objects.create(workspace=team.workspace, name="Strict reader", kind="criterion")
     assert found(as_researcher, "read") == [("judge", f"/judges/{judge.pk}")]
     Judge.objects.update(archived_at=timezone.now())
     assert found(as_researcher, "read") == []
 
 
-def test_characters_with_a_meaning_in_patterns_stand_for_themselves(as_researcher, cast):
-    Dataset.objects.create(workspace=cast.workspace, name="exactly 100% human")
+def test_characters_with_a_meaning_in_patterns_stand_for_themselves(as_researcher, team):
+    Dataset.objects.create(workspace=team.workspace, name="exactly 100% human")
     assert len(found(as_researcher, "100%")) == 1
     assert found(as_researcher, "ex_ctly") == found(as_researcher, "\\") == []
 

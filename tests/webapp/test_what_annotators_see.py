@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from tests.webapp.routes import routes
 from webapp.annotation.kinds import KINDS
@@ -52,39 +52,39 @@ OWN: dict[str, Any] = {  # the annotator's own words, which are not secret
 }
 
 
-def working(cast, kind: str) -> Project:
+def working(team, kind: str) -> Project:
     """Two tasks, one of which is gold. A colleague has answered, a reviewer has decided and remarked, and a judge was asked."""
     reasons = [{"text": "clearer", "response": "ID-ONE"}]
     preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": reasons}
     secrets = {"tags": ["CLASSIFIED"], "source": "CLASSIFIED", "meta": {"label": "CLASSIFIED", "uncertainty": 0.5}}
     rubric = {"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]}
     made = make_project(
-        cast.researcher,
+        team.researcher,
         [pair(key, preferences=[preference], rubric=rubric, **secrets) for key in ("q0", "q1")],
         kind=kind,
         settings={"scales": [{"name": "Clarity"}], "gold_every": 2, "stress_test": False},
-        people=[cast.annotator, cast.researcher],
+        people=[team.annotator, team.researcher],
         overlap=2,
     )
-    for seat in queue.claim(cast.researcher, made, hold=2):
-        queue.submit(cast.researcher, seat, ANSWERS[kind])
+    for seat in queue.claim(team.researcher, made, hold=2):
+        queue.submit(team.researcher, seat, ANSWERS[kind])
     if kind in ("pairwise", "rubric", "rationale"):
-        gold_services.mark(cast.researcher, made, "labels", 1)
-    seats = queue.claim(cast.annotator, made, hold=2)
-    queue.submit(cast.annotator, seats[0], OWN[kind])
+        gold_services.mark(team.researcher, made, "labels", 1)
+    seats = queue.claim(team.annotator, made, hold=2)
+    queue.submit(team.annotator, seats[0], OWN[kind])
     if kind == "pairwise":
         content = {"verdict": "compared", "strength": 1}
         suggestions.keep(made, "CLASSIFIED judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
-    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
-    create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
-    review.comment(cast.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
-    people.invite(cast.researcher, made)
+    endpoint = endpoints.create_endpoint(team.researcher, "recorded", name="CLASSIFIED endpoint")
+    create_judge(team.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
+    review.comment(team.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
+    people.invite(team.researcher, made)
     return made
 
 
-def ids_of(cast, project: Project) -> dict[str, int]:
+def ids_of(team, project: Project) -> dict[str, int]:
     """The ids of existing rows, by the names that addresses have for them. If rows belong to a person, they are those of a colleague."""
-    theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
+    theirs = Assignment.objects.filter(project=project, user=team.researcher.user).first()
     return {
         "project_id": project.pk,
         "task_id": theirs.task_id,
@@ -92,7 +92,7 @@ def ids_of(cast, project: Project) -> dict[str, int]:
         "dataset_id": project.version.dataset_id,
         "version_id": project.version_id,
         "example_id": Example.objects.first().pk,
-        "user_id": cast.researcher.user_id,
+        "user_id": team.researcher.user_id,
         "comment_id": Comment.objects.first().pk,
         "invite_id": ProjectInvite.objects.first().pk,
         "judge_id": Judge.objects.first().pk,
@@ -116,9 +116,9 @@ def said(client, method: str, address: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
-    project = working(cast, kind)
-    page, script, ids = browser(cast.annotator), ApiClient(cast.annotator).client, ids_of(cast, project)
+def test_no_address_tells_an_annotator_what_is_not_theirs(team, kind):
+    project = working(team, kind)
+    page, script, ids = browser(team.annotator), ApiClient(team.annotator).client, ids_of(team, project)
     for route in routes():
         ours = any(word in route for word in ("project", "task", "assignment", "example"))
         if "sign-out" in route or not (ours or kind == "pairwise"):
@@ -131,11 +131,11 @@ def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "rubric"])  # with reasons, and with texts that are matched by meaning
-def test_no_address_tells_a_reviewer_who_an_annotator_is(cast, kind):
-    project = working(cast, kind)
-    review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
-    page, script, ids = browser(cast.reviewer), ApiClient(cast.reviewer).client, ids_of(cast, project)
-    theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
+def test_no_address_tells_a_reviewer_who_an_annotator_is(team, kind):
+    project = working(team, kind)
+    review.comment(team.annotator, Task.objects.first(), "guidelines", "What is clear?")
+    page, script, ids = browser(team.reviewer), ApiClient(team.reviewer).client, ids_of(team, project)
+    theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=team.annotator.user).first().task_id}
     numbered = False
     for route in routes():
         if not any(word in route for word in ("project", "task", "assignment", "example", "evaluation", "search")):
@@ -156,15 +156,15 @@ async def read(response) -> list[bytes]:
     return [part async for part in response.streaming_content]
 
 
-def test_researchers_see_on_one_page_who_is_who(cast):
-    project = working(cast, "pairwise")
-    for who, name in ((cast.researcher, "Anna"), (cast.reviewer, "Annotator 1")):
+def test_researchers_see_on_one_page_who_is_who(team):
+    project = working(team, "pairwise")
+    for who, name in ((team.researcher, "Anna"), (team.reviewer, "Annotator 1")):
         person = ApiClient(who).get(f"/projects/{project.pk}/people").json()["items"]
         assert {each["rater"] for each in person} == {"annotator-1", "annotator-2"}
         assert ("Anna" in {each["name"] for each in person}) == (name == "Anna")
         for tab in ("", "/people"):
             assert name in browser(who).get(f"/projects/{project.pk}{tab}").content.decode()
-        task = Task.objects.filter(assignments__user=cast.annotator.user).first().pk
+        task = Task.objects.filter(assignments__user=team.annotator.user).first().pk
         page = f"/projects/{project.pk}/tasks/{task}"
         assert "Anna" not in browser(who).get(page).content.decode()
         assert name in browser(who).get(f"{page}?names=1").content.decode()
@@ -172,9 +172,9 @@ def test_researchers_see_on_one_page_who_is_who(cast):
         assert ApiClient(who).get(page, names=True).status_code == (200 if name == "Anna" else 403)
 
 
-def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(cast):
-    project, client = working(cast, "pairwise"), browser(cast.reviewer)
-    ids = ids_of(cast, project)
+def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(team):
+    project, client = working(team, "pairwise"), browser(team.reviewer)
+    ids = ids_of(team, project)
     walked = [filled(ids, route) for route in routes() if "project_id" in route or "task_id" in route]
     found = set().union(*(said(client, "get", address) for address in walked))
     assert found >= {"ID-ONE", "MODEL-", "CLASSIFIED", "a file"}, found

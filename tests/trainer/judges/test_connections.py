@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.judges.connections import BadAddress, ConnectionRefused, Connections, TooLong, Unanswered
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import fork_server
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.config import RecipeConfig
 from trainer.files import digest_of
 from trainer.inference.common import in_common

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.contracts import EventBatch, LogData
 from trainer.monitors import HttpSink, RunMonitor, Spool
 from trainer.monitors import sink as sink_module

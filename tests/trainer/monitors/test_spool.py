@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.contracts import LogData, RunEvent, jsonlines
 from trainer.monitors import RunMonitor, Spool
 

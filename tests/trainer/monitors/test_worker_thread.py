@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.checkpoints import Checkpoint, Folder
 from trainer.contracts import RolloutRecord
 from trainer.loops.policy.reports import token_by_token

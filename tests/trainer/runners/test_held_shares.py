@@ -13,7 +13,7 @@ import pytest
 import ray
 import torch
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer import checkpoints
 from trainer.checkpoints import Folder, Rows
 from trainer.loops.session import saving

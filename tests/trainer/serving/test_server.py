@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests import fork_server
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.contracts import Message, ModelSource
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from webapp.accounts.members.services import invite, join, open_invite
 from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
 from webapp.accounts.profile.services import set_password
@@ -20,14 +20,14 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-def person(cast):
-    set_password(cast.researcher.user, PASSWORD)
-    return cast.researcher.user
+def person(team):
+    set_password(team.researcher.user, PASSWORD)
+    return team.researcher.user
 
 
-def test_the_api_gives_links_to_where_people_reach_the_server(cast, monkeypatch):
+def test_the_api_gives_links_to_where_people_reach_the_server(team, monkeypatch):
     monkeypatch.setattr("webapp.accounts.members.api.public_url", lambda: "https://touchstone.example.org")
-    answer = ApiClient(cast.owner).post("/members/invite", {"email": "new@example.org"})
+    answer = ApiClient(team.owner).post("/members/invite", {"email": "new@example.org"})
     assert answer.json()["url"].startswith("https://touchstone.example.org/invite/")
 
 
@@ -68,13 +68,13 @@ def test_one_password_tried_on_everybody_is_stopped(client, monkeypatch):
     assert client.get("/sign-in").status_code == 200  # opening the page does not use the link
 
 
-def test_a_person_without_password_cannot_use_an_empty_one(client, cast):
-    client.post("/sign-in", {"email": cast.annotator.user.email, "password": ""})
+def test_a_person_without_password_cannot_use_an_empty_one(client, team):
+    client.post("/sign-in", {"email": team.annotator.user.email, "password": ""})
     assert not signed_in(client)
 
 
-def test_a_link_survives_being_looked_at_and_works_once(client, cast):
-    path = f"/sign-in/link/{create_sign_in_link(cast.owner.user)}"
+def test_a_link_survives_being_looked_at_and_works_once(client, team):
+    path = f"/sign-in/link/{create_sign_in_link(team.owner.user)}"
     assert client.get(path).status_code == 200
     assert not signed_in(client)
     assert client.post(path).status_code == 302
@@ -84,95 +84,95 @@ def test_a_link_survives_being_looked_at_and_works_once(client, cast):
     assert not signed_in(second)
 
 
-def test_a_link_ends(client, cast):
-    secret = create_sign_in_link(cast.owner.user)
+def test_a_link_ends(client, team):
+    secret = create_sign_in_link(team.owner.user)
     SignInLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert client.post(f"/sign-in/link/{secret}").status_code == 410
 
 
-def test_a_link_of_someone_switched_off_opens_nothing(client, cast):
-    secret = create_sign_in_link(cast.owner.user)
-    User.objects.filter(pk=cast.owner.user_id).update(is_active=False)
+def test_a_link_of_someone_switched_off_opens_nothing(client, team):
+    secret = create_sign_in_link(team.owner.user)
+    User.objects.filter(pk=team.owner.user_id).update(is_active=False)
     assert client.post(f"/sign-in/link/{secret}").status_code == 410
 
 
-def test_secrets_are_stored_as_digests_only(cast):
-    secret = create_sign_in_link(cast.owner.user)
+def test_secrets_are_stored_as_digests_only(team):
+    secret = create_sign_in_link(team.owner.user)
     assert not SignInLink.objects.filter(digest__contains=secret[:12]).exists()
 
 
-def test_an_invitation_makes_the_account_it_is_addressed_to(client, cast):
-    secret = invite(cast.owner, "New@example.org", Role.REVIEWER)
+def test_an_invitation_makes_the_account_it_is_addressed_to(client, team):
+    secret = invite(team.owner, "New@example.org", Role.REVIEWER)
     assert client.get(f"/invite/{secret}").status_code == 200
     response = client.post(f"/invite/{secret}", {"name": "Nia", "password": PASSWORD})
     assert response.status_code == 302
     made = Membership.objects.get(user__email="new@example.org")
-    assert (made.workspace, made.role) == (cast.workspace, Role.REVIEWER)
+    assert (made.workspace, made.role) == (team.workspace, Role.REVIEWER)
     assert Client().get(f"/invite/{secret}").status_code == 410
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(cast):
-    secret = invite(cast.owner, "new@example.org", Role.REVIEWER)
+def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(team):
+    secret = invite(team.owner, "new@example.org", Role.REVIEWER)
     row = open_invite(secret)
-    got = at_once([lambda: join(row, None, "Nia", PASSWORD)] * 2)
+    got = concurrently([lambda: join(row, None, "Nia", PASSWORD)] * 2)
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "Membership"]
     assert User.objects.filter(email="new@example.org").count() == 1
 
 
-def test_an_invitation_never_opens_an_existing_account(client, cast):
+def test_an_invitation_never_opens_an_existing_account(client, team):
     """The link is shown to the owner who invites. It must not sign the owner in as another person."""
-    secret = invite(cast.owner, cast.outsider.user.email, Role.ANNOTATOR)
+    secret = invite(team.owner, team.outsider.user.email, Role.ANNOTATOR)
     response = client.post(f"/invite/{secret}", {"name": "x", "password": PASSWORD})
     assert response.headers["Location"].startswith("/sign-in")
     assert not signed_in(client)
 
 
-def test_an_invitation_for_someone_else_is_refused(cast):
-    secret = invite(cast.owner, "new@example.org", Role.OWNER)
-    response = browser(cast.outsider).post(f"/invite/{secret}")
+def test_an_invitation_for_someone_else_is_refused(team):
+    secret = invite(team.owner, "new@example.org", Role.OWNER)
+    response = browser(team.outsider).post(f"/invite/{secret}")
     assert response.status_code == 409
     assert Invite.objects.get().accepted_at is None
 
 
-def test_the_invited_with_an_account_joins_by_one_click(cast):
-    secret = invite(cast.owner, cast.outsider.user.email, Role.REVIEWER)
-    client = browser(cast.outsider)
+def test_the_invited_with_an_account_joins_by_one_click(team):
+    secret = invite(team.owner, team.outsider.user.email, Role.REVIEWER)
+    client = browser(team.outsider)
     assert client.post(f"/invite/{secret}").status_code == 302
-    assert client.get("/api/v1/me").json()["workspace"]["slug"] == cast.workspace.slug
+    assert client.get("/api/v1/me").json()["workspace"]["slug"] == team.workspace.slug
 
 
-def test_a_workspace_keeps_an_owner(as_owner, cast):
-    as_owner.post(f"/settings/members/{cast.owner.id}", {"role": "annotator"})
-    as_owner.post(f"/settings/members/{cast.owner.id}", {"remove": "1", "sure": "1"})
-    cast.owner.refresh_from_db()
-    assert cast.owner.role == Role.OWNER
+def test_a_workspace_keeps_an_owner(as_owner, team):
+    as_owner.post(f"/settings/members/{team.owner.id}", {"role": "annotator"})
+    as_owner.post(f"/settings/members/{team.owner.id}", {"remove": "1", "sure": "1"})
+    team.owner.refresh_from_db()
+    assert team.owner.role == Role.OWNER
 
 
-def test_removing_a_member_takes_their_keys(as_owner, cast):
-    token, _ = create_token(cast.researcher, "laptop")
-    asked = as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1"}).content.decode()
+def test_removing_a_member_takes_their_keys(as_owner, team):
+    token, _ = create_token(team.researcher, "laptop")
+    asked = as_owner.post(f"/settings/members/{team.researcher.id}", {"remove": "1"}).content.decode()
     assert (
-        f"Remove {cast.researcher.user} from Lab?" in asked and '<input type="hidden" name="remove" value="1">' in asked
+        f"Remove {team.researcher.user} from Lab?" in asked and '<input type="hidden" name="remove" value="1">' in asked
     )
     token.refresh_from_db()
-    assert token.revoked_at is None and Membership.objects.filter(pk=cast.researcher.id).exists()
-    as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1", "sure": "1"})
+    assert token.revoked_at is None and Membership.objects.filter(pk=team.researcher.id).exists()
+    as_owner.post(f"/settings/members/{team.researcher.id}", {"remove": "1", "sure": "1"})
     token.refresh_from_db()
     assert token.revoked_at is not None
-    assert not Membership.objects.filter(pk=cast.researcher.id).exists()
+    assert not Membership.objects.filter(pk=team.researcher.id).exists()
 
 
-def test_nobody_promotes_themselves(as_researcher, cast):
-    assert as_researcher.post(f"/settings/members/{cast.researcher.id}", {"role": "owner"}).status_code == 403
+def test_nobody_promotes_themselves(as_researcher, team):
+    assert as_researcher.post(f"/settings/members/{team.researcher.id}", {"role": "owner"}).status_code == 403
 
 
-def test_members_of_other_workspaces_cannot_be_reached(as_owner, cast):
-    assert as_owner.post(f"/settings/members/{cast.outsider.id}", {"remove": "1"}).status_code == 404
+def test_members_of_other_workspaces_cannot_be_reached(as_owner, team):
+    assert as_owner.post(f"/settings/members/{team.outsider.id}", {"remove": "1"}).status_code == 404
 
 
-def test_switching_is_only_to_ones_own_workspaces(as_owner, cast):
-    assert as_owner.post(f"/workspaces/{cast.outsider.workspace_id}/switch").status_code == 404
+def test_switching_is_only_to_ones_own_workspaces(as_owner, team):
+    assert as_owner.post(f"/workspaces/{team.outsider.workspace_id}/switch").status_code == 404
 
 
 def test_a_tokens_secret_is_shown_once(as_owner):
@@ -183,22 +183,22 @@ def test_a_tokens_secret_is_shown_once(as_owner):
     assert answer.status_code == 200
 
 
-def test_changing_the_password_signs_out_other_browsers(cast):
-    here, there = browser(cast.owner), browser(cast.owner)
+def test_changing_the_password_signs_out_other_browsers(team):
+    here, there = browser(team.owner), browser(team.owner)
     here.post("/settings/profile", {"new": PASSWORD})
     assert here.get("/settings/profile").status_code == 200
     assert there.get("/settings/profile").status_code == 302
 
 
-def test_a_theme_is_kept_and_checked(as_owner, cast):
+def test_a_theme_is_kept_and_checked(as_owner, team):
     assert as_owner.post("/settings/theme", {"theme": "dark"}, headers={"hx-request": "true"}).status_code == 204
     assert as_owner.post("/settings/theme", {"theme": "neon"}).status_code == 422
-    cast.owner.user.refresh_from_db()
-    assert cast.owner.user.theme == "dark"
+    team.owner.user.refresh_from_db()
+    assert team.owner.user.theme == "dark"
 
 
-def test_the_audit_log_names_who_and_what(as_owner, as_researcher, cast):
-    create_token(cast.owner, "nightly")
+def test_the_audit_log_names_who_and_what(as_owner, as_researcher, team):
+    create_token(team.owner, "nightly")
     page = as_owner.get("/settings/audit").content.decode()
     assert "token.created" in page
     assert as_researcher.get("/settings/audit").status_code == 403

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cast import Cast
 from tests.e2e.live import Server, process, server  # noqa: F401 - fixtures
+from tests.team import Team
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from webapp.accounts.models import Membership
 
@@ -30,5 +30,5 @@ def connect(official: Official, server: Server) -> Callable[..., Agent]:  # noqa
 
 
 @pytest.fixture
-def agent(connect: Callable[..., Agent], cast: Cast) -> Agent:
-    return connect(cast.researcher)
+def agent(connect: Callable[..., Agent], team: Team) -> Agent:
+    return connect(team.researcher)

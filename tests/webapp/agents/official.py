@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests import overlay
+from tests import client_packages
 from webapp.accounts.models import Membership
 from webapp.accounts.tokens.services import create_token
 
@@ -16,7 +16,7 @@ class Official:
     """The process with the client. It takes a second or two to start, so tests share it."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(overlay.folder(overlay.MCP))}
+        environment = {**os.environ, "PYTHONPATH": str(client_packages.folder(client_packages.MCP))}
         command = [sys.executable, str(Path(__file__).with_name("program.py"))]
         self._process = subprocess.Popen(
             command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -48,10 +48,10 @@ def imported(agent, name: str, content: str, **form) -> dict:
 
 
 @pytest.fixture
-def project(cast):
+def project(team):
     """Two people compared four pairs. They agree on three, and choose opposite sides on the last."""
-    made = make_project(cast)
-    one, two = annotators(cast, made)
+    made = make_project(team)
+    one, two = annotators(team, made)
     for task, (first, second) in zip(made.tasks.order_by("rank"), [(2, 2), (1, 1), (2, 1), (-3, 3)], strict=True):
         answer(task, one, preference(first))
         answer(task, two, preference(second))
@@ -60,8 +60,8 @@ def project(cast):
 
 
 @pytest.fixture
-def recording(cast):
-    return recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(lines()))
+def recording(team):
+    return recordings.store_recording(team.researcher, "verdicts.jsonl", as_file(lines()))
 
 
 def test_it_finds_out_who_it_is_and_learns_every_tool(agent):
@@ -77,7 +77,7 @@ def test_it_finds_out_who_it_is_and_learns_every_tool(agent):
     assert hints["stop_sweep"]["destructiveHint"] and not hints["launch_run"]["destructiveHint"]
 
 
-def test_it_imports_checks_launches_follows_compares_and_registers(agent, cast, model, process):
+def test_it_imports_checks_launches_follows_compares_and_registers(agent, team, model, process):
     job = imported(agent, "colours", rows(PAIRS), heldout_share=0.25)
     assert (job["state"], job["counts"]["examples"]) == ("finished", 12), job
     (dataset,) = agent.do("list_datasets")["items"]
@@ -272,9 +272,9 @@ def test_it_starts_an_evaluation_and_reads_its_numbers(agent, recording):
     assert [case["subject"]["pair"] for case in cases["items"]] == ["p0"]
 
 
-def test_it_finds_a_judge_and_its_versions(agent, cast):
-    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="replayed", kind="recorded")
-    made = create_judge(cast.researcher, name="Colours", spec={"kind": "pairwise"}, endpoint=endpoint)
+def test_it_finds_a_judge_and_its_versions(agent, team):
+    endpoint = Endpoint.objects.create(workspace=team.workspace, name="replayed", kind="recorded")
+    made = create_judge(team.researcher, name="Colours", spec={"kind": "pairwise"}, endpoint=endpoint)
     assert [each["name"] for each in agent.do("list_judges")["items"]] == ["Colours"]
     assert agent.do("get_judge", judge_id=made.judge_id)["name"] == "Colours"
 
@@ -314,17 +314,17 @@ def test_it_reads_what_needs_somebody_and_sees_to_it(agent, launch):
     assert "The disk is full." not in json.dumps(agent.do("needs"))
 
 
-def test_a_reviewer_reads_and_starts_nothing(connect, cast, launch):
+def test_a_reviewer_reads_and_starts_nothing(connect, team, launch):
     run = launch()
-    reader = connect(cast.reviewer)
+    reader = connect(team.reviewer)
     assert reader.do("get_run", run_id=run.pk)["id"] == run.pk
     for tool, arguments in (("stop_run", {"run_id": run.pk}), ("fork_run", {"run_id": run.pk, "body": {}})):
         assert reader.refusal(tool, **arguments)["code"] == "forbidden"
 
 
-def test_a_token_for_some_areas_has_only_their_tools(connect, cast, launch):
+def test_a_token_for_some_areas_has_only_their_tools(connect, team, launch):
     run = launch()
-    reader = connect(cast.researcher, experiments="read")
+    reader = connect(team.researcher, experiments="read")
     found = reader.tools()
     assert "get_run" in found and "check_config" not in found and "list_datasets" not in found
     assert reader.do("get_run", run_id=run.pk)["id"] == run.pk
@@ -335,9 +335,9 @@ def test_a_token_for_some_areas_has_only_their_tools(connect, cast, launch):
         assert reader.call(tool, **given)[1]["needed"] == needed
 
 
-def test_it_sees_nothing_of_another_workspace(connect, cast, launch, version):
+def test_it_sees_nothing_of_another_workspace(connect, team, launch, version):
     run = launch()
-    stranger = connect(cast.outsider)
+    stranger = connect(team.outsider)
     assert stranger.do("list_runs")["items"] == [] == stranger.do("list_datasets")["items"]
     assert stranger.refusal("get_run", run_id=run.pk)["code"] == "not_found"
     assert stranger.refusal("lineage", what="version", what_id=version.pk)["code"] == "not_found"

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.security.test_scanning import BAD, clamd  # noqa: F401 - a fixture
 from webapp.accounts.tokens.services import create_token
 from webapp.agents.operations import TOOLS
@@ -31,8 +31,8 @@ class Speaking:
 
 
 @pytest.fixture
-def agent(cast) -> Speaking:
-    return Speaking(cast.researcher)
+def agent(team) -> Speaking:
+    return Speaking(team.researcher)
 
 
 def test_a_session_begins_lists_and_ends(agent):
@@ -82,24 +82,24 @@ def arguments(launch, version) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *OF_A_RUN, *OTHERS])
-def test_each_tool_does_its_job(agent, cast, arguments, name):
+def test_each_tool_does_its_job(agent, team, arguments, name):
     done, answer = agent.call(name, **arguments[name])
     assert done == (name not in REFUSED), answer
     method, path = TOOLS[name]
     if method == "GET" and done and name not in BY_THE_CLOCK:
         given = dict(arguments[name])
         query = {key: given.pop(key) for key in tools()[name].query & given.keys()}
-        assert ApiClient(cast.researcher).get(path.format(**given), **query).json() == answer
+        assert ApiClient(team.researcher).get(path.format(**given), **query).json() == answer
 
 
-def test_it_may_do_what_its_token_and_role_may(cast, arguments):
-    reader = Speaking(cast.reviewer)
+def test_it_may_do_what_its_token_and_role_may(team, arguments):
+    reader = Speaking(team.reviewer)
     assert reader.call("list_runs")[0]
     done, answer = reader.call("stop_run", **arguments["stop_run"])
     assert not done and answer["error"]["code"] == "forbidden"
-    done, answer = Speaking(cast.researcher, datasets="write").call("list_runs")
+    done, answer = Speaking(team.researcher, datasets="write").call("list_runs")
     assert not done and answer["error"]["code"] == "token_lacks_area"
-    other = Speaking(cast.outsider)
+    other = Speaking(team.outsider)
     assert other.call("list_runs")[1]["items"] == []
     assert other.call("get_run", **arguments["get_run"])[1]["error"]["code"] == "not_found"
 
@@ -110,10 +110,10 @@ def test_what_it_does_is_in_the_audit_log_with_its_token(agent, arguments):
     assert entry.token and entry.actor.email == "rosa@example.org"
 
 
-def test_strangers_sessions_and_pages_elsewhere_stay_outside(cast, agent):
+def test_strangers_sessions_and_pages_elsewhere_stay_outside(team, agent):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     assert Client().post("/mcp", body, content_type="application/json").status_code == 401
-    assert browser(cast.owner).post("/mcp", body, content_type="application/json").status_code == 401
+    assert browser(team.owner).post("/mcp", body, content_type="application/json").status_code == 401
     foreign = agent.client.post(
         "/mcp", body, content_type="application/json", headers={"origin": "https://evil.example"}
     )

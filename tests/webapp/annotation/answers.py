@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from tests.cast import Cast
+from tests.team import Team
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.models import Answer, Assignment, Guidelines, Participant, Project, Task
@@ -20,11 +20,11 @@ PROMPTS = (
 )
 
 
-def make_version(cast: Cast, n: int = 4, name: str = "pairs", **fields: Any) -> DatasetVersion:
+def make_version(team: Team, n: int = 4, name: str = "pairs", **fields: Any) -> DatasetVersion:
     """`n` examples with responses r1 and r2, in the domains science and language in turn. `fields` are further fields of each."""
     from webapp.datasets.models import Dataset
 
-    dataset, _ = Dataset.objects.get_or_create(workspace=cast.workspace, name=name)
+    dataset, _ = Dataset.objects.get_or_create(workspace=team.workspace, name=name)
     records = [
         Record.model_validate(
             {
@@ -40,14 +40,14 @@ def make_version(cast: Cast, n: int = 4, name: str = "pairs", **fields: Any) -> 
         )
         for i in range(n)
     ]
-    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    return datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
 
 
-def make_project(cast: Cast, kind: str = "pairwise", n: int = 4, overlap: int = 2, **settings: Any) -> Project:
+def make_project(team: Team, kind: str = "pairwise", n: int = 4, overlap: int = 2, **settings: Any) -> Project:
     fields = {name: settings.pop(name) for name in ("rubric", "responses", "preferences") if name in settings}
-    version = make_version(cast, n, name=f"{kind} data", **fields)
+    version = make_version(team, n, name=f"{kind} data", **fields)
     project = Project.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         name=f"{kind} project",
         kind=kind,
         version=version,
@@ -56,7 +56,7 @@ def make_project(cast: Cast, kind: str = "pairwise", n: int = 4, overlap: int = 
         state=Project.State.OPEN,
         tasks_total=n,
         tasks_made=True,
-        created_by=cast.researcher.user,
+        created_by=team.researcher.user,
     )
     Guidelines.objects.create(project=project, number=1, text="Prefer the clearer response.")
     subjects: dict[str, dict[str, Any]] = {
@@ -76,12 +76,12 @@ def make_project(cast: Cast, kind: str = "pairwise", n: int = 4, overlap: int = 
 _people = count(1)
 
 
-def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
+def annotators(team: Team, project: Project, n: int = 2) -> list[Membership]:
     """Anna and `more` other people. All of them take part."""
-    people = [cast.annotator]
+    people = [team.annotator]
     for _ in range(n - 1):
         user = User.objects.create_user(f"person{next(_people)}@example.org", name=f"Person {len(people) + 1}")
-        people.append(Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR))
+        people.append(Membership.objects.create(user=user, workspace=team.workspace, role=Role.ANNOTATOR))
     for member in people:
         Participant.objects.get_or_create(project=project, user=member.user)
     return people

@@ -41,17 +41,17 @@ def make_version(membership, name="pairs", examples=4, responses=2, rubrics=True
 
 
 @pytest.fixture
-def version(cast) -> DatasetVersion:
-    return make_version(cast.owner)
+def version(team) -> DatasetVersion:
+    return make_version(team.owner)
 
 
 @pytest.fixture
-def make_project(cast, version):
+def make_project(team, version):
     """`make_project(kind="pairwise", ...)`: the researcher sets it up. A test that needs its tasks makes them."""
 
     def _make(kind="pairwise", name="Colours", open=True, **options):
         options.setdefault("dataset", version)
-        project = projects.create(cast.researcher, name=name, kind=kind, **options)
-        return projects.set_state(cast.researcher, project, "open") if open else project
+        project = projects.create(team.researcher, name=name, kind=kind, **options)
+        return projects.set_state(team.researcher, project, "open") if open else project
 
     return _make

@@ -1,4 +1,4 @@
-"""Projects to work in. A frozen version is written directly into the tables, and opened for the annotator of the cast."""
+"""Projects to work in. A frozen version is written directly into the tables, and opened for the annotator of the team."""
 
 from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from moto.server import ThreadedMotoServer
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 
 # any key may do everything, because moto does not check signatures
 SIGNED = {

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.backups import addresses, bucket, manifest, retention, services
 from webapp.backups.manifest import KeptFile
 from webapp.backups.models import Backup
@@ -250,12 +250,12 @@ class TestAddresses:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_second_backup_of_an_installation_costs_what_changed(cast, server, settings, key_file, tmp_path, capsys):
+def test_a_second_backup_of_an_installation_costs_what_changed(team, server, settings, key_file, tmp_path, capsys):
     """`test_restoring` restores an installation from a bucket."""
     model = settings.VAR / "models" / "tiny"
     model.mkdir(parents=True)
     (model / "model.safetensors").write_bytes(os.urandom(300_000))
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(model))
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(model))
     for _ in range(2):
         call_command("backup", WHERE + "/", key_file=key_file)
     first, second = Backup.objects.order_by("id")

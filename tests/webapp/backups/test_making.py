@@ -28,14 +28,14 @@ MODEL = "models/tiny/model.safetensors"
 
 
 @pytest.fixture
-def lab(cast, settings):
+def lab(team, settings):
     """The folder with the files of a registered model in a workspace."""
     folder = settings.VAR / "models" / "tiny"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * 50_000)
     (folder / "config.json").write_text("{}")
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(folder))
-    RegisteredModel.objects.create(workspace=cast.workspace, name="far", source="local", path="/srv/models/far")
+    RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(folder))
+    RegisteredModel.objects.create(workspace=team.workspace, name="far", source="local", path="/srv/models/far")
     return folder
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.backups import drill, queries, restoring, retention, services
 from webapp.backups.models import Backup, BackupDrill, BackupPlan, Origin
 from webapp.backups.problems import Damaged
@@ -27,7 +27,7 @@ def plan(db):
 
 @pytest.mark.django_db
 class TestPage:
-    def test_only_administrators_come_in(self, cast, as_researcher, as_outsider):
+    def test_only_administrators_come_in(self, team, as_researcher, as_outsider):
         for each in (as_researcher, as_outsider):
             assert each.get(PAGE).status_code == 403
             assert each.post(f"{PAGE}/start").status_code == 403
@@ -134,7 +134,7 @@ class TestPlan:
         assert drill.is_due(NOW)
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_round_makes_what_is_due_and_removes_what_is_old(self, cast, plan, settings, tmp_path, eager):
+    def test_a_round_makes_what_is_due_and_removes_what_is_old(self, team, plan, settings, tmp_path, eager):
         settings.BACKUP_FOLDER, settings.BACKUP_KEY_FILE = tmp_path / "backups", None
         BackupPlan.objects.update(keep_daily=1, keep_weekly=0)
         for _ in range(2):
@@ -147,7 +147,7 @@ class TestPlan:
 
     @pytest.mark.django_db(transaction=True)
     def test_what_breaks_while_old_ones_are_removed_leaves_the_new_one_finished(
-        self, cast, plan, settings, tmp_path, eager, monkeypatch
+        self, team, plan, settings, tmp_path, eager, monkeypatch
     ):
         def broken(*told):
             raise ValueError("of a library")
@@ -171,7 +171,7 @@ class TestDrill:
         return lambda *given, **options: restoring.Restored(9, 3, 2, 100, 1.0, 0, pages)
 
     def test_one_is_started_by_the_button_and_noted(
-        self, cast, as_owner, folder, backed_up, monkeypatch, settings, eager
+        self, team, as_owner, folder, backed_up, monkeypatch, settings, eager
     ):
         backup, settings.BACKUP_FOLDER, settings.BACKUP_KEY_FILE = backed_up(), folder, None
         assert "Try the newest backup" in as_owner.get(PAGE).content.decode()
@@ -179,17 +179,17 @@ class TestDrill:
         as_owner.post(f"{PAGE}/drills/start")
         found = BackupDrill.objects.get()
         assert (found.name, found.passed, found.rows, found.files, found.open) == (backup.name, True, 9, 2, None)
-        assert found.created_by == cast.owner.user and found.seconds is not None
+        assert found.created_by == team.owner.user and found.seconds is not None
         assert "9 rows and 2 files came back" in as_owner.get(PAGE).content.decode()
         assert not list(settings.VAR.glob("drill-*"))
 
-    def test_the_command_says_it(self, cast, folder, backed_up, monkeypatch, capsys):
+    def test_the_command_says_it(self, team, folder, backed_up, monkeypatch, capsys):
         backed_up()
         monkeypatch.setattr(restoring, "restore", self.restored({"/": 200}))
         call_command("backup_drill", str(folder))
         assert "is good: 9 rows and 2 files" in capsys.readouterr().out
 
-    def test_its_progress_is_told_and_it_ends_when_somebody_asks(self, cast, as_owner, folder, backed_up, monkeypatch):
+    def test_its_progress_is_told_and_it_ends_when_somebody_asks(self, team, as_owner, folder, backed_up, monkeypatch):
         backed_up()
         monkeypatch.setattr(drill, "TELL_EVERY_S", 0.01)
         seen = []
@@ -213,7 +213,7 @@ class TestDrill:
             assert words in seen[0]
         assert "Try the newest backup</button>" not in seen[0]
 
-    def test_one_whose_process_died_makes_room(self, cast, folder):
+    def test_one_whose_process_died_makes_room(self, team, folder):
         lost = drill.start(folder, Origin.PAGE)
         with pytest.raises(Conflict, match="under way already"):
             drill.start(folder, Origin.PAGE)
@@ -222,7 +222,7 @@ class TestDrill:
         lost.refresh_from_db()
         assert (lost.passed, lost.open) == (None, None) and "without a message" in lost.problem
 
-    def test_old_backups_stay_while_one_is_tried(self, cast, folder, backed_up, monkeypatch):
+    def test_old_backups_stay_while_one_is_tried(self, team, folder, backed_up, monkeypatch):
         backed_up()
 
         def restore(*given, **options):
@@ -233,7 +233,7 @@ class TestDrill:
         drill.carry_out(drill.start(folder, Origin.PAGE).pk, None)
         assert "is being read; older ones are removed the next time" in BackupDrill.objects.get().problem
 
-    def test_one_that_fails_is_loud(self, cast, folder, backed_up, monkeypatch, settings, mailoutbox):
+    def test_one_that_fails_is_loud(self, team, folder, backed_up, monkeypatch, settings, mailoutbox):
         settings.MAIL_URL = "smtp://mail.example.org"
         backed_up()
         monkeypatch.setattr(restoring, "restore", self.restored({"/": 200, "/datasets/1": 500}))
@@ -242,14 +242,14 @@ class TestDrill:
         assert not BackupDrill.objects.get().passed
         (told,) = mailoutbox
         assert (
-            told.to == [cast.owner.user.email]
+            told.to == [team.owner.user.email]
             and "/datasets/1 answers 500" in told.body
             and "has failed" in told.subject
         )
         assert queries.outcomes()["drill"] == queries.LastBackup(None, True)
         assert queries.outcomes()["backup"].failed is False
 
-    def test_a_damaged_backup_fails_it(self, cast, folder, backed_up, monkeypatch):
+    def test_a_damaged_backup_fails_it(self, team, folder, backed_up, monkeypatch):
         backed_up()
 
         def damaged(*given, **options):

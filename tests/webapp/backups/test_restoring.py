@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from tests.upgrade import make
 from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
@@ -135,7 +135,7 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
 
 
 @pytest.fixture
-def older(cast, folder):
+def older(team, folder):
     """A backup of a release before the migrations of backups, with a column that no longer exists."""
     recorder = MigrationRecorder(connection)
     ours = [each for each in recorder.applied_migrations() if each[0] == "backups"]
@@ -169,7 +169,7 @@ def test_a_backup_of_an_older_release_is_upgraded_in_a_database_of_ones_own(olde
 
 
 @pytest.fixture
-def small(cast, backed_up, folder):
+def small(team, backed_up, folder):
     """A backup of a workspace, and its store."""
     backed_up()
     return open_store(folder, None)

@@ -5,7 +5,7 @@ from threading import Event, Thread
 import pytest
 from django.db import connection, transaction
 
-from tests.at_once import outcome, somebody_waits
+from tests.concurrency import outcome, somebody_waits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCK = "SELECT pg_advisory_xact_lock(7)"

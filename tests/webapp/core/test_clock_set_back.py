@@ -49,7 +49,7 @@ def test_beat_goes_on(back, monkeypatch, tmp_path):
 
 
 @pytest.mark.django_db
-def test_a_sign_of_life_that_lies_ahead_says_nothing(cast):
+def test_a_sign_of_life_that_lies_ahead_says_nothing(team):
     now = datetime.now(UTC)
     stamps = {
         "ahead": timedelta(hours=2),
@@ -58,6 +58,6 @@ def test_a_sign_of_life_that_lies_ahead_says_nothing(cast):
         "long ago": -timedelta(hours=1),
     }
     for name, away in stamps.items():
-        Dataset.objects.create(workspace=cast.workspace, name=name, deleting_at=now + away)
+        Dataset.objects.create(workspace=team.workspace, name=name, deleting_at=now + away)
     silent = Dataset.every.filter(tasks.silent("deleting_at", timedelta(minutes=10)))
     assert set(silent.values_list("name", flat=True)) == {"ahead", "long ago"}

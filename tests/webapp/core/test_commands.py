@@ -40,7 +40,7 @@ def run(command: str, path: object) -> tuple[dict, int]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "n" * 300, "folder"])
-def test_what_cannot_be_read_at_all_is_told_as_json(cast, tmp_path, command, name):
+def test_what_cannot_be_read_at_all_is_told_as_json(team, tmp_path, command, name):
     (tmp_path / "folder").mkdir()
     told, status = run(command, tmp_path / name)
     assert status == 1
@@ -49,7 +49,7 @@ def test_what_cannot_be_read_at_all_is_told_as_json(cast, tmp_path, command, nam
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each != "rubric_check"])
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES)
-def test_a_file_without_a_good_line_is_told_as_json(cast, tmp_path, command, content):
+def test_a_file_without_a_good_line_is_told_as_json(team, tmp_path, command, content):
     (tmp_path / "lines.jsonl").write_bytes(content)
     told, status = run(command, tmp_path / "lines.jsonl")
     assert status == 1

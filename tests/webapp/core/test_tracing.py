@@ -129,7 +129,7 @@ def test_a_missing_package_is_one_sentence_and_work_goes_on():
 
 
 @pytest.mark.django_db
-def test_a_request_is_a_span_named_by_its_route(receiver, cast):
+def test_a_request_is_a_span_named_by_its_route(receiver, team):
     answer = Client(headers={"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}).get("/runs/17?q=secret-words")
     Client().get("/healthz")
     Client().get("/static/js/http.js")

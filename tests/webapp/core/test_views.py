@@ -15,7 +15,7 @@ def test_a_wrong_address_says_what_to_set(db):
 
 
 @pytest.mark.django_db
-def test_an_error_page_has_its_style_and_its_id(cast, as_owner):
+def test_an_error_page_has_its_style_and_its_id(team, as_owner):
     answer = as_owner.get("/runs/999")
     page = answer.content.decode()
     assert answer.status_code == 404 and answer.headers["X-Request-Id"] in page

@@ -12,7 +12,7 @@ SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", ROOT.parent / "shared"))
 
 
 @pytest.fixture
-def importing(cast, tmp_path):
+def importing(team, tmp_path):
     """Imports bytes, text or rows for the researcher, in this process. Returns the finished job."""
 
     def run(content, name="demo", file_name="rows.jsonl", **options) -> ImportJob:
@@ -20,7 +20,7 @@ def importing(cast, tmp_path):
             content = "".join(json.dumps(row) + "\n" for row in content)
         path = tmp_path / file_name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        job = services.start_import(cast.researcher, path, name=name, queue=False, **options)
+        job = services.start_import(team.researcher, path, name=name, queue=False, **options)
         services.run_import(job.pk)
         job.refresh_from_db()
         return job

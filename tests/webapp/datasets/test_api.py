@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.contracts import Example, jsonlines
 from webapp.datasets import queries
 from webapp.datasets.columns.filters import Filters
@@ -98,10 +98,10 @@ def test_the_preview_writes_nothing(api):
     assert not ImportJob.objects.exists()
 
 
-def test_others_and_small_roles_get_nothing(importing, cast):
+def test_others_and_small_roles_get_nothing(importing, team):
     version = importing([row()]).version
     urls = [f"/datasets/{version.dataset_id}", f"/datasets/{version.dataset_id}/versions/1/export"]
-    stranger, annotator, reviewer = map(ApiClient, (cast.outsider, cast.annotator, cast.reviewer))
+    stranger, annotator, reviewer = map(ApiClient, (team.outsider, team.annotator, team.reviewer))
     assert [stranger.get(url).status_code for url in urls] == [404, 404]
     assert [annotator.get(url).status_code for url in [*urls, "/datasets"]] == [403] * 3
     assert reviewer.get(urls[0]).status_code == 200
@@ -143,13 +143,13 @@ def asked(record):
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(records, min_size=1, max_size=5, unique_by=(lambda record: record["key"], asked)))  # type: ignore[arg-type,return-value]
-def test_export_and_import_give_the_identical_digest(cast, rows):
+def test_export_and_import_give_the_identical_digest(team, rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
 
         def imported(text, name):
             path.write_text(text, encoding="utf-8", newline="\n")
-            job = services.start_import(cast.researcher, path, name=name, format="touchstone", queue=False)
+            job = services.start_import(team.researcher, path, name=name, format="touchstone", queue=False)
             services.run_import(job.pk)
             job.refresh_from_db()
             assert job.version, (job.error, job.rejected)
@@ -158,7 +158,7 @@ def test_export_and_import_give_the_identical_digest(cast, rows):
         first = imported("".join(json.dumps(each) + "\n" for each in rows), f"first {path}")
         lines = "".join(line + "\n" for _, line in queries.stream_canonical(first))
         assert imported(lines, f"second {path}").digest == first.digest
-        cast.researcher.workspace.datasets.all().delete()
+        team.researcher.workspace.datasets.all().delete()
 
 
 def test_the_export_streams_the_canonical_lines_in_order(importing, api):

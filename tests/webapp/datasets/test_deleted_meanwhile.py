@@ -7,8 +7,8 @@ from time import monotonic, sleep
 import pytest
 from django.db import transaction
 
-from tests.at_once import outcome, somebody_waits
-from tests.cast import make_cast
+from tests.concurrency import outcome, somebody_waits
+from tests.team import make_team
 from trainer.contracts import Example as Record
 from webapp.annotation.models import Project
 from webapp.annotation.projects import services as projects
@@ -25,7 +25,7 @@ STATES = ["draft", "frozen"]
 
 @pytest.fixture
 def lab():
-    return make_cast()
+    return make_team()
 
 
 @pytest.fixture

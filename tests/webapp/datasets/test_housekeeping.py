@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.annotation.models import Project
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
@@ -29,10 +29,10 @@ def test_a_dataset_gets_another_name_and_the_next_import_by_it_goes_there(datase
     assert AuditEntry.objects.get(action="dataset.renamed").detail["before"] == "First"
 
 
-def test_it_is_left_alone_while_something_is_written_into_it(dataset, cast, api, tmp_path):
+def test_it_is_left_alone_while_something_is_written_into_it(dataset, team, api, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"key": "e5", "prompt": "?"}')
-    job = services.start_import(cast.researcher, path, name="First", queue=False)
+    job = services.start_import(team.researcher, path, name="First", queue=False)
     for answer in (api.post(f"/datasets/{dataset.pk}/rename", {"name": "New"}), api.delete(f"/datasets/{dataset.pk}")):
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "under_way")
     services.run_import(job.pk)
@@ -64,10 +64,10 @@ def test_a_dataset_goes_with_all_that_is_its_own_and_its_name_is_free(dataset, a
     assert importing([row("e1")], name="First").version.number == 1
 
 
-def test_what_depends_on_it_is_named(dataset, api, as_researcher, cast):
+def test_what_depends_on_it_is_named(dataset, api, as_researcher, team):
     version = dataset.versions.get()
     for i in range(7):
-        Project.objects.create(workspace=cast.workspace, name=f"Pilot {i}", kind="grading", version=version)
+        Project.objects.create(workspace=team.workspace, name=f"Pilot {i}", kind="grading", version=version)
     answer = api.delete(f"/datasets/{dataset.pk}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "in_use")
     assert "projects: Pilot 0, Pilot 1, Pilot 2, Pilot 3, Pilot 4 and 2 more" in answer.json()["error"]["message"]
@@ -88,8 +88,8 @@ def test_the_page_deletes_only_what_is_typed(dataset, as_researcher):
     assert not Dataset.every.exists()
 
 
-def test_others_may_not(dataset, cast):
-    for membership, status in ((cast.outsider, 404), (cast.reviewer, 403), (cast.annotator, 403)):
+def test_others_may_not(dataset, team):
+    for membership, status in ((team.outsider, 404), (team.reviewer, 403), (team.annotator, 403)):
         client = ApiClient(membership)
         assert client.delete(f"/datasets/{dataset.pk}").status_code == status
         assert client.post(f"/datasets/{dataset.pk}/rename", {"name": "Mine"}).status_code == status
@@ -125,9 +125,9 @@ def test_a_large_dataset_is_deleted_by_a_worker_once_however_often_it_is_asked_f
     assert api.get(f"/datasets/{large.pk}").status_code == 404
 
 
-def test_what_depends_on_it_by_the_time_the_worker_comes_keeps_all_of_it(large, api, cast, as_researcher):
+def test_what_depends_on_it_by_the_time_the_worker_comes_keeps_all_of_it(large, api, team, as_researcher):
     assert api.delete(f"/datasets/{large.pk}").status_code == 202
-    Project.objects.create(workspace=cast.workspace, name="Pilot", kind="grading", version=large.versions.get())
+    Project.objects.create(workspace=team.workspace, name="Pilot", kind="grading", version=large.versions.get())
     housekeeping.carry_out(large.pk)
     told = api.get(f"/datasets/{large.pk}").json()
     assert told["deleting_at"] is None and "projects: Pilot" in told["delete_problem"]

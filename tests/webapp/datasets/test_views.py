@@ -6,8 +6,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 
-from tests.cast import browser
 from tests.pages import shown
+from tests.team import browser
 from webapp.datasets.ingest import uploads
 from webapp.datasets.models import Dataset, Example, ImportJob
 from webapp.datasets.versions.services import freeze
@@ -23,13 +23,13 @@ def test_an_empty_workspace_says_what_to_do(as_researcher):
     assert b"Import a file" in as_researcher.get("/datasets").content
 
 
-def test_an_empty_version_has_a_button_to_import_for_those_who_may(as_researcher, cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="No rows")
+def test_an_empty_version_has_a_button_to_import_for_those_who_may(as_researcher, team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="No rows")
     dataset.versions.create(number=1, digest="d" * 64)
     address = f"/datasets/{dataset.pk}/versions/1"
     card = shown(as_researcher.get(address)).partition("This version has no examples")[2]
     assert 'href="/datasets/import?name=No%20rows"' in card
-    page = shown(browser(cast.reviewer).get(address))
+    page = shown(browser(team.reviewer).get(address))
     assert "A researcher of this workspace can import a file" in page and "/datasets/import?" not in page
 
 
@@ -52,13 +52,13 @@ def test_an_upload_becomes_a_dataset(as_researcher, eager, django_capture_on_com
     assert Dataset.objects.get().name == "Pairs"
 
 
-def test_an_import_is_cancelled_from_its_card_by_those_who_may_import(as_researcher, cast):
+def test_an_import_is_cancelled_from_its_card_by_those_who_may_import(as_researcher, team):
     as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs", "format": "auto"})
     job = ImportJob.objects.get()
     button = f'action="/imports/{job.pk}/cancel"'.encode()
     pages = ("/datasets", f"/imports/{job.pk}")
     assert all(button in as_researcher.get(page).content for page in pages)
-    as_reviewer = browser(cast.reviewer)
+    as_reviewer = browser(team.reviewer)
     assert not any(button in as_reviewer.get(page).content for page in pages)
     assert as_reviewer.post(f"/imports/{job.pk}/cancel").status_code == 403
     assert as_researcher.post(f"/imports/{job.pk}/cancel", follow=True).redirect_chain == [(f"/imports/{job.pk}", 302)]
@@ -122,14 +122,14 @@ def test_examples_are_searched_and_filtered(importing, as_researcher):
 
 
 def test_the_page_of_an_import_says_what_comes_next_and_names_the_format_as_the_form_does(
-    importing, as_researcher, cast
+    importing, as_researcher, team
 ):
     job = importing([{"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}])
     page = shown(as_researcher.get(f"/imports/{job.pk}"))
     assert "TRL preference ·" in page and "trl_preference" not in page
     assert f'href="/projects/new?version={job.version_id}"' in page
     assert f'href="/runs/new?dataset={job.version.dataset_id}:{job.version.number}"' in page
-    assert "/projects/new" not in shown(browser(cast.reviewer).get(f"/imports/{job.pk}"))
+    assert "/projects/new" not in shown(browser(team.reviewer).get(f"/imports/{job.pk}"))
 
 
 def test_an_example_shows_all_that_is_known(importing, as_researcher):
@@ -179,7 +179,7 @@ def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_research
     assert 'data-code="too_few"' not in page
 
 
-def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider, as_annotator, cast):
+def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider, as_annotator, team):
     job = importing([row()])
     example = Example.objects.get()
     urls = [f"/datasets/{job.version.dataset_id}", f"/examples/{example.pk}", f"/imports/{job.pk}"]
@@ -188,12 +188,12 @@ def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider,
     assert as_outsider.post(f"/datasets/{job.version.dataset_id}/versions/1/freeze").status_code == 404
 
 
-def test_a_version_is_frozen_once(importing, as_researcher, cast):
+def test_a_version_is_frozen_once(importing, as_researcher, team):
     version = importing([row()]).version
     as_researcher.post(f"/datasets/{version.dataset_id}/versions/1/freeze")
     version.refresh_from_db()
     stamp = version.frozen_at
-    assert version.state == "frozen" and freeze(cast.researcher, version).frozen_at == stamp
+    assert version.state == "frozen" and freeze(team.researcher, version).frozen_at == stamp
 
 
 @pytest.mark.parametrize("url", ["/datasets", "/datasets/{id}"])

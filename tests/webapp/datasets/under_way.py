@@ -31,9 +31,9 @@ def lines(bad=(), rows=ROWS):
     return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
 
 
-def queued(cast, path, content, name="killed", **options) -> ImportJob:
+def queued(team, path, content, name="killed", **options) -> ImportJob:
     path.write_text(content)
-    return services.start_import(cast.researcher, path, name=name, queue=False, **options)
+    return services.start_import(team.researcher, path, name=name, queue=False, **options)
 
 
 @contextmanager

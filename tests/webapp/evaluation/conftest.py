@@ -49,23 +49,23 @@ def make_examples(count=4) -> list[Example]:
 
 
 @pytest.fixture
-def recording(cast) -> Recording:
-    return recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(lines()))
+def recording(team) -> Recording:
+    return recordings.store_recording(team.researcher, "verdicts.jsonl", as_file(lines()))
 
 
 @pytest.fixture
-def version(cast):
-    made = datasets.create_dataset(cast.researcher, "pairs")
-    return datasets.new_version(cast.researcher, made, make_examples(), None, {"from": "test"})
+def version(team):
+    made = datasets.create_dataset(team.researcher, "pairs")
+    return datasets.new_version(team.researcher, made, make_examples(), None, {"from": "test"})
 
 
 @pytest.fixture
-def audit(cast, recording, version):
+def audit(team, recording, version):
     """A judge audit of the recording that has not run yet. Keywords replace the defaults."""
 
     def _audit(membership=None, **kwargs) -> Evaluation:
         chosen = {"recipe": "judge_audit", "config": {}, "recording": recording, "dataset": version} | kwargs
-        return services.create(membership or cast.researcher, **chosen)
+        return services.create(membership or team.researcher, **chosen)
 
     return _audit
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.accounts.models import Membership
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.recordings import services as recordings
@@ -46,7 +46,7 @@ def test_wrong_input_is_named_at_its_field(api, recording):
     assert unknown.json()["error"]["fields"][0]["path"] == "recording"
 
 
-def test_a_key_that_comes_back_with_another_request_is_refused(cast, api, recording):
+def test_a_key_that_comes_back_with_another_request_is_refused(team, api, recording):
     def post(address, payload, client=api.client):
         answer = client.post(f"/api/v1{address}", payload, "application/json", headers={"Idempotency-Key": "nightly"})
         return answer.status_code, answer.json()
@@ -60,7 +60,7 @@ def test_a_key_that_comes_back_with_another_request_is_refused(cast, api, record
         assert (status, refused["error"]["code"]) == (422, "key_reused")
         assert refused["error"]["fields"][0]["path"] == "Idempotency-Key"
     assert Evaluation.objects.count() == 1
-    elsewhere = Membership.objects.create(user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner")
+    elsewhere = Membership.objects.create(user=team.researcher.user, workspace=team.outsider.workspace, role="owner")
     copy = recordings.store_recording(elsewhere, "v.jsonl", as_file(lines()))
     status, refused = post("/evaluations", body | {"recording": copy.pk}, ApiClient(elsewhere).client)
     assert (status, refused["error"]["code"]) == (409, "key_in_use")
@@ -87,8 +87,8 @@ def test_states_move_as_asked(api, audit):
     assert api.delete(path).status_code == 204 and api.get(path).status_code == 404
 
 
-def test_roles(cast, finished):
-    reviewer, annotator, outsider = (ApiClient(each) for each in (cast.reviewer, cast.annotator, cast.outsider))
+def test_roles(team, finished):
+    reviewer, annotator, outsider = (ApiClient(each) for each in (team.reviewer, team.annotator, team.outsider))
     path = f"/evaluations/{finished.pk}"
     reads = [
         "/evaluations",

@@ -36,22 +36,22 @@ def example(i: int, **changes) -> Example:
     )
 
 
-def dataset_of(cast, examples):
-    made = datasets.create_dataset(cast.researcher, "pairs")
-    return datasets.new_version(cast.researcher, made, examples, None, {"from": "test"})
+def dataset_of(team, examples):
+    made = datasets.create_dataset(team.researcher, "pairs")
+    return datasets.new_version(team.researcher, made, examples, None, {"from": "test"})
 
 
 @pytest.fixture
-def judged(cast, chat_server, endpoint):  # noqa: F811
+def judged(team, chat_server, endpoint):  # noqa: F811
     """`judged(examples=..., **spec)`: a judge audit of labelled pairs by the server's model that has run."""
     chat_server.answer = lambda body: RIGHT
 
     def _judged(examples=None, **spec) -> Evaluation:
         spec = {"kind": "pairwise", "order": "given", "retries": 0, **spec}
-        judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
-        version = dataset_of(cast, examples or [example(i) for i in range(PAIRS)])
+        judge = create_judge(team.researcher, name="Judge", spec=spec, endpoint=endpoint)
+        version = dataset_of(team, examples or [example(i) for i in range(PAIRS)])
         row = services.create(
-            cast.researcher, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
+            team.researcher, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
         )
         running.run(row.pk)
         row.refresh_from_db()
@@ -106,7 +106,7 @@ def test_an_endpoint_that_gives_no_answer_leaves_failed_questions_with_the_reaso
     assert row.results["tags"]["missing"] == 2
 
 
-def test_a_slow_endpoint_counts_as_no_answer_in_time(cast, judged, chat_server, endpoint):  # noqa: F811
+def test_a_slow_endpoint_counts_as_no_answer_in_time(team, judged, chat_server, endpoint):  # noqa: F811
     Endpoint.objects.filter(pk=endpoint.pk).update(
         timeout_s=2.0
     )  # the others answer within that time, on a busy machine too
@@ -116,12 +116,12 @@ def test_a_slow_endpoint_counts_as_no_answer_in_time(cast, judged, chat_server, 
     assert count == 1 and "within 2 s" in reason
 
 
-def test_an_endpoint_that_stays_down_pauses_the_evaluation_which_goes_on_when_it_is_back(cast, judged, chat_server):  # noqa: F811
+def test_an_endpoint_that_stays_down_pauses_the_evaluation_which_goes_on_when_it_is_back(team, judged, chat_server):  # noqa: F811
     chat_server.fault = "down"
     row = judged([example(i) for i in range(60)])
     assert row.state == "paused" and "in a row failed" in row.problem and row.results is None
     chat_server.fault = None
-    services.move(cast.researcher, row, Evaluation.State.QUEUED)
+    services.move(team.researcher, row, Evaluation.State.QUEUED)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "finished" and headline(row)["missing"] == 0 and headline(row)["n"] == 60
@@ -222,7 +222,7 @@ def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, a
     assert '<span class="config-name">Judge v1' in config  # an id has no meaning for people
 
 
-def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, chat_server, endpoint):  # noqa: F811
+def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(team, chat_server, endpoint):  # noqa: F811
     """A dataset cannot hold such a rubric, but a generator can write one."""
     items = {"p0": []}
     one = [{"text": "Is kind", "kind": "principle", "importance": "important", "points": 2}]
@@ -240,11 +240,11 @@ def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, ch
         "rubric_judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced", "retries": 0},
     }
     config = {
-        name: create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint).pk for name, spec in specs.items()
+        name: create_judge(team.researcher, name=name, spec=spec, endpoint=endpoint).pk for name, spec in specs.items()
     }
     rubric = Rubric(criteria=(Criterion(id="c", text="Is right", points=1),))
-    version = dataset_of(cast, [example(i, rubric=rubric) for i in range(3)])
-    row = services.create(cast.researcher, recipe="rubricbench", config=config, dataset=version)
+    version = dataset_of(team, [example(i, rubric=rubric) for i in range(3)])
+    row = services.create(team.researcher, recipe="rubricbench", config=config, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "finished", row.problem
@@ -257,23 +257,23 @@ def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, ch
     assert (own[1]["n"], own[1]["missing"]) == (3, 1)
 
 
-def test_a_dataset_without_rubrics_says_so(cast, endpoint):  # noqa: F811
-    judge = create_judge(cast.researcher, name="c", spec={"kind": "criterion"}, endpoint=endpoint)
-    version = dataset_of(cast, [example(0)])
-    row = services.create(cast.researcher, recipe="rubric_audit", config={"judge": judge.pk}, dataset=version)
+def test_a_dataset_without_rubrics_says_so(team, endpoint):  # noqa: F811
+    judge = create_judge(team.researcher, name="c", spec={"kind": "criterion"}, endpoint=endpoint)
+    version = dataset_of(team, [example(0)])
+    row = services.create(team.researcher, recipe="rubric_audit", config={"judge": judge.pk}, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "failed" and row.problem == "no example has a rubric"
 
 
-def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, chat_server, as_researcher):  # noqa: F811
+def test_a_budget_stops_it_for_good_and_what_was_answered_stays(team, endpoint, chat_server, as_researcher):  # noqa: F811
     chat_server.answer = lambda body: RIGHT
     spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
-    judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+    judge = create_judge(team.researcher, name="Judge", spec=spec, endpoint=endpoint)
     Endpoint.objects.filter(pk=endpoint.pk).update(concurrency=1)
-    version = dataset_of(cast, [example(i) for i in range(30)])
+    version = dataset_of(team, [example(i) for i in range(30)])
     config = {"judges": [{"version": judge.pk}], "budget": {"tokens": 3000}}
-    row = services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+    row = services.create(team.researcher, recipe="judge_audit", config=config, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "paused" and "budget" in row.problem and 0 < Verdict.objects.count() < 30
@@ -281,7 +281,7 @@ def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, 
     assert (row.progress["done"], row.progress["total"]) == (Verdict.objects.count(), 30)
     spent, asked = row.progress["spent"]["tokens"], chat_server.requests
     assert 0 < spent == chat_server.prompt_tokens + chat_server.completion_tokens <= 3000
-    services.move(cast.researcher, row, Evaluation.State.QUEUED)
+    services.move(team.researcher, row, Evaluation.State.QUEUED)
     running.run(row.pk)
     row.refresh_from_db()
     assert (row.state, chat_server.requests, row.progress["spent"]["tokens"]) == ("paused", asked, spent)
@@ -289,13 +289,13 @@ def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, 
     assert f"{spent:,} of 3,000 tokens spent" in page
 
 
-def test_who_was_killed_does_not_spend_the_budget_again(cast, endpoint, chat_server, monkeypatch):  # noqa: F811
+def test_who_was_killed_does_not_spend_the_budget_again(team, endpoint, chat_server, monkeypatch):  # noqa: F811
     chat_server.answer = lambda body: RIGHT
     spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
-    judge = create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+    judge = create_judge(team.researcher, name="Judge", spec=spec, endpoint=endpoint)
     config = {"judges": [{"version": judge.pk}], "budget": {"tokens": 100_000}}
-    version = dataset_of(cast, [example(i) for i in range(3)])
-    row = services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+    version = dataset_of(team, [example(i) for i in range(3)])
+    row = services.create(team.researcher, recipe="judge_audit", config=config, dataset=version)
 
     class Killed(BaseException):
         pass

@@ -48,15 +48,15 @@ def example(i: int) -> Example:
     )
 
 
-def collected(cast, version) -> dict[str, int]:
+def collected(team, version) -> dict[str, int]:
     """A project that compared responses and one that graded them: two people judged the pair, one person each response."""
-    made, people = {}, make_annotators(cast.researcher, 2)
+    made, people = {}, make_annotators(team.researcher, 2)
     for kind, count in (("pairwise", 2), ("grading", 1)):
-        project = projects.create(cast.researcher, name=kind, kind=kind, dataset=version, overlap=count)
-        projects.set_state(cast.researcher, project, "open")
+        project = projects.create(team.researcher, name=kind, kind=kind, dataset=version, overlap=count)
+        projects.set_state(team.researcher, project, "open")
         making.make(project.pk)
         for person in people[:count]:
-            participants.add_participant(cast.researcher, project, person.user)
+            participants.add_participant(team.researcher, project, person.user)
             while seats := queue.claim(person, project, 1):
                 queue.submit(person, seats[0], SAID[kind], seconds=20.0)
         made[kind] = project.pk
@@ -101,16 +101,16 @@ JUDGES = {
 
 
 @pytest.fixture
-def ran(cast, chat_server, endpoint, settings):  # noqa: F811
+def ran(team, chat_server, endpoint, settings):  # noqa: F811
     """`ran(recipe)`: an evaluation by that recipe on the same examples, which has run with judges over the chat server."""
     settings.DIVERSITY_COMMAND = ["false"]
     chat_server.answer = reply
     made = {
-        kind: create_judge(cast.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint).pk
+        kind: create_judge(team.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint).pk
         for kind, more in JUDGES.items()
     }
     version = datasets.new_version(
-        cast.researcher, datasets.create_dataset(cast.researcher, "all"), [example(i) for i in range(4)], None, {}
+        team.researcher, datasets.create_dataset(team.researcher, "all"), [example(i) for i in range(4)], None, {}
     )
     configs: dict[str, Any] = {
         "judge_audit": {"judges": [{"version": made["pairwise"]}]},
@@ -139,21 +139,21 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
 
     def _ran(recipe: str) -> Evaluation:
         if recipe == "study":
-            project = studies.make(cast.researcher, _ran("rubricbench"), name="Study")
-            answer(staffed(cast, project, 2), project, lambda seat: -2)
-            return carried_out(studies.read(cast.researcher, project))
-        config = configs[recipe] if recipe in configs else collected(cast, version)
-        return carried_out(services.create(cast.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
+            project = studies.make(team.researcher, _ran("rubricbench"), name="Study")
+            answer(staffed(team, project, 2), project, lambda seat: -2)
+            return carried_out(studies.read(team.researcher, project))
+        config = configs[recipe] if recipe in configs else collected(team, version)
+        return carried_out(services.create(team.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
 
     _ran.carried_out = carried_out  # type: ignore[attr-defined]
     return _ran
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_it_runs_again_from_its_stored_config_and_asks_nothing(cast, ran, recipe):
+def test_it_runs_again_from_its_stored_config_and_asks_nothing(team, ran, recipe):
     row = ran(recipe)
     before = Verdict.objects.count()
-    again = ran.carried_out(services.rerun(cast.researcher, row))
+    again = ran.carried_out(services.rerun(team.researcher, row))
     assert (again.config, again.benchmark, again.rerun_of_id) == (row.config, row.benchmark, row.pk)
     assert again.results == row.results and Verdict.objects.count() == before
 
@@ -234,9 +234,9 @@ def test_its_results_are_data_with_every_number_and_open_as_a_table(ran, recipe,
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("kind", ["pairwise", "grading"])
-def test_its_cases_become_tasks_for_people(cast, ran, recipe, kind):
+def test_its_cases_become_tasks_for_people(team, ran, recipe, kind):
     row = ran(recipe)
-    project = asking.make_tasks(cast.researcher, row, [], name=f"{recipe} {kind}", kind=kind)
+    project = asking.make_tasks(team.researcher, row, [], name=f"{recipe} {kind}", kind=kind)
     making.make(project.pk)
     project.refresh_from_db()
     assert project.state == "open" and project.tasks_total >= 3

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.usage.counted import counted
@@ -38,13 +38,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def version(cast):
-    return make_version(cast.owner)
+def version(team):
+    return make_version(team.owner)
 
 
-def begun(cast, version, *writers, **config) -> Evaluation:
+def begun(team, version, *writers, **config) -> Evaluation:
     config = {"writers": list(writers), "split": "", "max_new_tokens": 16, **config}
-    return services.create(cast.researcher, recipe="generate", config=config, dataset=version)
+    return services.create(team.researcher, recipe="generate", config=config, dataset=version)
 
 
 def carried_on(row: Evaluation) -> float | None:
@@ -64,18 +64,18 @@ def answer(job: WeightsJob, *texts: str) -> None:
     assert process.post(1, state="finished").status_code == 200
 
 
-def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, chat_server, endpoint):  # noqa: F811
+def test_a_model_behind_an_endpoint_answers_once_and_is_scored(team, version, chat_server, endpoint):  # noqa: F811
     chat_server.answer = lambda body: "red" if "Prompt 0" in body["messages"][-1]["content"] else "blue"
-    row = begun(cast, version, {"endpoint": endpoint.pk}, samples=2, into="answers")
+    row = begun(team, version, {"endpoint": endpoint.pk}, samples=2, into="answers")
     assert carried_on(row) is None and row.state == "finished", row.problem
     assert chat_server.requests == 10 and row.results["headline"]["cell"]["value"] == pytest.approx(0.2)
     sent = list(chat_server.bodies)
     assert {body["max_tokens"] for body in sent} == {16} and {body["temperature"] for body in sent} == {0.7}
     assert {body["seed"] for body in sent} == {0, 1}, "two samples of a prompt are two draws"
     assert row.cases.count() == 10 and row.cases.filter(values__text="red").count() == 2
-    again = services.rerun(cast.researcher, row)
+    again = services.rerun(team.researcher, row)
     carried_on(again)
-    assert counted() == [("evaluation", row.pk, 10, cast.researcher.user_id)]
+    assert counted() == [("evaluation", row.pk, 10, team.researcher.user_id)]
     assert chat_server.requests == 10 and again.results == row.results
     made = DatasetVersion.objects.get(dataset__name="answers")
     assert row.results["made"] == {"dataset": made.dataset_id, "name": "answers", "version": 1}
@@ -86,9 +86,9 @@ def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, ch
 
 
 @pytest.mark.parametrize("gone", ["member", "role", "closed"])
-def test_nothing_is_made_for_a_person_who_may_not_make_it(cast, version, chat_server, endpoint, gone):  # noqa: F811
-    row = begun(cast, version, {"endpoint": endpoint.pk}, into="answers")
-    member = Membership.objects.get(pk=cast.researcher.pk)
+def test_nothing_is_made_for_a_person_who_may_not_make_it(team, version, chat_server, endpoint, gone):  # noqa: F811
+    row = begun(team, version, {"endpoint": endpoint.pk}, into="answers")
+    member = Membership.objects.get(pk=team.researcher.pk)
     if gone == "closed":
         close(member.user, "the directory")
     elif gone == "role":
@@ -102,8 +102,8 @@ def test_nothing_is_made_for_a_person_who_may_not_make_it(cast, version, chat_se
     assert not Dataset.objects.filter(name="answers").exists()
 
 
-def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint, monkeypatch):  # noqa: F811
-    row = begun(cast, version, {"endpoint": endpoint.pk})
+def test_a_killed_worker_asks_nothing_twice(team, version, chat_server, endpoint, monkeypatch):  # noqa: F811
+    row = begun(team, version, {"endpoint": endpoint.pk})
 
     def killed(*given) -> None:
         raise KeyboardInterrupt
@@ -118,7 +118,7 @@ def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint
     carried_on(row)
     assert row.state == "finished" and EndpointAnswer.objects.count() == 5
     assert chat_server.requests - asked == 5 - stored
-    assert counted() == [("evaluation", row.pk, 5, cast.researcher.user_id)]
+    assert counted() == [("evaluation", row.pk, 5, team.researcher.user_id)]
 
 
 def outcome(state: Literal["done", "missing", "failed"], text: str, cost: Decimal) -> Outcome:
@@ -139,44 +139,44 @@ def test_an_answer_takes_the_place_of_a_failure_once_and_absurd_numbers_cost_non
     assert stored("done", "blue").text == "red" and stored("failed", "").text == "red"
 
 
-def test_a_budget_and_a_gone_endpoint_pause_it(cast, version, chat_server, endpoint):  # noqa: F811
+def test_a_budget_and_a_gone_endpoint_pause_it(team, version, chat_server, endpoint):  # noqa: F811
     chat_server.answer = lambda body: "red and blue " * 20
-    row = begun(cast, version, {"endpoint": endpoint.pk}, budget={"tokens": 100})
+    row = begun(team, version, {"endpoint": endpoint.pk}, budget={"tokens": 100})
     carried_on(row)
     assert row.state == "paused" and "The budget is used up" in row.problem
     assert 0 < EndpointAnswer.objects.count() < 5
     Endpoint.objects.update(archived_at="2026-01-01T00:00Z")
-    other = begun_unchecked(cast, version, endpoint)
+    other = begun_unchecked(team, version, endpoint)
     carried_on(other)
     assert other.state == "paused" and "archived" in other.problem
     Endpoint.objects.update(archived_at=None)
-    services.move(cast.researcher, other, "queued")
+    services.move(team.researcher, other, "queued")
     carried_on(other)
     assert other.state == "finished"
 
 
-def begun_unchecked(cast, version, endpoint) -> Evaluation:  # noqa: F811
+def begun_unchecked(team, version, endpoint) -> Evaluation:  # noqa: F811
     """The endpoint was archived after it was chosen."""
     Endpoint.objects.update(archived_at=None)
-    row = begun(cast, version, {"endpoint": endpoint.pk}, seed=4)
+    row = begun(team, version, {"endpoint": endpoint.pk}, seed=4)
     Endpoint.objects.update(archived_at="2026-01-01T00:00Z")
     return row
 
 
-def test_prompts_without_an_answer_say_why(cast, version, chat_server, endpoint):  # noqa: F811
+def test_prompts_without_an_answer_say_why(team, version, chat_server, endpoint):  # noqa: F811
     chat_server.faults.extend(["context_overflow"] * 2)
-    row = begun(cast, version, {"endpoint": endpoint.pk}, into="answers")
+    row = begun(team, version, {"endpoint": endpoint.pk}, into="answers")
     carried_on(row)
     lost = row.cases.filter(tags__contains=["no response"])
     assert row.state == "finished" and lost.count() == 2 and all(case.values["problem"] for case in lost)
     assert DatasetVersion.objects.get(dataset__name="answers").counts["examples"] == 3
     asked = chat_server.requests
-    carried_on(services.rerun(cast.researcher, row))
+    carried_on(services.rerun(team.researcher, row))
     assert chat_server.requests - asked == 2
 
 
-def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(cast, version, model):
-    row = begun(cast, version, {"model": model.pk}, samples=2, into="answers", sampler={"max_batch": 8})
+def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(team, version, model):
+    row = begun(team, version, {"model": model.pk}, samples=2, into="answers", sampler={"max_batch": 8})
     assert carried_on(row) == running.LOOK_AGAIN_S and row.state == "queued"
     job = row.jobs.get()
     assert (job.kind, job.params["samples"], job.params["sampler"]["max_batch"]) == ("generate", 2, 8)
@@ -185,30 +185,30 @@ def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(cast, vers
     assert carried_on(row) is None and row.state == "finished", row.problem
     assert row.results["headline"]["cell"]["value"] == 0.5 and row.cases.count() == 9
     assert DatasetVersion.objects.get(dataset__name="answers").counts["examples"] == 4
-    again = services.rerun(cast.researcher, row)
+    again = services.rerun(team.researcher, row)
     assert carried_on(again) is None and again.jobs.get() == job, "what was generated once is not generated again"
-    page = browser(cast.researcher).get(f"/jobs/{job.pk}").content.decode()
+    page = browser(team.researcher).get(f"/jobs/{job.pk}").content.decode()
     assert f"/evaluations/{row.pk}" in page
 
 
-def test_its_cases_become_pairs_for_people(cast, version, model):
-    row = begun(cast, version, {"model": model.pk}, samples=2)
+def test_its_cases_become_pairs_for_people(team, version, model):
+    row = begun(team, version, {"model": model.pk}, samples=2)
     carried_on(row)
     answer(row.jobs.get(), "red", "blue")
     carried_on(row)
-    project = asking.make_tasks(cast.researcher, row, [], name="Which is better", kind="pairwise")
+    project = asking.make_tasks(team.researcher, row, [], name="Which is better", kind="pairwise")
     making.make(project.pk)
     task = project.tasks.first()
     assert [each["text"] for each in task.example.content["responses"]] == ["red", "blue"]
 
 
-def test_pausing_stops_the_job_a_failure_pauses_and_resuming_retries(cast, version, model):
-    row = begun(cast, version, {"model": model.pk})
+def test_pausing_stops_the_job_a_failure_pauses_and_resuming_retries(team, version, model):
+    row = begun(team, version, {"model": model.pk})
     carried_on(row)
-    services.move(cast.researcher, row, "paused")
+    services.move(team.researcher, row, "paused")
     job = row.jobs.get()
     assert job.state == "stopped" and carried_on(row) is None and row.state == "paused"
-    services.move(cast.researcher, row, "queued")
+    services.move(team.researcher, row, "queued")
     assert carried_on(row) == running.LOOK_AGAIN_S
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("queued", 2)
@@ -217,27 +217,27 @@ def test_pausing_stops_the_job_a_failure_pauses_and_resuming_retries(cast, versi
     assert row.state == "paused" and "The job of m has failed: out of memory" in row.problem
 
 
-def test_a_job_that_two_evaluations_wait_for_goes_on(cast, version, model):
-    one, two = (begun(cast, version, {"model": model.pk}) for _ in range(2))
+def test_a_job_that_two_evaluations_wait_for_goes_on(team, version, model):
+    one, two = (begun(team, version, {"model": model.pk}) for _ in range(2))
     carried_on(one), carried_on(two)
-    services.move(cast.researcher, one, "cancelled")
+    services.move(team.researcher, one, "cancelled")
     assert two.jobs.get().state == "queued"
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("to", ["cancelled", "paused"])
-def test_nobody_changes_the_line_while_jobs_are_stopped(cast, version, model, monkeypatch, to):
+def test_nobody_changes_the_line_while_jobs_are_stopped(team, version, model, monkeypatch, to):
     """The line locks jobs in its own order, and an evaluation locks them by their ids. At the same time, each could wait for the other."""
-    row = begun(cast, version, {"model": model.pk})
+    row = begun(team, version, {"model": model.pk})
     carried_on(row)
     stop_jobs, held = answering.stop_jobs, []
 
     def seen(evaluation: Evaluation) -> None:
-        held.extend(at_once([line_is_held]))
+        held.extend(concurrently([line_is_held]))
         stop_jobs(evaluation)
 
     monkeypatch.setattr(answering, "stop_jobs", seen)
-    services.move(cast.researcher, row, to)
+    services.move(team.researcher, row, to)
     assert held == [True] and row.jobs.get().state == "stopped"
 
 
@@ -265,42 +265,42 @@ def line_is_held() -> bool:
         ({"sampler": {"kind": "vllm", "push": "adapters"}}, "sampler.push"),
     ],
 )
-def test_what_cannot_work_is_refused_at_its_field(cast, version, model, config, field):
-    Dataset.objects.create(workspace=cast.workspace, name="old", archived_at="2026-01-01T00:00Z")
-    scalar = RegisteredModel.objects.create(workspace=cast.workspace, name="s", source="hub", path="o/s", head="scalar")
+def test_what_cannot_work_is_refused_at_its_field(team, version, model, config, field):
+    Dataset.objects.create(workspace=team.workspace, name="old", archived_at="2026-01-01T00:00Z")
+    scalar = RegisteredModel.objects.create(workspace=team.workspace, name="s", source="hub", path="o/s", head="scalar")
     known = {"M": model.pk, "SCALAR": scalar.pk}
     for writer in config.get("writers", []):
         writer |= {key: known.get(value, value) for key, value in writer.items()}
     with pytest.raises(ConfigInvalid) as caught:
-        begun(cast, version, *config.pop("writers", [{"model": model.pk}]), **config)
+        begun(team, version, *config.pop("writers", [{"model": model.pk}]), **config)
     assert field in {problem.path for problem in caught.value.problems}
     assert not Evaluation.objects.exists() and not WeightsJob.objects.exists()
 
 
-def test_another_workspace_names_no_model_of_ours_and_the_api_starts_one(cast, api, version, model):
+def test_another_workspace_names_no_model_of_ours_and_the_api_starts_one(team, api, version, model):
     config = {"writers": [{"model": model.pk}], "split": ""}
     asked = {"recipe": "generate", "config": config, "dataset": {"id": version.dataset_id}}
-    assert ApiClient(cast.outsider).post("/evaluations", asked).status_code in (404, 422)
-    assert ApiClient(cast.reviewer).post("/evaluations", asked).status_code == 403
+    assert ApiClient(team.outsider).post("/evaluations", asked).status_code in (404, 422)
+    assert ApiClient(team.reviewer).post("/evaluations", asked).status_code == 403
     assert api.post("/evaluations", asked).status_code == 201
 
 
-def test_the_form_is_filled_in_by_a_link(cast, version, model):
+def test_the_form_is_filled_in_by_a_link(team, version, model):
     page = (
-        browser(cast.researcher).get(f"/evaluations/new?recipe=generate&at.writers.0.model={model.pk}").content.decode()
+        browser(team.researcher).get(f"/evaluations/new?recipe=generate&at.writers.0.model={model.pk}").content.decode()
     )
     assert f'<option value="{model.pk}" selected' in page
 
 
-def test_reward_models_of_the_registry_stand_in_the_reward_benchmark(cast):
+def test_reward_models_of_the_registry_stand_in_the_reward_benchmark(team):
     scalar = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="rm", source="hub", path="o/s", head="scalar"
+        workspace=team.workspace, name="rm", source="hub", path="o/s", head="scalar"
     )
     version = datasets.new_version(
-        cast.researcher, datasets.create_dataset(cast.researcher, "pairs"), make_examples(4), None, {}
+        team.researcher, datasets.create_dataset(team.researcher, "pairs"), make_examples(4), None, {}
     )
     config = {"models": [{"model": scalar.pk}], "max_groups": 3}
-    row = services.create(cast.researcher, recipe="reward_benchmark", config=config, dataset=version)
+    row = services.create(team.researcher, recipe="reward_benchmark", config=config, dataset=version)
     assert carried_on(row) == running.LOOK_AGAIN_S
     job = row.jobs.get()
     assert (job.kind, job.params["max_prompts"], job.total) == ("score", 3, 0)
@@ -314,5 +314,5 @@ def test_reward_models_of_the_registry_stand_in_the_reward_benchmark(cast):
     assert row.results["headline"]["label"] == "Best of a list of rm"
     with pytest.raises(ConfigInvalid) as caught:
         config = {"models": [{"model": scalar.pk}] * 2}
-        services.create(cast.researcher, recipe="reward_benchmark", config=config, dataset=version)
+        services.create(team.researcher, recipe="reward_benchmark", config=config, dataset=version)
     assert [problem.path for problem in caught.value.problems] == ["models.1.model"]

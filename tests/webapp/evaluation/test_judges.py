@@ -24,11 +24,11 @@ State = Evaluation.State
 
 
 @pytest.fixture
-def judge(cast):
+def judge(team):
     """Replays verdicts: right in both orders about all pairs except p3, whose answer in swapped order cannot be read."""
-    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
+    endpoint = endpoints.create_endpoint(team.researcher, "recorded", name="tape")
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    version = create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
+    version = create_judge(team.researcher, name="Taped", spec=spec, endpoint=endpoint)
     outputs = []
     for i, example in enumerate(make_examples()):
         for call in expand(version.resolved, version.digest, of_example(example, pair=True)):
@@ -40,13 +40,13 @@ def judge(cast):
     return version
 
 
-def audit_of(cast, version, judge, **config) -> Evaluation:
+def audit_of(team, version, judge, **config) -> Evaluation:
     config = {"judges": [{"version": judge.pk}], **config}
-    return services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+    return services.create(team.researcher, recipe="judge_audit", config=config, dataset=version)
 
 
-def test_a_judge_is_asked_and_each_case_opens_down_to_the_raw_text(cast, version, judge, as_researcher):
-    row = audit_of(cast, version, judge)
+def test_a_judge_is_asked_and_each_case_opens_down_to_the_raw_text(team, version, judge, as_researcher):
+    row = audit_of(team, version, judge)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.FINISHED, row.problem
@@ -59,8 +59,8 @@ def test_a_judge_is_asked_and_each_case_opens_down_to_the_raw_text(cast, version
     assert str(judge) in as_researcher.get(f"/leaderboards/{row.benchmark}").content.decode()
 
 
-def test_run_again_it_asks_nothing_and_finds_the_same(cast, version, judge):
-    first, second = audit_of(cast, version, judge), audit_of(cast, version, judge)
+def test_run_again_it_asks_nothing_and_finds_the_same(team, version, judge):
+    first, second = audit_of(team, version, judge), audit_of(team, version, judge)
     running.run(first.pk)
     before = Verdict.objects.count()
     running.run(second.pk)
@@ -69,8 +69,8 @@ def test_run_again_it_asks_nothing_and_finds_the_same(cast, version, judge):
     assert Verdict.objects.count() == before == 8 and second.results == first.results
 
 
-def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, judge, monkeypatch):
-    row = audit_of(cast, version, judge)
+def test_killed_between_two_answers_it_goes_on_behind_the_last(team, version, judge, monkeypatch):
+    row = audit_of(team, version, judge)
 
     class Killed(BaseException):
         """An error that no handler catches: the process has ended."""
@@ -92,54 +92,54 @@ def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, ju
     assert row.state == State.FINISHED and stored < set(Verdict.objects.values_list("pk", flat=True))
 
 
-def test_where_calls_are_left_it_pauses_and_says_why(cast, version, judge, monkeypatch):
-    row = audit_of(cast, version, judge)
+def test_where_calls_are_left_it_pauses_and_says_why(team, version, judge, monkeypatch):
+    row = audit_of(team, version, judge)
     halted = CallCounts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
     monkeypatch.setattr(judges, "judge_calls", lambda *args, **kwargs: halted)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.PAUSED and row.problem.startswith("The budget is used up")
     monkeypatch.undo()
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.QUEUED)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.FINISHED and row.problem == ""
 
 
-def test_a_judge_of_another_kind_or_workspace_is_refused_at_its_field(cast, version, judge):
+def test_a_judge_of_another_kind_or_workspace_is_refused_at_its_field(team, version, judge):
     from trainer.config.errors import ConfigInvalid
 
-    for chosen in (judge.pk + 999, criterion_judge(cast).pk):
+    for chosen in (judge.pk + 999, criterion_judge(team).pk):
         with pytest.raises(ConfigInvalid) as refused:
             services.create(
-                cast.researcher, recipe="judge_audit", config={"judges": [{"version": chosen}]}, dataset=version
+                team.researcher, recipe="judge_audit", config={"judges": [{"version": chosen}]}, dataset=version
             )
         assert [problem.path for problem in refused.value.problems] == ["judges.0.version"]
     with pytest.raises(ConfigInvalid):
         services.create(
-            cast.outsider, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
+            team.outsider, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
         )
 
 
-def criterion_judge(cast):
-    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="other tape")
-    return create_judge(cast.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
+def criterion_judge(team):
+    endpoint = endpoints.create_endpoint(team.researcher, "recorded", name="other tape")
+    return create_judge(team.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
-def test_the_form_offers_the_judges_that_fit(cast, judge, as_researcher):
-    criterion_judge(cast)
+def test_the_form_offers_the_judges_that_fit(team, judge, as_researcher):
+    criterion_judge(team)
     data = {"judges.__count": "0", "action": "add:judges"}
     page = as_researcher.post("/evaluations/new?recipe=judge_audit", data).content.decode()
     assert "Taped v1" in page and "Criteria v1" not in page
 
 
-def test_new_samples_are_asked_for_and_the_old_ones_kept(cast, version, judge):
-    first = audit_of(cast, version, judge)
+def test_new_samples_are_asked_for_and_the_old_ones_kept(team, version, judge):
+    first = audit_of(team, version, judge)
     running.run(first.pk)
     kept = set(Verdict.objects.values_list("key", flat=True))
-    second = services.rerun(cast.researcher, first, resample=True)
+    second = services.rerun(team.researcher, first, resample=True)
     running.run(second.pk)
-    third = services.rerun(cast.researcher, first, resample=True)
+    third = services.rerun(team.researcher, first, resample=True)
     assert [each.config["draw"] for each in (first, second, third)] == [0, 1, 2]
     assert first.benchmark == second.benchmark == third.benchmark
     new = Verdict.objects.exclude(key__in=kept)
@@ -148,10 +148,10 @@ def test_new_samples_are_asked_for_and_the_old_ones_kept(cast, version, judge):
     assert [each.subject.get("sample", 0) for each in verdict_queries.samples(old)] == [0, 1]
 
 
-def test_samples_of_a_seeded_judge_are_found_by_their_own_seeds(cast, version):
-    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="seeded")
+def test_samples_of_a_seeded_judge_are_found_by_their_own_seeds(team, version):
+    endpoint = endpoints.create_endpoint(team.researcher, "recorded", name="seeded")
     spec = {"kind": "pairwise", "order": "given", "votes": 3, "sampling": {"seed": 5, "temperature": 0.7}}
-    seeded = create_judge(cast.researcher, name="Seeded", spec=spec, endpoint=endpoint)
+    seeded = create_judge(team.researcher, name="Seeded", spec=spec, endpoint=endpoint)
     given = of_example(make_examples()[0], pair=True)
     judge_calls(seeded, [given])
     judge_calls(seeded, [given], draw=1)

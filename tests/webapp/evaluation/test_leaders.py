@@ -7,7 +7,7 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.evaluation.launch import services
 from webapp.evaluation.leaderboards import boards as leaders
 from webapp.evaluation.models import Case
@@ -33,14 +33,14 @@ PAIRS = [f"p{n}" for n in range(6)]
 
 
 @pytest.fixture
-def measured(cast):
+def measured(team):
     """Evaluates recorded lines, and returns the finished evaluation."""
 
     def _measured(*judges: list[dict]):
         recording = recordings.store_recording(
-            cast.researcher, "v.jsonl", as_file([row for each in judges for row in each])
+            team.researcher, "v.jsonl", as_file([row for each in judges for row in each])
         )
-        made = services.create(cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=None)
+        made = services.create(team.researcher, recipe="judge_audit", config={}, recording=recording, dataset=None)
         running.run(made.pk)
         made.refresh_from_db()
         assert made.state == "finished", made.problem
@@ -49,21 +49,21 @@ def measured(cast):
     return _measured
 
 
-def places(cast, made, protocol: str = "both"):
-    found = leaders.board(cast.workspace.pk, f"{made.benchmark}-{protocol}")
+def places(team, made, protocol: str = "both"):
+    found = leaders.board(team.workspace.pk, f"{made.benchmark}-{protocol}")
     return [(row.name, row.place, row.shared) for row in found.rows]
 
 
-def test_a_judge_asked_once_is_never_ranked_with_one_asked_in_both_orders(cast, measured):
+def test_a_judge_asked_once_is_never_ranked_with_one_asked_in_both_orders(team, measured):
     both = {pair: RIGHT if n < 4 else ("A", "A") for n, pair in enumerate(PAIRS)}
     made = measured(lines("careful", both), lines("once", dict.fromkeys(PAIRS, ONCE)))
-    assert places(cast, made) == [("careful", 1, False)]
-    assert places(cast, made, "given") == [("once", 1, False)]
+    assert places(team, made) == [("careful", 1, False)]
+    assert places(team, made, "given") == [("once", 1, False)]
     assert made.results["headline"]["label"] == "Accuracy of careful"
     assert not [block for block in made.results["blocks"] if block["title"].startswith("Against")]
 
 
-def test_each_protocol_is_tested_within_itself(cast, measured):
+def test_each_protocol_is_tested_within_itself(team, measured):
     made = measured(
         lines("a", dict.fromkeys(PAIRS, RIGHT)),
         lines("b", dict.fromkeys(PAIRS, WRONG)),
@@ -80,44 +80,44 @@ def test_each_protocol_is_tested_within_itself(cast, measured):
     assert asked == [(n, "in both orders") for n in "ab"] + [(n, "once, in the given order") for n in "cd"]
 
 
-def test_a_judge_asked_half_of_it_once_stands_apart_and_is_compared_where_it_was_asked_alike(cast, measured):
+def test_a_judge_asked_half_of_it_once_stands_apart_and_is_compared_where_it_was_asked_alike(team, measured):
     mixed = {pair: RIGHT if n < 3 else ONCE for n, pair in enumerate(PAIRS)}
     made = measured(lines("mixed", mixed), lines("careful", dict.fromkeys(PAIRS, RIGHT)))
-    assert places(cast, made) == [("careful", 1, False)] and places(cast, made, "mixed") == [("mixed", 1, False)]
+    assert places(team, made) == [("careful", 1, False)] and places(team, made, "mixed") == [("mixed", 1, False)]
 
 
-def test_equal_scores_share_a_place(cast, measured):
+def test_equal_scores_share_a_place(team, measured):
     half = {pair: RIGHT if n < 3 else WRONG for n, pair in enumerate(PAIRS)}
     made = measured(*(lines(name, half) for name in "ab"), lines("c", dict.fromkeys(PAIRS, WRONG)))
-    assert places(cast, made) == [("a", 1, True), ("b", 1, True), ("c", 3, False)]
-    page_of = leaders.boards(cast.workspace.pk)[0]
+    assert places(team, made) == [("a", 1, True), ("b", 1, True), ("c", 3, False)]
+    page_of = leaders.boards(team.workspace.pk)[0]
     assert [row.name for row in page_of.first] == ["a", "b"]
 
 
-def test_what_was_measured_on_other_items_has_no_place(cast, measured, as_researcher):
+def test_what_was_measured_on_other_items_has_no_place(team, measured, as_researcher):
     all_right = dict.fromkeys(PAIRS, RIGHT)
     few = dict.fromkeys(PAIRS[:2], RIGHT)
     made = measured(lines("a", all_right), lines("b", {**all_right, "p0": WRONG}), lines("lucky", few))
-    assert places(cast, made) == [("a", 1, False), ("b", 2, False), ("lucky", None, False)]
-    told = ApiClient(cast.reviewer).get(f"/leaderboards/{made.benchmark}-both").json()["rows"][-1]
+    assert places(team, made) == [("a", 1, False), ("b", 2, False), ("lucky", None, False)]
+    told = ApiClient(team.reviewer).get(f"/leaderboards/{made.benchmark}-both").json()["rows"][-1]
     assert told["unlike"] == "measured on 2 items, most rows on 6" and told["place"] is None
     page = as_researcher.get(f"/leaderboards/{made.benchmark}-both").content.decode()
     assert 'class="unlike"' in page and "Measured on 2 items, most rows on 6" in page
 
 
-def test_as_many_but_other_items_are_unlike_too(cast, measured):
+def test_as_many_but_other_items_are_unlike_too(team, measured):
     six = dict.fromkeys(PAIRS, RIGHT)
     other = dict.fromkeys([*PAIRS[1:], "p9"], RIGHT)
     made = measured(lines("a", six), lines("b", six), lines("other", other))
-    row = leaders.board(cast.workspace.pk, f"{made.benchmark}-both").rows[-1]
+    row = leaders.board(team.workspace.pk, f"{made.benchmark}-both").rows[-1]
     assert (row.name, row.place, row.unlike) == ("other", None, "measured on 6 items that are not those of most rows")
 
 
-def test_the_page_says_how_all_were_asked_and_leads_to_the_others(cast, measured, as_researcher):
+def test_the_page_says_how_all_were_asked_and_leads_to_the_others(team, measured, as_researcher):
     made = measured(lines("a", dict.fromkeys(PAIRS, RIGHT)), lines("once", dict.fromkeys(PAIRS, ONCE)))
     page = as_researcher.get(f"/leaderboards/{made.benchmark}-both").content.decode()
     assert "asked in both orders" in page and f"/leaderboards/{made.benchmark}-given" in page and ">once<" not in page
-    listed = ApiClient(cast.reviewer).get("/leaderboards").json()["items"]
+    listed = ApiClient(team.reviewer).get("/leaderboards").json()["items"]
     assert {each["benchmark"] for each in listed} == {f"{made.benchmark}-both", f"{made.benchmark}-given"}
     assert as_researcher.get(f"/leaderboards/{made.benchmark}").status_code == 200
     assert as_researcher.get(f"/leaderboards/{made.benchmark}-swapped").status_code == 404
@@ -125,7 +125,7 @@ def test_the_page_says_how_all_were_asked_and_leads_to_the_others(cast, measured
     assert f"/leaderboards/{made.benchmark}-given" in list_page
 
 
-def test_evaluations_of_before_get_the_protocol_that_their_cases_tell(cast, measured):
+def test_evaluations_of_before_get_the_protocol_that_their_cases_tell(team, measured):
     mixed = {pair: RIGHT if n < 3 else ONCE for n, pair in enumerate(PAIRS)}
     made = measured(
         lines("a", dict.fromkeys(PAIRS, RIGHT)), lines("once", dict.fromkeys(PAIRS, ONCE)), lines("mixed", mixed)

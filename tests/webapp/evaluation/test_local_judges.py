@@ -5,7 +5,7 @@ import json
 import pytest
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.usage.counted import counted
 from tests.webapp.weights.conftest import Process
 from trainer.judges.calls import read
@@ -34,20 +34,20 @@ def no_child(settings):
 
 
 @pytest.fixture
-def local(cast):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    return endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+def local(team):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b")
+    return endpoints.create_endpoint(team.researcher, "local", name="l", registered_model=model.pk)
 
 
 @pytest.fixture
-def judge(cast, local):
+def judge(team, local):
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    return create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
+    return create_judge(team.researcher, name="Here", spec=spec, endpoint=local)
 
 
-def begun(cast, version, judge, **config) -> Evaluation:
+def begun(team, version, judge, **config) -> Evaluation:
     config = {"judges": [{"version": judge.pk}], **config}
-    return services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+    return services.create(team.researcher, recipe="judge_audit", config=config, dataset=version)
 
 
 def carried_on(row: Evaluation) -> float | None:
@@ -84,8 +84,8 @@ def answered(job: WeightsJob) -> None:
     assert process.post(state="finished").status_code == 200
 
 
-def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(cast, version, judge):
-    row = begun(cast, version, judge, resources={"gpus": 1.0})
+def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(team, version, judge):
+    row = begun(team, version, judge, resources={"gpus": 1.0})
     assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED
     job = row.jobs.get()
     assert (job.kind, job.total, job.model, job.version) == ("judge", 8, judge.endpoint.registered_model, version)
@@ -107,20 +107,20 @@ def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(cast
     process.post(state="finished")
     assert carried_on(row) is None and row.state == State.FINISHED, row.problem
     assert row.results["entries"][0]["judge_version"] == judge.pk
-    assert counted() == [("evaluation", row.pk, 8, cast.researcher.user_id)]
+    assert counted() == [("evaluation", row.pk, 8, team.researcher.user_id)]
     stored = Verdict.objects.filter(version=judge).first()
     assert stored.request["messages"] and stored.latency_ms == 500 and stored.prompt_tokens == 10
     judge.endpoint.refresh_from_db()
     assert judge.endpoint.first_used_at and not WeightsItem.objects.exists()
-    page = browser(cast.researcher).get(f"/jobs/{job.pk}").content.decode()
+    page = browser(team.researcher).get(f"/jobs/{job.pk}").content.decode()
     assert "Here v1" in page and f"/evaluations/{row.pk}" in page and "8 answered; 120 tokens" in page
-    again = services.rerun(cast.researcher, row)
+    again = services.rerun(team.researcher, row)
     assert carried_on(again) is None and not again.jobs.exists(), "what is stored is not asked again"
     assert again.results == row.results
 
 
-def test_a_killed_job_goes_on_behind_what_is_stored(cast, version, judge):
-    row = begun(cast, version, judge)
+def test_a_killed_job_goes_on_behind_what_is_stored(team, version, judge):
+    row = begun(team, version, judge)
     carried_on(row)
     job = row.jobs.get()
     process = started(job)
@@ -129,7 +129,7 @@ def test_a_killed_job_goes_on_behind_what_is_stored(cast, version, judge):
     WeightsJob.objects.filter(pk=job.pk).update(state="failed", problem="It was killed")
     assert carried_on(row) is None and row.state == State.PAUSED
     assert "The job of Here v1 has failed: It was killed" in row.problem
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.QUEUED)
     assert carried_on(row) == running.LOOK_AGAIN_S
     job.refresh_from_db()
     assert (job.attempt, job.state, job.done, job.total) == (2, "queued", 3, 8)
@@ -141,8 +141,8 @@ def test_a_killed_job_goes_on_behind_what_is_stored(cast, version, judge):
     assert Verdict.objects.filter(version=judge, state="done").count() == 8
 
 
-def test_the_jobs_own_retry_goes_on_and_the_evaluation_takes_what_it_found(cast, version, judge):
-    row = begun(cast, version, judge)
+def test_the_jobs_own_retry_goes_on_and_the_evaluation_takes_what_it_found(team, version, judge):
+    row = begun(team, version, judge)
     carried_on(row)
     job = row.jobs.get()
     process = started(job)
@@ -150,32 +150,32 @@ def test_the_jobs_own_retry_goes_on_and_the_evaluation_takes_what_it_found(cast,
     process.post(state="stopped", reason="")
     assert carried_on(row) is None and row.state == State.PAUSED
     job.refresh_from_db()
-    weights.retry(job, cast.researcher.user)
+    weights.retry(job, team.researcher.user)
     answered(job)
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.QUEUED)
     assert carried_on(row) is None and row.state == State.FINISHED and row.jobs.get().attempt == 2
 
 
-def test_pausing_stops_the_job_and_another_evaluation_has_its_own(cast, version, judge):
-    one, two = begun(cast, version, judge), begun(cast, version, judge)
+def test_pausing_stops_the_job_and_another_evaluation_has_its_own(team, version, judge):
+    one, two = begun(team, version, judge), begun(team, version, judge)
     carried_on(one), carried_on(two)
     assert one.jobs.get() != two.jobs.get()
-    services.move(cast.researcher, one, State.PAUSED)
+    services.move(team.researcher, one, State.PAUSED)
     assert (one.jobs.get().state, two.jobs.get().state) == ("stopped", "queued")
     answered(two.jobs.get())
     assert carried_on(two) is None and two.state == State.FINISHED
-    services.move(cast.researcher, one, State.QUEUED)
+    services.move(team.researcher, one, State.QUEUED)
     assert carried_on(one) is None and one.state == State.FINISHED, "the other one has asked everything"
 
 
-def test_resumed_while_its_job_still_stops_it_goes_on_once_it_has(cast, version, judge):
-    row = begun(cast, version, judge)
+def test_resumed_while_its_job_still_stops_it_goes_on_once_it_has(team, version, judge):
+    row = begun(team, version, judge)
     carried_on(row)
     process = started(row.jobs.get())
     asked = items(process)
     process.post(1, *map(verdict, asked[:3]))
-    services.move(cast.researcher, row, State.PAUSED)
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.PAUSED)
+    services.move(team.researcher, row, State.QUEUED)
     assert row.jobs.get().state == "stopping"
     assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED
     process.post(state="stopped")
@@ -185,8 +185,8 @@ def test_resumed_while_its_job_still_stops_it_goes_on_once_it_has(cast, version,
     assert carried_on(row) is None and row.state == State.FINISHED, row.problem
 
 
-def test_a_worker_that_dies_between_questions_fills_the_job_anew(cast, version, judge, monkeypatch):
-    row = begun(cast, version, judge)
+def test_a_worker_that_dies_between_questions_fills_the_job_anew(team, version, judge, monkeypatch):
+    row = begun(team, version, judge)
     first = weights._first_attempt
     monkeypatch.setattr(weights, "_first_attempt", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -205,8 +205,8 @@ def examples_of(version):
     return [of_example(example, pair=True) for example in queries.examples(version)]
 
 
-def test_what_failed_is_counted_and_asked_again_only_by_another_run(cast, version, judge):
-    row = begun(cast, version, judge)
+def test_what_failed_is_counted_and_asked_again_only_by_another_run(team, version, judge):
+    row = begun(team, version, judge)
     carried_on(row)
     process = started(row.jobs.get())
     first, *rest = items(process)
@@ -215,7 +215,7 @@ def test_what_failed_is_counted_and_asked_again_only_by_another_run(cast, versio
     process.post(state="finished")
     assert carried_on(row) is None and row.state == State.FINISHED, row.problem
     assert row.jobs.get().outcome["failed"] == 1 and EndpointTrouble.objects.get().code == "context_overflow"
-    again = services.rerun(cast.researcher, row)
+    again = services.rerun(team.researcher, row)
     assert carried_on(again) == running.LOOK_AGAIN_S
     assert again.jobs.get().total == 1
     answered(again.jobs.get())
@@ -223,8 +223,8 @@ def test_what_failed_is_counted_and_asked_again_only_by_another_run(cast, versio
     assert again.state == State.FINISHED and not Verdict.objects.filter(state="failed").exists()
 
 
-def test_a_verdict_under_the_key_of_another_question_is_refused(cast, version, judge):
-    row = begun(cast, version, judge)
+def test_a_verdict_under_the_key_of_another_question_is_refused(team, version, judge):
+    row = begun(team, version, judge)
     carried_on(row)
     process = started(row.jobs.get())
     one, two, *_ = items(process)
@@ -232,8 +232,8 @@ def test_a_verdict_under_the_key_of_another_question_is_refused(cast, version, j
     assert answer.status_code == 422 and not Verdict.objects.exists() and row.jobs.get().done == 0
 
 
-def test_a_budget_counts_what_jobs_have_used(cast, version, judge):
-    row = begun(cast, version, judge, budget={"tokens": 1000})
+def test_a_budget_counts_what_jobs_have_used(team, version, judge):
+    row = begun(team, version, judge, budget={"tokens": 1000})
     carried_on(row)
     job = row.jobs.get()
     process = started(job)
@@ -243,15 +243,15 @@ def test_a_budget_counts_what_jobs_have_used(cast, version, judge):
     process.post(state="stopped", reason="The budget is used up: 30 of 1,000 tokens are spent.")
     assert carried_on(row) is None and row.state == State.PAUSED and "The budget is used up" in row.problem
     assert row.progress["spent"]["tokens"] == 30
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.QUEUED)
     carried_on(row)
     assert started(job).get().json()["params"]["budget"] == {"tokens": 970, "money": None}
     assert row.progress["spent"]["tokens"] == 30, "not counted twice"
     assert judges.spent_by_jobs(row)[0] == 30
 
 
-def test_an_archived_endpoint_pauses_or_fails_before_any_job(cast, version, judge, local):
-    endpoints.archive(cast.researcher, local)
-    row = begun(cast, version, judge)
+def test_an_archived_endpoint_pauses_or_fails_before_any_job(team, version, judge, local):
+    endpoints.archive(team.researcher, local)
+    row = begun(team, version, judge)
     assert carried_on(row) is None and row.state == State.FAILED and "archived" in row.problem
     assert not WeightsJob.objects.exists()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.at_once import at_once
-from tests.cast import browser, make_cast
+from tests.concurrency import concurrently
 from tests.pages import shown
+from tests.team import browser, make_team
 from webapp.annotation.models import Project, Task
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
@@ -23,26 +23,26 @@ def interval(row: Evaluation) -> float:
     return cell["high"] - cell["low"]
 
 
-def round_of_grades(cast, row: Evaluation) -> Evaluation:
+def round_of_grades(team, row: Evaluation) -> Evaluation:
     """Tasks, answers, a version with these answers by the defaults, and the evaluation that reads it."""
-    project, new = next_grades.make(cast.researcher, row)
+    project, new = next_grades.make(team.researcher, row)
     assert new and project.state == "open"
-    graded(cast.researcher, project)
+    graded(team.researcher, project)
     assert Task.objects.filter(project=project).count() == corrected(row)["To grade next"]["value"]
-    publish.publish(cast.researcher, project)
-    return carried_out(next_grades.correct(cast.researcher, row))
+    publish.publish(team.researcher, project)
+    return carried_out(next_grades.correct(team.researcher, row))
 
 
-def test_grades_of_one_person_narrow_the_interval_to_the_wanted_width(cast):
-    row = judged(cast.researcher)
+def test_grades_of_one_person_narrow_the_interval_to_the_wanted_width(team):
+    row = judged(team.researcher)
     assert corrected(row)["Corrected"]["low"] is None and corrected(row)["To grade next"]["value"] == 20
     assert next_grades.needed(row).first
-    once = round_of_grades(cast, row)
+    once = round_of_grades(team, row)
     cell = corrected(once)["Corrected"]
     assert cell["n"] == 20 and interval(once) > 2 * 0.15
     need = next_grades.needed(once)
     assert (need.first, need.prompts, need.why) == (False, corrected(once)["To grade next"]["value"], "")
-    twice = round_of_grades(cast, once)
+    twice = round_of_grades(team, once)
     assert corrected(twice)["Corrected"]["n"] == 20 + need.prompts
     assert interval(twice) < interval(once)
     assert interval(twice) / 2 == pytest.approx(0.15, abs=0.02), "the plan rests on what the first 20 show"
@@ -52,10 +52,10 @@ def test_grades_of_one_person_narrow_the_interval_to_the_wanted_width(cast):
     assert twice.rerun_of == once and twice.benchmark == row.benchmark
 
 
-def test_the_tasks_are_the_marked_responses_in_the_order_of_the_draw(cast):
-    row = judged(cast.researcher)
-    project, _ = next_grades.make(cast.researcher, row, overlap=2)
-    graded(cast.researcher, project, people=2)
+def test_the_tasks_are_the_marked_responses_in_the_order_of_the_draw(team):
+    row = judged(team.researcher)
+    project, _ = next_grades.make(team.researcher, row, overlap=2)
+    graded(team.researcher, project, people=2)
     marked = Case.objects.filter(evaluation=row, tags__contains=[NEXT])
     tasks = Task.objects.filter(project=project).order_by("rank")
     assert {(t.example.key, t.subject["response"]) for t in tasks} == {
@@ -67,40 +67,40 @@ def test_the_tasks_are_the_marked_responses_in_the_order_of_the_draw(cast):
     assert project.version.lineage["evaluation"] == row.pk
 
 
-def test_a_second_press_leads_to_the_same_project(cast, api):
-    row = judged(cast.researcher)
+def test_a_second_press_leads_to_the_same_project(team, api):
+    row = judged(team.researcher)
     path = f"/evaluations/{row.pk}/grade-next"
     before = api.get(path).json()
     assert (before["responses"], before["first"], before["half_width"], before["project"]) == (20, True, 0.15, None)
     first, second = api.post(path, {"overlap": 1}), api.post(path, {"overlap": 3, "name": "Another"})
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json()["project"] == second.json()["project"] == Project.objects.get().pk
-    graded(cast.researcher, Project.objects.get())
-    made = publish.publish(cast.researcher, Project.objects.get())
+    graded(team.researcher, Project.objects.get())
+    made = publish.publish(team.researcher, Project.objects.get())
     found = api.get(path).json()
     assert (found["tasks"], found["complete"], found["published"]) == (20, 20, made.version.number)
     assert found["corrected"] is None
-    again = next_grades.correct(cast.researcher, row, "key")
-    assert next_grades.correct(cast.researcher, row, "key") == again
+    again = next_grades.correct(team.researcher, row, "key")
+    assert next_grades.correct(team.researcher, row, "key") == again
     assert api.get(path).json()["corrected"] == again.pk
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_tabs_make_one_project():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     row = judged(lab, prompts=24)
-    got = at_once([lambda: next_grades.make(lab, Evaluation.objects.get(pk=row.pk))] * 8)
+    got = concurrently([lambda: next_grades.make(lab, Evaluation.objects.get(pk=row.pk))] * 8)
     assert [new for _, new in got].count(True) == 1
     assert {project.pk for project, _ in got} == {Project.objects.get().pk}
     assert Dataset.objects.filter(versions__lineage__evaluation=row.pk).count() == 1
 
 
-def test_what_cannot_be_made_says_why(cast, api):
-    row = judged(cast.researcher)
+def test_what_cannot_be_made_says_why(team, api):
+    row = judged(team.researcher)
     with pytest.raises(Conflict, match="not published yet"):
-        next_grades.correct(cast.researcher, row)
+        next_grades.correct(team.researcher, row)
     with pytest.raises(Invalid) as refused:
-        next_grades.make(cast.researcher, row, overlap=0)
+        next_grades.make(team.researcher, row, overlap=0)
     assert "overlap" in refused.value.fields and not Project.objects.exists()
     assert not Dataset.objects.filter(versions__lineage__evaluation=row.pk).exists()
     case = Case.objects.filter(evaluation=row, tags__contains=[NEXT]).first()
@@ -114,8 +114,8 @@ def test_what_cannot_be_made_says_why(cast, api):
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_corrected")
 
 
-def test_why_there_is_nothing_to_grade(cast):
-    row = judged(cast.researcher, prompts=24)
+def test_why_there_is_nothing_to_grade(team):
+    row = judged(team.researcher, prompts=24)
     Case.objects.filter(evaluation=row).update(tags=[])
     cells = next(each for each in row.results["blocks"] if each["title"] == "Corrected by people")["rows"][0]
     cells[-1]["value"] = 0
@@ -126,7 +126,7 @@ def test_why_there_is_nothing_to_grade(cast):
     assert "would not be enough" in next_grades.needed(row).why
     with pytest.raises(Conflict, match="No prompt is left"):
         Evaluation.objects.filter(pk=row.pk).update(results=row.results | {"blocks": _without_low(row)})
-        next_grades.make(cast.researcher, row)
+        next_grades.make(team.researcher, row)
 
 
 def _without_low(row: Evaluation) -> list[dict]:
@@ -135,10 +135,10 @@ def _without_low(row: Evaluation) -> list[dict]:
     return row.results["blocks"]
 
 
-def test_the_page_makes_the_tasks_and_says_who_may(cast, as_researcher):
-    row = judged(cast.researcher)
+def test_the_page_makes_the_tasks_and_says_who_may(team, as_researcher):
+    row = judged(team.researcher)
     address = f"/evaluations/{row.pk}"
-    reviewer = browser(cast.reviewer)
+    reviewer = browser(team.reviewer)
     seen = shown(reviewer.get(address))
     assert "Researchers and owners make annotation projects" in seen and "Make annotation tasks" not in seen
     assert reviewer.post(f"{address}/grade-next").status_code == 403
@@ -153,11 +153,11 @@ def test_the_page_makes_the_tasks_and_says_who_may(cast, as_researcher):
     assert "Make annotation tasks" not in page and f"/projects/{project.pk}" in page
     refused = as_researcher.post(f"{address}/correct", follow=True)
     assert "The grades are not published yet" in shown(refused)
-    graded(cast.researcher, project)
+    graded(team.researcher, project)
     assert "Publish the answers" in shown(as_researcher.get(address))
     answers = shown(as_researcher.get(f"/projects/{project.pk}/answers"))
     assert 'value="answers" checked' in answers and 'value="resolutions" checked' not in answers
-    publish.publish(cast.researcher, project)
+    publish.publish(team.researcher, project)
     assert "Correct the score" in shown(as_researcher.get(address))
     again = as_researcher.post(f"{address}/correct", {"key": "k"})
     latest = Evaluation.objects.latest("id")

@@ -32,15 +32,15 @@ def example(key, domain, rubric=True) -> Example:
 
 
 @pytest.fixture
-def version(cast):
+def version(team):
     rows = [
         example("always", "maths"),
         example("half", "maths"),
         example("never", "law"),
         example("open", "law", False),
     ]
-    dataset = datasets.create_dataset(cast.researcher, "colours")
-    return datasets.freeze(cast.researcher, datasets.new_version(cast.researcher, dataset, rows, None, {}))
+    dataset = datasets.create_dataset(team.researcher, "colours")
+    return datasets.freeze(team.researcher, datasets.new_version(team.researcher, dataset, rows, None, {}))
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def answering(chat_server):  # noqa: F811
     return chat_server
 
 
-def begun(cast, version, writer, **config) -> Evaluation:
+def begun(team, version, writer, **config) -> Evaluation:
     config = {"writers": [writer], "samples": 4, "max_new_tokens": 16, **config}
-    row = services.create(cast.researcher, recipe="pass_rate", config=config, dataset=version)
+    row = services.create(team.researcher, recipe="pass_rate", config=config, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()
     return row
@@ -68,14 +68,14 @@ def keys(version, **given) -> list[str]:
 
 
 def test_it_becomes_a_property_of_the_examples_and_leaves_the_frozen_version_as_it_is(
-    cast,
+    team,
     version,
     answering,
     endpoint,  # noqa: F811
     as_researcher,
 ):
     digest = version.digest
-    done = begun(cast, version, {"endpoint": endpoint.pk})
+    done = begun(team, version, {"endpoint": endpoint.pk})
     assert done.state == "finished", done.problem
     found = Probe.objects.get()
     assert (found.model, found.samples, found.evaluation, found.version_id) == (endpoint.name, 4, done.pk, version.pk)
@@ -91,8 +91,8 @@ def test_it_becomes_a_property_of_the_examples_and_leaves_the_frozen_version_as_
     assert link in page and as_researcher.get(link).status_code == 200
 
 
-def test_the_report_is_the_map_with_intervals_by_prompt(cast, version, answering, endpoint):  # noqa: F811
-    done = begun(cast, version, {"endpoint": endpoint.pk})
+def test_the_report_is_the_map_with_intervals_by_prompt(team, version, answering, endpoint):  # noqa: F811
+    done = begun(team, version, {"endpoint": endpoint.pk})
     told = row(done.results, "Map of the data", endpoint.name)
     assert told["Mean pass rate"]["value"] == pytest.approx(0.5) and told["Mean pass rate"]["n"] == 3
     assert told["Learnable"]["value"] == pytest.approx(1 / 3) and told["Learnable"]["missing"] == 1
@@ -111,23 +111,23 @@ def test_the_report_is_the_map_with_intervals_by_prompt(cast, version, answering
     assert done.cases.filter(tags__contains=["reach:learnable"]).count() == 4
 
 
-def test_run_again_it_asks_nothing_and_each_run_has_its_own_probe(cast, version, answering, endpoint):  # noqa: F811
-    begun(cast, version, {"endpoint": endpoint.pk})
+def test_run_again_it_asks_nothing_and_each_run_has_its_own_probe(team, version, answering, endpoint):  # noqa: F811
+    begun(team, version, {"endpoint": endpoint.pk})
     asked = answering.requests
-    begun(cast, version, {"endpoint": endpoint.pk})
+    begun(team, version, {"endpoint": endpoint.pk})
     assert answering.requests == asked == 16
     first, second = Probe.objects.order_by("pk")
     assert bytes(first.passed) == bytes(second.passed) == bytes([4, 2, 0, 0])
 
 
 def test_a_model_whose_answers_nothing_decides_fails_in_words_and_leaves_no_probe(
-    cast,
+    team,
     answering,
     endpoint,  # noqa: F811
 ):
-    dataset = datasets.create_dataset(cast.researcher, "open")
-    version = datasets.new_version(cast.researcher, dataset, [example("open", "", False)], None, {})
-    done = begun(cast, version, {"endpoint": endpoint.pk})
+    dataset = datasets.create_dataset(team.researcher, "open")
+    version = datasets.new_version(team.researcher, dataset, [example("open", "", False)], None, {})
+    done = begun(team, version, {"endpoint": endpoint.pk})
     assert done.state == "failed" and "give the prompts rubrics" in done.problem
     assert not Probe.objects.exists()
 
@@ -143,10 +143,10 @@ def test_a_model_whose_answers_nothing_decides_fails_in_words_and_leaves_no_prob
         ({"into": "x"}, "into"),
     ],
 )
-def test_bad_input_is_refused_at_its_field(cast, version, endpoint, config, field):  # noqa: F811
+def test_bad_input_is_refused_at_its_field(team, version, endpoint, config, field):  # noqa: F811
     with pytest.raises(ConfigInvalid) as refused:
         services.create(
-            cast.researcher,
+            team.researcher,
             recipe="pass_rate",
             config={"writers": [{"endpoint": endpoint.pk}], **config},
             dataset=version,

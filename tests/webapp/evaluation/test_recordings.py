@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.problems import Invalid
 from webapp.datasets.versions import services as datasets
 from webapp.evaluation.leaderboards import boards as leaders
@@ -50,8 +50,8 @@ def test_what_a_program_wrote_wrongly_is_named_by_line_and_field():
 
 
 @pytest.mark.django_db
-def test_a_refused_file_is_refused_beside_its_field(client, cast):
-    client.force_login(cast.researcher.user)
+def test_a_refused_file_is_refused_beside_its_field(client, team):
+    client.force_login(team.researcher.user)
     sent = {"recipe": "judge_audit", "file": SimpleUploadedFile("v.jsonl", b'{"judge": "j"}')}
     page = client.post("/evaluations/recordings", sent)
     assert page.status_code == 422 and b'aria-describedby="f-file_error"' in page.content
@@ -70,10 +70,10 @@ def scored(model: str = "rm-a", **changes) -> list[dict]:
 
 
 @pytest.mark.django_db
-def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(cast):
-    made = datasets.create_dataset(cast.researcher, "lists")
-    version = datasets.new_version(cast.researcher, made, make_examples(), None, {"from": "test"})
-    api = ApiClient(cast.researcher)
+def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(team):
+    made = datasets.create_dataset(team.researcher, "lists")
+    version = datasets.new_version(team.researcher, made, make_examples(), None, {"from": "test"})
+    api = ApiClient(team.researcher)
     for model in ("rm-a", "rm-b"):
         sent = {"file": SimpleUploadedFile("scores.jsonl", as_file(scored(model)))}
         stored = api.client.post("/api/v1/evaluations/recordings", sent).json()
@@ -82,7 +82,7 @@ def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(cast):
         answer = api.post("/evaluations", body)
         assert answer.status_code == 201, answer.json()
         running.run(answer.json()["id"])
-    [board] = leaders.boards(cast.workspace.pk)
+    [board] = leaders.boards(team.workspace.pk)
     assert [(row.name, row.cell["value"]) for row in board.rows] == [("rm-a", 0.5), ("rm-b", 0.5)]
     wrong = {"recipe": "judge_audit", "recording": stored["id"], "dataset": {"id": version.dataset_id}}
     assert "holds scores" in api.post("/evaluations", wrong).json()["error"]["fields"][0]["message"]
@@ -99,27 +99,27 @@ def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(cast):
         ({"example": "a\0"}, "line 1: holds a character that cannot be stored"),
     ],
 )
-def test_scores_that_cannot_be_used_are_named_by_line(cast, changes, told):
+def test_scores_that_cannot_be_used_are_named_by_line(team, changes, told):
     with pytest.raises(Invalid) as caught:
-        recordings.store_recording(cast.researcher, "scores.jsonl", as_file(scored(**changes)))
+        recordings.store_recording(team.researcher, "scores.jsonl", as_file(scored(**changes)))
     assert told in caught.value.fields["file"]
 
 
 @pytest.mark.django_db
-def test_the_form_takes_scores_where_scores_are_read(client, cast):
-    client.force_login(cast.researcher.user)
-    recordings.store_recording(cast.researcher, "scores.jsonl", as_file(scored()))
+def test_the_form_takes_scores_where_scores_are_read(client, team):
+    client.force_login(team.researcher.user)
+    recordings.store_recording(team.researcher, "scores.jsonl", as_file(scored()))
     page = client.get("/evaluations/new?recipe=reward_benchmark").content.decode()
     assert "8 scores of 1 model<" in page and "Recorded scores" in page
     assert "scores of" not in client.get("/evaluations/new?recipe=judge_audit").content.decode()
 
 
 @pytest.mark.django_db
-def test_a_dataset_is_named_as_everywhere_in_the_api(cast):
-    made = datasets.create_dataset(cast.researcher, "lists")
+def test_a_dataset_is_named_as_everywhere_in_the_api(team):
+    made = datasets.create_dataset(team.researcher, "lists")
     for examples in (make_examples(), make_examples()[:3]):
-        datasets.freeze(cast.researcher, datasets.new_version(cast.researcher, made, examples, None, {"from": "test"}))
-    api = ApiClient(cast.researcher)
+        datasets.freeze(team.researcher, datasets.new_version(team.researcher, made, examples, None, {"from": "test"}))
+    api = ApiClient(team.researcher)
     sent = {"file": SimpleUploadedFile("scores.jsonl", as_file(scored()))}
     stored = api.client.post("/api/v1/evaluations/recordings", sent).json()
     body = {"recipe": "reward_benchmark", "recording": stored["id"]}

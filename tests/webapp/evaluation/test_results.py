@@ -16,7 +16,7 @@ HALF = {"value": 0.5, "low": 0.3, "high": 0.7, "n": 10, "missing": 1, "undefined
 
 
 @pytest.fixture
-def row(cast):
+def row(team):
     blocks: list[Any] = [
         r.table(
             "Against Best",
@@ -29,7 +29,7 @@ def row(cast):
     ]
     report = r.Report(r.headline("Accuracy of Best", r.estimate(HALF)), [("Pairs", r.count(11))], blocks)
     return Evaluation.objects.create(
-        workspace=cast.workspace, name="A", recipe="judge_audit", state="finished", results=report.json({})
+        workspace=team.workspace, name="A", recipe="judge_audit", state="finished", results=report.json({})
     )
 
 

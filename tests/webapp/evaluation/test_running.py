@@ -69,8 +69,8 @@ def test_it_starts_by_itself_once_it_is_committed(audit, eager, django_capture_o
     assert row.state == State.FINISHED
 
 
-def test_webhooks_hear_of_an_evaluation_that_has_its_results(cast, audit):
-    listen(cast.owner)
+def test_webhooks_hear_of_an_evaluation_that_has_its_results(team, audit):
+    listen(team.owner)
     made = audit()
     running.run(made.pk)
     [(began, _), (event, facts)] = of_evaluations()
@@ -79,13 +79,13 @@ def test_webhooks_hear_of_an_evaluation_that_has_its_results(cast, audit):
     assert facts["headline"]["label"] == "Accuracy of good"
     running.run(made.pk)  # it has ended: nothing is announced twice
     left = audit()
-    services.move(cast.researcher, left, State.CANCELLED)
-    services.move(cast.researcher, left, State.CANCELLED)
+    services.move(team.researcher, left, State.CANCELLED)
+    services.move(team.researcher, left, State.CANCELLED)
     assert [event for event, _ in of_evaluations()[2:]] == ["evaluation.cancelled"]
 
 
-def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itself(cast, audit, monkeypatch):
-    listen(cast.owner)
+def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itself(team, audit, monkeypatch):
+    listen(team.owner)
     made = audit()
 
     def halts(work):
@@ -93,7 +93,7 @@ def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itse
 
     monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=halts))
     running.run(made.pk)
-    services.move(cast.researcher, made, State.QUEUED)
+    services.move(team.researcher, made, State.QUEUED)
     running.run(made.pk)
     assert [(event, facts.get("reason")) for event, facts in of_evaluations()] == [
         ("evaluation.started", None),
@@ -102,8 +102,8 @@ def test_webhooks_hear_once_that_an_evaluation_begins_and_that_it_pauses_by_itse
     ]
 
 
-def test_webhooks_hear_why_an_evaluation_failed(cast, audit, monkeypatch):
-    listen(cast.owner)
+def test_webhooks_hear_why_an_evaluation_failed(team, audit, monkeypatch):
+    listen(team.owner)
     made = audit()
     monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=lambda work: 1 / 0))  # type: ignore[arg-type,return-value]
     running.run(made.pk)
@@ -125,36 +125,36 @@ def test_the_same_key_makes_one(audit):
     )
 
 
-def test_what_is_missing_is_told_at_its_field(cast):
+def test_what_is_missing_is_told_at_its_field(team):
     with pytest.raises(ConfigInvalid) as refused:
-        services.create(cast.researcher, recipe="judge_audit", config={"max_pairs": 0, "no_such": 1})
+        services.create(team.researcher, recipe="judge_audit", config={"max_pairs": 0, "no_such": 1})
     assert {problem.path for problem in refused.value.problems} == {"max_pairs", "no_such"}
     with pytest.raises(ConfigInvalid) as refused:
-        services.create(cast.researcher, recipe="judge_audit", config={})
+        services.create(team.researcher, recipe="judge_audit", config={})
     assert [problem.path for problem in refused.value.problems] == ["recording"]
 
 
-def test_a_file_with_bad_lines_names_them(cast):
+def test_a_file_with_bad_lines_names_them(team):
     with pytest.raises(Invalid) as refused:
-        recordings.store_recording(cast.researcher, "x", b'{"judge": "j"}\nnot json\n')
+        recordings.store_recording(team.researcher, "x", b'{"judge": "j"}\nnot json\n')
     assert "line 1" in refused.value.fields["file"] and "line 2: not JSON" in refused.value.fields["file"]
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
-def test_what_the_database_cannot_hold_is_refused_by_line(cast, name):
+def test_what_the_database_cannot_hold_is_refused_by_line(team, name):
     with pytest.raises(Invalid) as refused:
-        recordings.store_recording(cast.researcher, "x", as_file([lines()[0] | {"judge": name}]))
+        recordings.store_recording(team.researcher, "x", as_file([lines()[0] | {"judge": name}]))
     assert "line 1: holds a character that cannot be stored" in refused.value.fields["file"]
 
 
-def test_the_same_pair_twice_is_refused(cast):
+def test_the_same_pair_twice_is_refused(team):
     with pytest.raises(Invalid) as refused:
-        recordings.store_recording(cast.researcher, "x", as_file(lines()[:1] * 2))
+        recordings.store_recording(team.researcher, "x", as_file(lines()[:1] * 2))
     assert "judged 'p0' already on line 1" in refused.value.fields["file"]
 
 
-def test_the_same_file_is_one_recording(cast, recording):
-    assert recordings.store_recording(cast.researcher, "again", as_file(lines())).pk == recording.pk
+def test_the_same_file_is_one_recording(team, recording):
+    assert recordings.store_recording(team.researcher, "again", as_file(lines())).pk == recording.pk
 
 
 def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finished, monkeypatch):
@@ -190,7 +190,7 @@ def moves(row: Evaluation) -> list[tuple[str, str | None]]:
     return [(each.action.partition(".")[2], each.detail.get("before")) for each in rows.order_by("id")]
 
 
-def test_each_move_of_a_worker_is_audited_once(cast, audit, monkeypatch):
+def test_each_move_of_a_worker_is_audited_once(team, audit, monkeypatch):
     row, real = audit(), RECIPES["judge_audit"].run
     waits: dict[str, str | None] = {"why": None}
     monkeypatch.setattr(answering, "in_line", lambda evaluation: waits["why"])
@@ -205,8 +205,8 @@ def test_each_move_of_a_worker_is_audited_once(cast, audit, monkeypatch):
     running.run(row.pk)
 
     def there_and_back(context):
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
         assert not context.stopped() and not context.stopped()
         return real(context)
 
@@ -233,11 +233,11 @@ def replaced(run):
     return replace(RECIPES["judge_audit"], run=run)
 
 
-def test_paused_in_the_middle_it_keeps_nothing_and_goes_on_when_resumed(cast, audit, monkeypatch):
+def test_paused_in_the_middle_it_keeps_nothing_and_goes_on_when_resumed(team, audit, monkeypatch):
     row = audit()
 
     def pausing(context):
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
         context.tell("scoring", 1, 2)
         raise AssertionError("it went on")
 
@@ -249,19 +249,19 @@ def test_paused_in_the_middle_it_keeps_nothing_and_goes_on_when_resumed(cast, au
     row.refresh_from_db()
     assert row.state == State.PAUSED
     monkeypatch.undo()
-    services.move(cast.researcher, row, State.QUEUED)
+    services.move(team.researcher, row, State.QUEUED)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.FINISHED
 
 
-def test_resumed_before_the_worker_noticed_the_pause_it_simply_goes_on(cast, audit, monkeypatch):
+def test_resumed_before_the_worker_noticed_the_pause_it_simply_goes_on(team, audit, monkeypatch):
     row = audit()
     real = RECIPES["judge_audit"].run
 
     def there_and_back(context):
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
         context.tell("scoring", 1, 2)
         return real(context)
 
@@ -271,11 +271,11 @@ def test_resumed_before_the_worker_noticed_the_pause_it_simply_goes_on(cast, aud
     assert row.state == State.FINISHED
 
 
-def test_cancelled_in_the_middle_it_shows_how_far_it_came(cast, audit, monkeypatch):
+def test_cancelled_in_the_middle_it_shows_how_far_it_came(team, audit, monkeypatch):
     row = audit()
 
     def cancelling(context):
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
         context.tell("scoring", 1, 2)
 
     monkeypatch.setitem(RECIPES, "judge_audit", replaced(cancelling))
@@ -284,12 +284,12 @@ def test_cancelled_in_the_middle_it_shows_how_far_it_came(cast, audit, monkeypat
     assert (row.state, row.progress) == (State.CANCELLED, {"phase": "scoring", "done": 1, "total": 2})
 
 
-def test_cancelled_in_the_last_moment_it_stays_cancelled(cast, audit, monkeypatch):
+def test_cancelled_in_the_last_moment_it_stays_cancelled(team, audit, monkeypatch):
     row = audit()
     real = RECIPES["judge_audit"].run
 
     def cancelling(context):
-        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
+        services.move(team.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
         return real(context)
 
     monkeypatch.setitem(RECIPES, "judge_audit", replaced(cancelling))
@@ -297,7 +297,7 @@ def test_cancelled_in_the_last_moment_it_stays_cancelled(cast, audit, monkeypatc
     row.refresh_from_db()
     assert row.state == State.CANCELLED and row.results is None and not row.cases.exists()
     with pytest.raises(Conflict):
-        services.move(cast.researcher, row, State.QUEUED)
+        services.move(team.researcher, row, State.QUEUED)
 
 
 def test_a_mistake_of_ours_fails_it_instead_of_trying_for_ever(audit, monkeypatch):
@@ -308,17 +308,17 @@ def test_a_mistake_of_ours_fails_it_instead_of_trying_for_ever(audit, monkeypatc
     assert row.state == State.FAILED and "log" in row.problem
 
 
-def test_run_again_it_finds_the_same_on_the_same_benchmark(cast, finished):
-    again = services.rerun(cast.researcher, finished)
+def test_run_again_it_finds_the_same_on_the_same_benchmark(team, finished):
+    again = services.rerun(team.researcher, finished)
     running.run(again.pk)
     again.refresh_from_db()
     assert again.rerun_of_id == finished.pk
     assert again.results == finished.results and again.benchmark == finished.benchmark
 
 
-def test_only_one_that_is_over_can_be_deleted(cast, audit, finished):
+def test_only_one_that_is_over_can_be_deleted(team, audit, finished):
     with pytest.raises(Conflict):
-        services.delete(cast.researcher, audit())
-    services.delete(cast.researcher, finished)
+        services.delete(team.researcher, audit())
+    services.delete(team.researcher, finished)
     assert not Evaluation.objects.filter(pk=finished.pk).exists()
     assert AuditEntry.objects.filter(action="evaluation.deleted").count() == 1

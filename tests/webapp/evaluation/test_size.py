@@ -15,7 +15,7 @@ PAIRS = 5_000
 
 
 @pytest.fixture
-def large(cast):
+def large(team):
     rows = [
         {
             "judge": judge,
@@ -28,8 +28,8 @@ def large(cast):
         for judge in ("one", "two")
         for i in range(PAIRS)
     ]
-    recording = recordings.store_recording(cast.researcher, "large.jsonl", as_file(rows))
-    row = services.create(cast.researcher, recipe="judge_audit", config={}, recording=recording)
+    recording = recordings.store_recording(team.researcher, "large.jsonl", as_file(rows))
+    row = services.create(team.researcher, recipe="judge_audit", config={}, recording=recording)
     running.run(row.pk)
     row.refresh_from_db()
     return row

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.annotation.seed import make_annotators
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
 from trainer.judges.calls import expand
@@ -42,17 +42,17 @@ EXAMPLES = [example(i) for i in range(4)]
 
 
 @pytest.fixture
-def evaluated(cast) -> Evaluation:
+def evaluated(team) -> Evaluation:
     """A finished evaluation with recorded judges. The generator wrote a rubric for all pairs except p3."""
-    made = datasets.create_dataset(cast.researcher, "rubricbench")
-    version = datasets.new_version(cast.researcher, made, EXAMPLES, None, {"from": "test"})
-    endpoint = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
+    made = datasets.create_dataset(team.researcher, "rubricbench")
+    version = datasets.new_version(team.researcher, made, EXAMPLES, None, {"from": "test"})
+    endpoint = endpoints.create_endpoint(team.researcher, "recorded", name="tape")
     specs: dict[str, dict[str, Any]] = {
         "generator": {"kind": "rubric_generator", "retries": 0},
         "judge": {"kind": "pairwise_rubric", "order": "given", "scale": "forced"},
     }
     judges = {
-        name: create_judge(cast.researcher, name=name, spec=spec, endpoint=endpoint) for name, spec in specs.items()
+        name: create_judge(team.researcher, name=name, spec=spec, endpoint=endpoint) for name, spec in specs.items()
     }
     items = [{"text": "Is kind", "kind": "principle", "importance": "important", "points": 2}]
     outputs = []
@@ -62,19 +62,19 @@ def evaluated(cast) -> Evaluation:
             outputs.append(RecordedOutput(endpoint=endpoint, key=call.key, text=text))
     RecordedOutput.objects.bulk_create(outputs)
     config = {"rubric_judge": judges["judge"].pk, "generator": judges["generator"].pk}
-    row = services.create(cast.researcher, recipe="rubricbench", config=config, dataset=version)
+    row = services.create(team.researcher, recipe="rubricbench", config=config, dataset=version)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "finished", row.problem
     return row
 
 
-def staffed(cast, project: Project, count: int):
+def staffed(team, project: Project, count: int):
     making.make(project.pk)
     project.refresh_from_db()
-    people = make_annotators(cast.researcher, count)
+    people = make_annotators(team.researcher, count)
     for person in people:
-        participants.add_participant(cast.researcher, project, person.user)
+        participants.add_participant(team.researcher, project, person.user)
     return people
 
 
@@ -86,9 +86,9 @@ def answer(people, project, strength_of):
                 queue.submit(person, seat, content)
 
 
-def test_every_pair_with_both_rubrics_is_judged_once_in_each_arm_and_the_result_reads_them(cast, evaluated):
-    project = studies.make(cast.researcher, evaluated, name="Which rubric", people=1)
-    one, two = staffed(cast, project, 2)
+def test_every_pair_with_both_rubrics_is_judged_once_in_each_arm_and_the_result_reads_them(team, evaluated):
+    project = studies.make(team.researcher, evaluated, name="Which rubric", people=1)
+    one, two = staffed(team, project, 2)
     assert (project.state, project.tasks_total) == ("open", 6)  # three pairs; p3 has no rubric of the model
     assert {task.subject["arm"] for task in Task.objects.all()} == {"human", "own"}
 
@@ -100,26 +100,26 @@ def test_every_pair_with_both_rubrics_is_judged_once_in_each_arm_and_the_result_
     answer((one, two), project, right_by_the_human_rubric)
     for person in (one, two):
         assert Assignment.objects.filter(user=person.user).count() == 3
-    row = studies.read(cast.researcher, project)
+    row = studies.read(team.researcher, project)
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "finished", row.problem
     cell = row.results["headline"]["cell"]
     assert (cell["value"], cell["n"]) == (1.0, 3)
     assert row.cases.get(number=1).values["rubric"] in (["Says why", "Rambles"], ["Is kind"])
-    again = services.rerun(cast.researcher, row)
+    again = services.rerun(team.researcher, row)
     running.run(again.pk)
     again.refresh_from_db()
     assert again.results == row.results
 
 
-def test_the_page_starts_a_study_and_reads_it(cast, evaluated, as_researcher, django_capture_on_commit_callbacks):
+def test_the_page_starts_a_study_and_reads_it(team, evaluated, as_researcher, django_capture_on_commit_callbacks):
     page = as_researcher.get(f"/evaluations/{evaluated.pk}").content.decode()
     assert "Start a study" in page
     done = as_researcher.post(f"/evaluations/{evaluated.pk}/study", {"name": "By page", "people": "1"})
     project = Project.objects.get(name="By page")
     assert done.url == f"/projects/{project.pk}"
-    answer(staffed(cast, project, 1), project, lambda seat: 0)
+    answer(staffed(team, project, 1), project, lambda seat: 0)
     assert "By page" in (page := as_researcher.get(f"/evaluations/{evaluated.pk}").content.decode())
     read = as_researcher.post(f"/evaluations/{evaluated.pk}/study/{project.pk}/read", {"key": "k"})
     row = Evaluation.objects.get(recipe="study")
@@ -129,8 +129,8 @@ def test_the_page_starts_a_study_and_reads_it(cast, evaluated, as_researcher, dj
         assert as_researcher.get(f"/evaluations/{row.pk}{path}").status_code == 200
 
 
-def test_the_api_makes_and_lists_studies(cast, evaluated, as_researcher):
-    reviewer = browser(cast.reviewer)
+def test_the_api_makes_and_lists_studies(team, evaluated, as_researcher):
+    reviewer = browser(team.reviewer)
     base = f"/api/v1/evaluations/{evaluated.pk}/studies"
     made = as_researcher.post(base, {"name": "By script", "people": 2}, content_type="application/json")
     assert made.status_code == 201
@@ -145,18 +145,18 @@ def test_the_api_makes_and_lists_studies(cast, evaluated, as_researcher):
     assert wrong.status_code == 422 and "people" in wrong.content.decode()
 
 
-def test_what_has_no_two_rubrics_makes_no_study(cast, evaluated, finished):
+def test_what_has_no_two_rubrics_makes_no_study(team, evaluated, finished):
     with pytest.raises(Conflict):
-        studies.make(cast.researcher, finished, name="none")
+        studies.make(team.researcher, finished, name="none")
     with pytest.raises(Invalid) as refused:
-        studies.make(cast.researcher, evaluated, name="none", tags=["no own rubric"])
+        studies.make(team.researcher, evaluated, name="none", tags=["no own rubric"])
     assert "tag" in refused.value.fields
 
 
-def test_another_workspaces_study_is_refused_at_its_field(cast, evaluated):
+def test_another_workspaces_study_is_refused_at_its_field(team, evaluated):
     from trainer.config.errors import ConfigInvalid
 
-    project = studies.make(cast.researcher, evaluated, name="Ours")
+    project = studies.make(team.researcher, evaluated, name="Ours")
     with pytest.raises(ConfigInvalid) as refused:
-        services.create(cast.outsider, recipe="study", config={"project": project.pk})
+        services.create(team.outsider, recipe="study", config={"project": project.pk})
     assert "project" in {problem.path for problem in refused.value.problems}

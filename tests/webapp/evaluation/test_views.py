@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.annotation.models import Project
 from webapp.evaluation.models import Case, Evaluation
 from webapp.evaluation.recordings import services as recordings
@@ -41,8 +41,8 @@ def pages(row: Evaluation) -> list[str]:
 WRITES = ("again", "rerun", "tasks", "study", "move", "rename", "delete")
 
 
-def test_reviewers_read_everything_and_change_nothing(cast, finished):
-    client = browser(cast.reviewer)
+def test_reviewers_read_everything_and_change_nothing(team, finished):
+    client = browser(team.reviewer)
     for page in pages(finished):
         assert client.get(page).status_code == 200, page
     for name in WRITES:
@@ -51,12 +51,12 @@ def test_reviewers_read_everything_and_change_nothing(cast, finished):
     assert "Make annotation tasks" not in client.get(f"/evaluations/{finished.pk}/cases").content.decode()
 
 
-def test_annotators_see_nothing(cast, finished, as_annotator):
+def test_annotators_see_nothing(team, finished, as_annotator):
     for page in [*pages(finished), "/evaluations/new"]:
         assert as_annotator.get(page).status_code == 403, page
 
 
-def test_outsiders_find_nothing(cast, finished, as_outsider):
+def test_outsiders_find_nothing(team, finished, as_outsider):
     for page in pages(finished):
         wanted = 200 if page in ("/evaluations", "/leaderboards") else 404
         assert as_outsider.get(page).status_code == wanted, page
@@ -123,9 +123,9 @@ def test_the_report_needs_nothing_beside_itself(as_researcher, finished):
         assert outside not in page
 
 
-def test_what_a_judge_says_cannot_break_out_of_a_page(as_researcher, cast, audit):
+def test_what_a_judge_says_cannot_break_out_of_a_page(as_researcher, team, audit):
     rows = [line | {"judge": "<script>alert(1)</script>"} for line in lines() if line["judge"] == "good"]
-    row = audit(recording=recordings.store_recording(cast.researcher, "x", as_file(rows)))
+    row = audit(recording=recordings.store_recording(team.researcher, "x", as_file(rows)))
     running.run(row.pk)
     for page in pages(row):
         answer = as_researcher.get(page)

@@ -80,32 +80,32 @@ def make_version(
 
 
 @pytest.fixture
-def version(cast):
-    return make_version(cast.owner)
+def version(team):
+    return make_version(team.owner)
 
 
 @pytest.fixture
-def model(cast):
-    return make_model(cast)
+def model(team):
+    return make_model(team)
 
 
-def make_model(cast) -> RegisteredModel:
+def make_model(team) -> RegisteredModel:
     return RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
     )
 
 
 @pytest.fixture
-def launch(cast, version, model):
+def launch(team, version, model):
     """Launches a run as the researcher; keywords replace the defaults."""
-    return launching(cast, version)
+    return launching(team, version)
 
 
-def launching(cast, version):
+def launching(team, version):
     def _launch(membership=None, **kwargs) -> Run:
         choice = checks.DatasetChoice(id=version.dataset_id)
         defaults: dict[str, Any] = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}
-        return launch_services.launch(membership or cast.researcher, **(defaults | kwargs))
+        return launch_services.launch(membership or team.researcher, **(defaults | kwargs))
 
     return _launch
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.config import RECIPES
 from webapp.experiments.models import Run
 
@@ -45,7 +45,7 @@ def test_a_bad_config_is_refused_with_every_field(api, version, model):
     assert Run.objects.count() == 0
 
 
-def test_problems_of_data_and_model_come_together(api, cast):
+def test_problems_of_data_and_model_come_together(api, team):
     error = body(api.post("/runs", {"recipe": "policy", "dataset": "nowhere", "model": "none"}), 422)["error"]
     assert {f["path"] for f in error["fields"]} == {"dataset", "model.name"}
 
@@ -156,26 +156,26 @@ WRITES = ["/stop", "/resume", "/fork"]
 
 
 @pytest.mark.parametrize("path", READS)
-def test_reading_needs_a_reviewer_of_this_workspace(cast, run, path):
+def test_reading_needs_a_reviewer_of_this_workspace(team, run, path):
     url = f"/runs/{run.id}{path}"
-    assert ApiClient(cast.reviewer, "read").get(url).status_code == 200
-    assert ApiClient(cast.annotator).get(url).status_code == 403
-    assert ApiClient(cast.outsider).get(url).status_code == 404
+    assert ApiClient(team.reviewer, "read").get(url).status_code == 200
+    assert ApiClient(team.annotator).get(url).status_code == 403
+    assert ApiClient(team.outsider).get(url).status_code == 404
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_changing_needs_a_researcher_of_this_workspace(cast, run, path):
+def test_changing_needs_a_researcher_of_this_workspace(team, run, path):
     url = f"/runs/{run.id}{path}"
-    for member, status in ((cast.reviewer, 403), (cast.annotator, 403), (cast.outsider, 404)):
+    for member, status in ((team.reviewer, 403), (team.annotator, 403), (team.outsider, 404)):
         assert ApiClient(member).post(url).status_code == status
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("queued", 1)
 
 
-def test_lists_hold_only_the_own_workspace(cast, run):
-    assert ApiClient(cast.outsider).get("/runs").json()["items"] == []
-    assert ApiClient(cast.annotator).get("/runs").status_code == 403
-    other = ApiClient(cast.outsider).post("/runs", {"recipe": "policy", "dataset": run.dataset_version.dataset_id})
+def test_lists_hold_only_the_own_workspace(team, run):
+    assert ApiClient(team.outsider).get("/runs").json()["items"] == []
+    assert ApiClient(team.annotator).get("/runs").status_code == 403
+    other = ApiClient(team.outsider).post("/runs", {"recipe": "policy", "dataset": run.dataset_version.dataset_id})
     assert {f["path"] for f in other.json()["error"]["fields"]} == {"dataset", "model.name"}
 
 

@@ -77,19 +77,19 @@ def test_runs_that_differ_by_seed_alone_are_one_family(launch):
     assert first.family
 
 
-def test_an_extended_run_has_the_values_of_its_new_config(cast, run, monkeypatch):
+def test_an_extended_run_has_the_values_of_its_new_config(team, run, monkeypatch):
     before = Run.objects.get(id=run.id).family
     Run.objects.filter(id=run.id).update(state="finished", steps_total=4)
     run.refresh_from_db()
     monkeypatch.setattr(starting_points, "checkpoints", lambda run: ["one"])
-    services.extend(cast.researcher, run, 9)
+    services.extend(team.researcher, run, 9)
     run.refresh_from_db()
     assert values(run, "steps", "config")[0] == 9
     assert run.family != before
 
 
-def test_values_of_two_workspaces_stand_under_columns_of_their_own(cast, run):
-    table_facts.keep(cast.outsider.workspace_id, run.pk, [table_facts.Fact("config", "steps", number=1.0)])
+def test_values_of_two_workspaces_stand_under_columns_of_their_own(team, run):
+    table_facts.keep(team.outsider.workspace_id, run.pk, [table_facts.Fact("config", "steps", number=1.0)])
     assert RunColumn.objects.filter(source="config", path="steps").count() == 2
 
 

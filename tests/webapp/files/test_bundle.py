@@ -47,31 +47,31 @@ def archive(tmp_path):
     return make
 
 
-def run(cast, path, **options):
-    job = services.start_import(cast.researcher, path, name="bundle", queue=False, **options)
+def run(team, path, **options):
+    job = services.start_import(team.researcher, path, name="bundle", queue=False, **options)
     services.run_import(job.pk)
     job.refresh_from_db()
     return job
 
 
-def test_files_given_together_add_to_one_another(cast, archive):
+def test_files_given_together_add_to_one_another(team, archive):
     path = archive(pairs_gpt4o_jsonl=lines(PAIR), judgments_jsonl=lines(DECISION), README="no data")
-    job = run(cast, path)
+    job = run(team, path)
     assert job.state == ImportJob.State.FINISHED and job.format == "judgebench", job.rejected
     preferences = job.version.members.get().example.content["preferences"]
     assert [(each["rater"], each["strength"]) for each in preferences] == [("gold", -2), ("j:k AB", -2), ("j:k BA", 2)]
     assert job.version.lineage["files"] == ["pairs_gpt4o.jsonl"]
 
 
-def test_a_problem_names_its_file_and_line(cast, archive):
+def test_a_problem_names_its_file_and_line(team, archive):
     path = archive(a_jsonl=lines({"key": "x", "prompt": "Hi"}), b_jsonl=lines({"key": "y", "prompt": "Hi"}) + "{oops\n")
-    job = run(cast, path)
+    job = run(team, path)
     assert [(each["file"], each["line"]) for each in job.rejected] == [("b.jsonl", 2)]
 
 
-def test_a_key_repeated_in_another_file_names_both(cast, archive):
+def test_a_key_repeated_in_another_file_names_both(team, archive):
     path = archive(a_jsonl=lines({"key": "x", "prompt": "Hi"}), b_jsonl=lines({"key": "x", "prompt": "Ho"}))
-    job = run(cast, path, keep_good=True)
+    job = run(team, path, keep_good=True)
     assert job.counts["examples"] == 1
     assert job.rejected == [
         {"line": 1, "field": "key", "reason": "the key 'x' is that of line 1 of a.jsonl already", "file": "b.jsonl"}
@@ -90,15 +90,15 @@ def test_the_preview_of_an_archive_lists_its_files_and_rows(archive):
     assert shown["files"] == ["a.jsonl"] and shown["good"] == 1
 
 
-def test_an_archive_without_files_or_damaged_is_refused(cast, archive, tmp_path):
+def test_an_archive_without_files_or_damaged_is_refused(team, archive, tmp_path):
     with pytest.raises(Invalid) as empty:
-        run(cast, archive(README="nothing"))
+        run(team, archive(README="nothing"))
     assert empty.value.fields == {"file": "holds no files"}
     broken = archive(name="broken.zip", a_jsonl=lines({"key": "x", "prompt": "Hi"} | {"meta": {"n": list(range(999))}}))
     data = bytearray(broken.read_bytes())
     data[60:80] = bytes(20)
     broken.write_bytes(data)
-    job = run(cast, broken, format="touchstone")
+    job = run(team, broken, format="touchstone")
     assert job.state == ImportJob.State.FAILED and job.rejected
 
 

@@ -93,10 +93,10 @@ def test_a_person_without_a_workspace_reads_and_a_stranger_signs_in(client):
     assert "Dead gradients" in shown(alone.get("/help/alarms")) and alone.get("/help").status_code == 200
 
 
-def test_programs_get_markdown_with_a_token_and_llms_txt_names_the_pages(cast):
+def test_programs_get_markdown_with_a_token_and_llms_txt_names_the_pages(team):
     told = Client().get("/llms.txt").content.decode()
     assert "/help/alarms.md)" in told and "/help/recipes/sft.md)" in told
-    _, secret = create_token(cast.annotator, "reader")
+    _, secret = create_token(team.annotator, "reader")
     reader = Client(headers={"Authorization": f"Bearer {secret}"})
     for address in re.findall(r"\]\([^)]*?(/help/[^)]+)\)", told):
         answer = reader.get(address)

@@ -36,7 +36,7 @@ def chat_server(settings, monkeypatch):
 
 
 @pytest.fixture
-def endpoint(cast, chat_server):
+def endpoint(team, chat_server):
     return services.create_endpoint(
-        cast.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
+        team.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
     )

@@ -16,8 +16,8 @@ MET = json.dumps({"explanation": "It says so.", "met": True})
 
 
 @pytest.fixture
-def version(cast, endpoint):  # noqa: F811
-    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+def version(team, endpoint):  # noqa: F811
+    return create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
 def inputs(number=1, criteria=2, **changes):

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.inference.endpoints import services as endpoints
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.judges.services import create_judge
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def tape(cast):
-    return endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
+def tape(team):
+    return endpoints.create_endpoint(team.researcher, "recorded", name="tape")
 
 
 def made(api, tape, **fields):
@@ -111,16 +111,16 @@ READS += ["/judges/{j}/versions/1/verdicts"]
 
 
 @pytest.mark.parametrize("path", READS)
-def test_who_may_read(path, cast, version, chat_server):
+def test_who_may_read(path, team, version, chat_server):
     judge_calls(version, inputs(1, criteria=1))
     path = path.format(j=version.judge_id, v=Verdict.objects.get().pk)
     own = "{" not in path and path in ("/judge-kinds", "/judges")
     expected = {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403, "outsider": 200 if own else 404}
-    assert {role: ApiClient(getattr(cast, role)).get(path).status_code for role in expected} == expected
+    assert {role: ApiClient(getattr(team, role)).get(path).status_code for role in expected} == expected
 
 
-def test_who_may_write(cast, tape, examples):
-    version = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
+def test_who_may_write(team, tape, examples):
+    version = create_judge(team.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
     judge, spec = version.judge_id, {"kind": "criterion"}
     writes = [
         ("post", "/judges", {"name": "K", "spec": spec, "endpoint": tape.pk}),
@@ -131,19 +131,19 @@ def test_who_may_write(cast, tape, examples):
     ]
     for method, path, body in writes:
         for role, allowed in (("annotator", {403}), ("reviewer", {403}), ("outsider", {404})):
-            status = getattr(ApiClient(getattr(cast, role)), method)(path, body).status_code
+            status = getattr(ApiClient(getattr(team, role)), method)(path, body).status_code
             assert status in allowed, (role, method, path)
 
 
-def test_lists_cost_the_same_number_of_queries_however_long(api, cast, tape, django_assert_max_num_queries):
+def test_lists_cost_the_same_number_of_queries_however_long(api, team, tape, django_assert_max_num_queries):
     def ask():
         api.get("/judges")
 
     for number in range(2):
-        create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
+        create_judge(team.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
     with django_assert_max_num_queries(8) as few:
         ask()
     for number in range(2, 8):
-        create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
+        create_judge(team.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=tape)
     with django_assert_max_num_queries(len(few)):
         ask()

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.cast import browser
 from tests.pages import shown
+from tests.team import browser
 from tests.trainer.judges.inputs import STORED_GENERATOR
 from webapp.inference.endpoints import services as endpoints
 from webapp.judging.asking.calls import judge_calls
@@ -52,18 +52,18 @@ FORM = {
 
 
 @pytest.fixture
-def tape(cast):
-    return endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
+def tape(team):
+    return endpoints.create_endpoint(team.researcher, "recorded", name="tape")
 
 
 @pytest.fixture
-def judge(cast, tape):
-    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=tape).judge
+def judge(team, tape):
+    return create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=tape).judge
 
 
-def test_an_empty_list_says_what_to_do(as_researcher, cast):
+def test_an_empty_list_says_what_to_do(as_researcher, team):
     assert b"No judges yet" in as_researcher.get("/judges").content
-    assert b"New judge</a>" not in browser(cast.reviewer).get("/judges").content
+    assert b"New judge</a>" not in browser(team.reviewer).get("/judges").content
 
 
 def test_every_kind_can_be_chosen_and_has_an_editor_with_its_variables(as_researcher, tape):
@@ -111,11 +111,11 @@ def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
     assert judge.versions.count() == 1
 
 
-def test_saving_a_generator_from_before_there_were_forms_makes_no_version(as_researcher, cast, tape):
+def test_saving_a_generator_from_before_there_were_forms_makes_no_version(as_researcher, team, tape):
     from webapp.judging.editor.forms import JudgeForm
 
     whole = json.dumps([str(tape.pk), STORED_GENERATOR], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    row = Judge.objects.create(workspace=cast.workspace, name="Writer", kind="rubric_generator")
+    row = Judge.objects.create(workspace=team.workspace, name="Writer", kind="rubric_generator")
     row.versions.create(
         number=1, spec=STORED_GENERATOR, endpoint=tape, digest=hashlib.sha256(whole.encode()).hexdigest()
     )
@@ -148,12 +148,12 @@ def test_a_change_is_saved_as_the_next_version_and_compared_with_the_one_before(
 
 
 def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
-    as_researcher, cast, version, examples, chat_server, eager, django_capture_on_commit_callbacks
+    as_researcher, team, version, examples, chat_server, eager, django_capture_on_commit_callbacks
 ):
     chat_server.answer = lambda body: MET
     judge = version.judge
-    new_version(cast.researcher, judge, spec={"kind": "criterion", "retries": 0}, endpoint=version.endpoint)
-    fix_examples(cast.researcher, judge, [examples[0].pk])
+    new_version(team.researcher, judge, spec={"kind": "criterion", "retries": 0}, endpoint=version.endpoint)
+    fix_examples(team.researcher, judge, [examples[0].pk])
     path = f"/judges/{judge.pk}/compare"
     with django_capture_on_commit_callbacks(execute=True):
         assert as_researcher.post(path, {"before": 1, "after": 2}).status_code == 302
@@ -163,12 +163,12 @@ def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
 
 
 def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button(
-    as_researcher, cast, endpoint, examples, chat_server, eager, django_capture_on_commit_callbacks
+    as_researcher, team, endpoint, examples, chat_server, eager, django_capture_on_commit_callbacks
 ):
     chat_server.answer = lambda body: '{"matches": [{"generated": 1, "reference": 1}]}'
-    judge = create_judge(cast.researcher, name="Same", spec={"kind": "rubric_matcher"}, endpoint=endpoint).judge
-    new_version(cast.researcher, judge, spec={"kind": "rubric_matcher", "retries": 0}, endpoint=endpoint)
-    fix_examples(cast.researcher, judge, [each.pk for each in examples[:2]])
+    judge = create_judge(team.researcher, name="Same", spec={"kind": "rubric_matcher"}, endpoint=endpoint).judge
+    new_version(team.researcher, judge, spec={"kind": "rubric_matcher", "retries": 0}, endpoint=endpoint)
+    fix_examples(team.researcher, judge, [each.pk for each in examples[:2]])
     path = f"/judges/{judge.pk}/compare"
     assert 'name="extra_generated"' in as_researcher.get(f"{path}?before=1&after=2").content.decode()
     with django_capture_on_commit_callbacks(execute=True):
@@ -227,10 +227,10 @@ def test_an_archived_judge_moves_to_its_list_and_back(as_researcher, judge):
     assert b"Mild" in as_researcher.get("/judges").content
 
 
-def test_who_sees_which_page(cast, version, chat_server, examples):
+def test_who_sees_which_page(team, version, chat_server, examples):
     judge_calls(version, inputs(1, criteria=1))
     trial = start_trial(
-        cast.researcher, spec={"kind": "pointwise"}, endpoint=version.endpoint, examples=[examples[0].pk]
+        team.researcher, spec={"kind": "pointwise"}, endpoint=version.endpoint, examples=[examples[0].pk]
     )
     j = version.judge_id
     reads = ["/judges", f"/judges/{j}", f"/judges/{j}/versions/1", f"/verdicts/{Verdict.objects.get().pk}"]
@@ -240,21 +240,21 @@ def test_who_sees_which_page(cast, version, chat_server, examples):
     for path in reads + writes:
         expected = {"annotator": 403, "reviewer": 200 if path in reads else 403, "researcher": 200, "owner": 200}
         expected["outsider"] = 200 if path in own else 404
-        found = {role: browser(getattr(cast, role)).get(path).status_code for role in expected}
+        found = {role: browser(getattr(team, role)).get(path).status_code for role in expected}
         assert found == expected, path
 
 
 @pytest.mark.parametrize("path", ["/judges", "/judges/{j}", "/judges/{j}/versions/1"])
 def test_pages_cost_the_same_number_of_queries_as_rows_double(
-    path, as_researcher, cast, version, chat_server, examples, django_assert_max_num_queries
+    path, as_researcher, team, version, chat_server, examples, django_assert_max_num_queries
 ):
     def grow(numbers):
         for number in numbers:
-            create_judge(cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=version.endpoint)
+            create_judge(team.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=version.endpoint)
             spec = {"kind": "criterion", "retries": 0, "sampling": {"max_tokens": number + 10}}
-            new_version(cast.researcher, version.judge, spec=spec, endpoint=version.endpoint)
+            new_version(team.researcher, version.judge, spec=spec, endpoint=version.endpoint)
         judge_calls(version, inputs(len(numbers)))
-        fix_examples(cast.researcher, version.judge, [example.pk for example in examples[: len(numbers) // 2 + 1]])
+        fix_examples(team.researcher, version.judge, [example.pk for example in examples[: len(numbers) // 2 + 1]])
 
     path = path.format(j=version.judge_id)
     grow(range(2))

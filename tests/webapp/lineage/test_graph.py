@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import RunSlot
 from webapp.inference.models import RegisteredModel
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def world(cast) -> World:
-    return World(cast)
+def world(team) -> World:
+    return World(team)
 
 
 def seen(world, start, levels=2, named=True):
     """{(column, name)} and {(name above, name below)}."""
-    made = drawn(world.cast.workspace.pk, surroundings(world.cast.workspace.pk, start, levels), named=named)
+    made = drawn(world.team.workspace.pk, surroundings(world.team.workspace.pk, start, levels), named=named)
     lines = {(line.above.name, line.below.name) for line in made.lines}
     return {(box.column, box.name) for box in made.boxes}, lines, made
 
@@ -78,12 +78,12 @@ def test_a_graph_is_bounded_and_says_so(world, monkeypatch):
 
 def test_a_run_that_has_a_model_in_two_places_counts_once_where_a_graph_is_bounded(world, monkeypatch):
     runs = [world.run("policy", world.version) for _ in range(4)]
-    teacher = RegisteredModel.objects.create(workspace=world.cast.workspace, name="t", source="hub", path="o/t")
+    teacher = RegisteredModel.objects.create(workspace=world.team.workspace, name="t", source="hub", path="o/t")
     for run in runs:
         RunSlot.objects.create(run=run, role="teacher", path="teacher.name", model=teacher)
         RunSlot.objects.create(run=run, role="reference", path="reference.name", model=teacher)
     monkeypatch.setattr(graphs, "MOST_FOUND", 4)
-    found = surroundings(world.cast.workspace.pk, ("model", teacher.pk), 1)
+    found = surroundings(world.team.workspace.pk, ("model", teacher.pk), 1)
     assert found.whole and found.ids["run"] == {run.pk for run in runs}
 
 
@@ -102,19 +102,19 @@ def test_an_example_has_its_versions_beside_it(world):
 
 
 def test_the_page_draws_an_image_that_can_be_read_and_has_no_inline_style(world):
-    shown = browser(world.cast.researcher).get(f"/lineage/run/{world.policy.pk}/graph?steps=4").content.decode()
+    shown = browser(world.team.researcher).get(f"/lineage/run/{world.policy.pk}/graph?steps=4").content.decode()
     picture = shown[shown.index("<svg width") : shown.index("</svg>\n</div>") + 6]
     assert "style=" not in picture and picture.count("foreignObject") == 2 * picture.count('class="lineage-box"')
     ElementTree.fromstring(picture.replace("data-many>", ">").replace("data-many", ""))  # noqa: S314  our own page
     assert "The same as a list" in shown and f'href="/lineage/judge/{world.judge.pk}/graph"' in shown
-    page = browser(world.cast.researcher)
+    page = browser(world.team.researcher)
     assert page.get(f"/lineage/run/{world.policy.pk}/graph?steps=9").status_code == 404
-    assert browser(world.cast.outsider).get(f"/lineage/run/{world.policy.pk}/graph").status_code == 404
-    assert browser(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}/graph").status_code == 403
+    assert browser(world.team.outsider).get(f"/lineage/run/{world.policy.pk}/graph").status_code == 404
+    assert browser(world.team.annotator).get(f"/lineage/run/{world.policy.pk}/graph").status_code == 403
 
 
 def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
-    page, address = browser(world.cast.researcher), f"/lineage/version/{world.version.pk}/graph"
+    page, address = browser(world.team.researcher), f"/lineage/version/{world.version.pk}/graph"
 
     def asked() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -129,13 +129,13 @@ def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
 
 
 def test_the_api_has_boxes_and_lines_and_names_nobody_to_a_token_for_runs(world):
-    told = ApiClient(world.cast.researcher).get(f"/lineage/publication/{world.publication.pk}/graph?steps=1").json()
+    told = ApiClient(world.team.researcher).get(f"/lineage/publication/{world.publication.pk}/graph?steps=1").json()
     names = [box["name"] for box in told["boxes"]]
     assert "Anna" in names and told["whole"]
     line = next(line for line in told["lines"] if names[line["above"]] == "Anna")
     assert told["boxes"][line["below"]]["id"] == world.publication.pk
-    _, secret = create_token(world.cast.owner, "runs", rights={"experiments": "read"})
+    _, secret = create_token(world.team.owner, "runs", rights={"experiments": "read"})
     client = Client(headers={"authorization": f"Bearer {secret}"})
     told = client.get(f"/api/v1/lineage/publication/{world.publication.pk}/graph").json()
     assert "Anna" not in [box["name"] for box in told["boxes"]]
-    assert ApiClient(world.cast.reviewer).get(f"/lineage/run/{world.policy.pk}/graph?steps=9").status_code == 422
+    assert ApiClient(world.team.reviewer).get(f"/lineage/run/{world.policy.pk}/graph?steps=9").status_code == 422

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import Membership, Role
@@ -36,37 +36,37 @@ class World:
     policy.
     """
 
-    def __init__(self, cast) -> None:
-        self.cast = cast
-        self.project = make_project(cast, n=3)
-        self.people = annotators(cast, self.project)
+    def __init__(self, team) -> None:
+        self.team = team
+        self.project = make_project(team, n=3)
+        self.people = annotators(team, self.project)
         tasks = list(self.project.tasks.order_by("rank"))
         for person in self.people:
             answer(tasks[0], person, preference(2))
         answer(tasks[1], self.people[1], preference(-1))
         refresh.bring_up_to_date(self.project)
         self.tasks = tasks
-        self.publication: Publication = publish.publish(cast.researcher, self.project)
+        self.publication: Publication = publish.publish(team.researcher, self.project)
         self.version: DatasetVersion = self.publication.version
-        self.base = RegisteredModel.objects.create(workspace=cast.workspace, name="base", source="hub", path="o/m")
-        self.experiment = Experiment.objects.create(workspace=cast.workspace, name="e")
+        self.base = RegisteredModel.objects.create(workspace=team.workspace, name="base", source="hub", path="o/m")
+        self.experiment = Experiment.objects.create(workspace=team.workspace, name="e")
         self.trained = self.run("reward_model", self.version)
         self.reward = self.output(self.trained, "reward")
         self.endpoint = Endpoint.objects.create(
-            workspace=cast.workspace, name="local", kind="local", registered_model=self.reward
+            workspace=team.workspace, name="local", kind="local", registered_model=self.reward
         )
-        made = Judge.objects.create(workspace=cast.workspace, name="j", kind="pointwise")
+        made = Judge.objects.create(workspace=team.workspace, name="j", kind="pointwise")
         self.judge = JudgeVersion.objects.create(judge=made, number=1, spec={}, endpoint=self.endpoint, digest="x")
-        self.prompts = make_version(cast.owner, name="prompts")
+        self.prompts = make_version(team.owner, name="prompts")
         self.policy = self.run("policy", self.prompts)
         RunJudge.objects.create(run=self.policy, version=self.judge)
         self.model = self.output(self.policy, "policy")
         self.evaluation = self.evaluated({"judges": [{"version": self.judge.pk}]})
-        self.study = ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d")
+        self.study = ClaimStudy.objects.create(workspace=team.workspace, plan="rationale", plan_digest="d")
         ClaimRun.objects.create(study=self.study, run=self.policy, arm="a", seed=0)
         self.rollout = self.sampled(self.policy, self.prompts.members.first().example.key)
         shown = f"```rollout\nrun: {self.policy.pk}\nstep: 2\nprompt: 1\n```"
-        self.report = reports.create(cast.researcher, "What we saw", shown)
+        self.report = reports.create(team.researcher, "What we saw", shown)
 
     def run(self, recipe: str, version: DatasetVersion) -> Run:
         number = self.experiment.runs.count() + 1
@@ -85,20 +85,20 @@ class World:
 
     def output(self, run: Run, name: str) -> RegisteredModel:
         made = RegisteredModel.objects.create(
-            workspace=self.cast.workspace, name=name, source="run", path=name, base=self.base
+            workspace=self.team.workspace, name=name, source="run", path=name, base=self.base
         )
         Artifact.objects.create(run=run, step=1, role="model", path=name, bytes=1, digest=name, registered=made)
         return made
 
     def evaluated(self, config: dict, recipe: str = "judge_audit") -> Evaluation:
         return Evaluation.objects.create(
-            workspace=self.cast.workspace, name="audit", recipe=recipe, config=config, benchmark="b"
+            workspace=self.team.workspace, name="audit", recipe=recipe, config=config, benchmark="b"
         )
 
 
 @pytest.fixture
-def world(cast) -> World:
-    return World(cast)
+def world(team) -> World:
+    return World(team)
 
 
 def test_an_answer_reaches_version_reward_model_judge_policy_and_report(world):
@@ -143,19 +143,19 @@ def test_the_reward_of_a_rollout_rests_on_its_run_its_prompt_its_judge_and_peopl
     assert found.ids["judge"] == {world.judge.pk} and found.ids["model"] == {world.base.pk, world.reward.pk}
     assert found.ids["person"] == {each.user_id for each in world.people}
     assert walk(("rollout", world.rollout.pk), "down").ids == {"report": {world.report.pk}}
-    shown = browser(world.cast.reviewer).get(f"/lineage/rollout/{world.rollout.pk}").content.decode()
+    shown = browser(world.team.reviewer).get(f"/lineage/rollout/{world.rollout.pk}").content.decode()
     assert "e: run 2, step 2, prompt 1, response 1" in shown and "Judges" in shown
 
 
 def test_what_is_withdrawn_counts_the_reports_that_must_be_written_again(world):
-    told = ApiClient(world.cast.researcher).get(f"/lineage/version/{world.version.pk}").json()
+    told = ApiClient(world.team.researcher).get(f"/lineage/version/{world.version.pk}").json()
     assert told["again"]["report"] == 1
-    shown = browser(world.cast.researcher).get(f"/lineage/version/{world.version.pk}").content.decode()
+    shown = browser(world.team.researcher).get(f"/lineage/version/{world.version.pk}").content.decode()
     assert f'href="/reports/{world.report.pk}"' in shown
 
 
 def test_who_answered_after_the_publication_is_not_behind_it(world):
-    late = annotators(world.cast, world.project, n=2)[1]
+    late = annotators(world.team, world.project, n=2)[1]
     answer(world.tasks[2], late, preference(3))
     assert late.user_id not in walk(("version", world.version.pk), "up").ids["person"]
     assert walk(("person", late.user_id), "down").ids == {}
@@ -210,12 +210,12 @@ def test_a_judge_is_found_wherever_an_evaluation_names_it(world, path):
 def test_a_walk_ends_at_its_bound_and_says_so(world):
     found = walk(("version", world.version.pk), "down", most=3)
     assert not found.whole and sum(found.counts.values()) <= 4
-    answered = ApiClient(world.cast.reviewer).get(f"/lineage/version/{world.version.pk}").json()
+    answered = ApiClient(world.team.reviewer).get(f"/lineage/version/{world.version.pk}").json()
     assert answered["whole"] is True
 
 
 def test_the_api_counts_lists_by_pages_and_says_what_to_make_again(world):
-    client = ApiClient(world.cast.researcher)
+    client = ApiClient(world.team.researcher)
     told = client.get(f"/lineage/person/{world.people[0].user_id}").json()
     assert told["counts"]["run"] == 2 and told["again"] == told["counts"]
     assert told["start"]["name"] == "Anna" and told["people_named"] is True
@@ -228,19 +228,19 @@ def test_the_api_counts_lists_by_pages_and_says_what_to_make_again(world):
 
 
 def test_people_are_counted_and_not_named_for_reviewers(world):
-    client, address = ApiClient(world.cast.reviewer), f"/lineage/run/{world.policy.pk}"
+    client, address = ApiClient(world.team.reviewer), f"/lineage/run/{world.policy.pk}"
     told = client.get(f"{address}?way=up").json()
     assert told["counts"]["person"] == 2 and told["people_named"] is False
     assert client.get(f"{address}/rows?way=up&of=person").json()["items"] == []
     assert client.get(f"/lineage/person/{world.people[0].user_id}").status_code == 404
-    shown = browser(world.cast.reviewer).get(f"/lineage/run/{world.policy.pk}").content.decode()
+    shown = browser(world.team.reviewer).get(f"/lineage/run/{world.policy.pk}").content.decode()
     assert "Person 2" not in shown and "under pseudonyms" in shown
-    shown = browser(world.cast.researcher).get(f"/lineage/run/{world.policy.pk}").content.decode()
+    shown = browser(world.team.researcher).get(f"/lineage/run/{world.policy.pk}").content.decode()
     assert "Person 2" in shown
 
 
 def test_a_token_for_runs_alone_names_nobody(world):
-    _, secret = create_token(world.cast.owner, "runs", rights={"experiments": "read"})
+    _, secret = create_token(world.team.owner, "runs", rights={"experiments": "read"})
     client, address = Client(headers={"authorization": f"Bearer {secret}"}), f"/api/v1/lineage/run/{world.policy.pk}"
     told = client.get(f"{address}?way=up").json()
     assert told["counts"]["person"] == 2 and told["people_named"] is False
@@ -250,28 +250,28 @@ def test_a_token_for_runs_alone_names_nobody(world):
 
 def test_others_find_nothing(world):
     for kind, pk in (("run", world.policy.pk), ("person", world.people[0].user_id), ("version", world.version.pk)):
-        assert ApiClient(world.cast.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
-        assert browser(world.cast.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
-    assert ApiClient(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
-    assert browser(world.cast.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
+        assert ApiClient(world.team.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
+        assert browser(world.team.outsider).get(f"/lineage/{kind}/{pk}").status_code == 404
+    assert ApiClient(world.team.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
+    assert browser(world.team.annotator).get(f"/lineage/run/{world.policy.pk}").status_code == 403
 
 
 def test_of_who_annotates_in_two_workspaces_each_counts_its_own(world):
-    person, theirs = world.people[0].user, world.cast.outsider
-    before = ApiClient(world.cast.researcher).get(f"/lineage/person/{person.pk}").json()
+    person, theirs = world.people[0].user, world.team.outsider
+    before = ApiClient(world.team.researcher).get(f"/lineage/person/{person.pk}").json()
     member = Membership.objects.create(user=person, workspace=theirs.workspace, role=Role.ANNOTATOR)
-    there = replace(world.cast, workspace=theirs.workspace, owner=theirs, researcher=theirs, annotator=member)
+    there = replace(world.team, workspace=theirs.workspace, owner=theirs, researcher=theirs, annotator=member)
     elsewhere = make_project(there, n=1)
     for one in annotators(there, elsewhere):
         answer(elsewhere.tasks.get(), one, preference(1))
     refresh.bring_up_to_date(elsewhere)
     publish.publish(theirs, elsewhere)
-    assert ApiClient(world.cast.researcher).get(f"/lineage/person/{person.pk}").json() == before
+    assert ApiClient(world.team.researcher).get(f"/lineage/person/{person.pk}").json() == before
     assert ApiClient(theirs).get(f"/lineage/person/{person.pk}").json()["counts"] == {"publication": 1, "version": 1}
 
 
 def test_the_page_asks_as_much_for_many_rows_as_for_few(world):
-    page, address = browser(world.cast.researcher), f"/lineage/version/{world.version.pk}"
+    page, address = browser(world.team.researcher), f"/lineage/version/{world.version.pk}"
 
     def asked() -> int:
         with CaptureQueriesContext(
@@ -297,33 +297,33 @@ def test_every_kind_of_row_is_a_start(world):
     given = Answer.objects.select_related("assignment").first()
     assert given is not None
     guidelines = world.project.guidelines.create(number=7)
-    job = WeightsJob.objects.create(workspace=world.cast.workspace, kind="generate", title="t", key="k")
+    job = WeightsJob.objects.create(workspace=world.team.workspace, kind="generate", title="t", key="k")
     starts = {"person": given.assignment.user_id, "answer": given.pk, "example": world.tasks[0].example_id}
     starts |= {"project": world.project.pk, "publication": world.publication.pk, "version": world.version.pk}
     starts |= {"judge": world.judge.pk, "job": job.pk, "run": world.policy.pk, "model": world.model.pk}
     starts |= {"rollout": world.rollout.pk, "report": world.report.pk}
     starts |= {"evaluation": world.evaluation.pk, "study": world.study.pk, "guidelines": guidelines.pk}
-    page = browser(world.cast.owner)
+    page = browser(world.team.owner)
     assert set(starts) == set(KINDS)
     for kind, pk in starts.items():
         for way in ("down", "up"):
             assert page.get(f"/lineage/{kind}/{pk}?way={way}").status_code == 200, (kind, way)
 
 
-def test_the_page_says_where_nothing_is_known(world, cast):
-    page = browser(cast.reviewer)
+def test_the_page_says_where_nothing_is_known(world, team):
+    page = browser(team.reviewer)
     assert "It rests on nothing here" in page.get(f"/lineage/version/{world.prompts.pk}?way=up").content.decode()
     assert (
         "Nothing was made of it yet" in page.get(f"/lineage/evaluation/{world.evaluation.pk}?way=down").content.decode()
     )
     assert page.get(f"/lineage/run/{world.policy.pk}?way=sideways").status_code == 404
     assert page.get(f"/lineage/run/{world.policy.pk}?of=model&cursor=x").status_code == 404
-    assert Membership.objects.filter(workspace=cast.workspace).count() >= 4
+    assert Membership.objects.filter(workspace=team.workspace).count() >= 4
 
 
-def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(cast):
+def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(team):
     """The planner would read a small table completely. It does the same with a large one if most of its rows have the same model."""
-    RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path="/m")
+    RegisteredModel.objects.create(workspace=team.workspace, name="m", source="local", path="/m")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")
     with traversal.by_indexes() as cursor:

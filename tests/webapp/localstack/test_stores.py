@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.localstack.postgres import Postgres
 from webapp.localstack.processes import Child
 from webapp.localstack.redis import Redis

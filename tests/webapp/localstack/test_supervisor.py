@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.localstack.processes import LOG_LIMIT, Child, Command, bound_log
 from webapp.localstack.supervisor import FIRST_BACKOFF_S, HEALTHY_AFTER_S, State, SupervisedService, Supervisor
 

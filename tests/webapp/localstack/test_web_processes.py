@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.localstack.ports import free_ports
 from webapp.localstack.processes import Child, Command
 from webapp.localstack.stack import web_command, web_server

@@ -4,5 +4,5 @@ from .speaking import Speaker
 
 
 @pytest.fixture
-def speaker(cast) -> Speaker:
-    return Speaker(cast.researcher)
+def speaker(team) -> Speaker:
+    return Speaker(team.researcher)

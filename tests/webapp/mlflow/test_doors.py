@@ -115,8 +115,8 @@ def test_every_address_is_named_here():
     assert there == {what for _, what, _ in (*READING, *WRITING)}
 
 
-def test_reading_is_of_reviewers_and_writing_of_researchers(cast, about):
-    people = {who.role: Speaker(who) for who in (cast.owner, cast.researcher, cast.reviewer, cast.annotator)}
+def test_reading_is_of_reviewers_and_writing_of_researchers(team, about):
+    people = {who.role: Speaker(who) for who in (team.owner, team.researcher, team.reviewer, team.annotator)}
     for each in READING:
         found = {role: asked(who, each, about).status_code for role, who in people.items()}
         assert found == {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403}, each
@@ -126,8 +126,8 @@ def test_reading_is_of_reviewers_and_writing_of_researchers(cast, about):
         assert asked(people["researcher"], each, about).status_code == 200, each
 
 
-def test_rows_of_another_workspace_are_not_there(cast, about):
-    other = Speaker(cast.outsider)
+def test_rows_of_another_workspace_are_not_there(team, about):
+    other = Speaker(team.outsider)
     for each in READING:
         answer = asked(other, each, about)
         if each[1] in OWN:
@@ -175,11 +175,11 @@ def test_no_input_breaks_an_address(speaker, about, method, what):
 
 @given(st.text(max_size=60))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_path_breaks_the_files(cast_once, path):
-    answer = cast_once.client.get(f"{ARTIFACTS}", {"path": path.replace("\0", "")})
+def test_no_path_breaks_the_files(team_once, path):
+    answer = team_once.client.get(f"{ARTIFACTS}", {"path": path.replace("\0", "")})
     assert answer.status_code in (400, 404)
 
 
 @pytest.fixture
-def cast_once(speaker):
+def team_once(speaker):
     return speaker

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.at_once import at_once
-from tests.cast import browser
+from tests.concurrency import concurrently
+from tests.team import browser
 from trainer.inference.models import make_tiny
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Artifact, Run
@@ -39,7 +39,7 @@ def sent(speaker: Speaker, model: dict, **files: bytes) -> None:
         assert speaker.client.put(f"{ARTIFACTS}/{root}/{path}", content).status_code == 200
 
 
-def test_the_files_of_a_model_are_files_of_its_run(cast, speaker):
+def test_the_files_of_a_model_are_files_of_its_run(team, speaker):
     run = speaker.run(run_name="trains")
     model = logged(speaker, run, MLmodel=b"flavors: {}", weights=b"w")
     key, root = model["model_id"], model["artifact_uri"].removeprefix("mlflow-artifacts:/")
@@ -51,7 +51,7 @@ def test_the_files_of_a_model_are_files_of_its_run(cast, speaker):
     assert [each["path"] for each in listed] == ["MLmodel", "weights"]
     assert b"".join(speaker.client.get(f"{ARTIFACTS}/{root}/weights")) == b"w"
     assert (
-        f"models/{key}/weights" in browser(cast.reviewer).get(f"/runs/{Run.objects.get().pk}/lineage").content.decode()
+        f"models/{key}/weights" in browser(team.reviewer).get(f"/runs/{Run.objects.get().pk}/lineage").content.decode()
     )
 
     ready = speaker.ask("patch", f"logged-models/{key}", {"status": "LOGGED_MODEL_READY"}).json()["model"]["info"]
@@ -128,9 +128,9 @@ def test_metrics_of_a_model_are_kept_with_it_and_with_the_run_that_measured(spea
     assert [each["value"] for each in history] == [9.0, 1.0], "the run has all of them"
 
 
-def test_a_value_of_a_model_that_is_not_there_is_refused_with_its_batch(speaker, cast):
+def test_a_value_of_a_model_that_is_not_there_is_refused_with_its_batch(speaker, team):
     run = speaker.run()
-    for model in ("m-" + "0" * 32, logged(Speaker(cast.outsider), Speaker(cast.outsider).run())["model_id"]):
+    for model in ("m-" + "0" * 32, logged(Speaker(team.outsider), Speaker(team.outsider).run())["model_id"]):
         answer = speaker.post("runs/log-batch", run_id=run, metrics=[value("loss", 1.0, model)])
         assert error(answer) == (404, "RESOURCE_DOES_NOT_EXIST")
     assert speaker.told(run)["data"]["metrics"] == []
@@ -244,7 +244,7 @@ def test_a_version_needs_files(speaker):
     assert not FamilyVersion.objects.exists()
 
 
-def test_a_folder_that_runs_can_load_joins_the_registry(cast, speaker, tmp_path):
+def test_a_folder_that_runs_can_load_joins_the_registry(team, speaker, tmp_path):
     """Safetensors, JSON and a tokenizer. It is a model like any other, with the run before it in its lineage."""
     make_tiny(tmp_path / "tiny")
     run = speaker.run(run_name="trains")
@@ -257,7 +257,7 @@ def test_a_folder_that_runs_can_load_joins_the_registry(cast, speaker, tmp_path)
     model = RegisteredModel.objects.get()
     assert (model.name, model.source) == ("summaries 1", "local") and model.facts
     assert {each["key"]: each["value"] for each in version["tags"]} == {"touchstone.model": str(model.pk)}
-    page = browser(cast.reviewer)
+    page = browser(team.reviewer)
     told = page.get(f"/api/v1/runs/{Run.objects.get().pk}").json()
     assert [(each["id"], each["name"]) for each in told["outputs"]] == [(model.pk, "summaries 1")]
     assert (Path(model.path) / "config.json").is_file() and model.path.endswith("/files/final")
@@ -314,7 +314,7 @@ def test_a_list_of_registered_models_takes_as_many_queries_for_many(speaker, dja
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_versions_that_move_to_production_at_once_leave_one_there(cast, speaker):
+def test_two_versions_that_move_to_production_at_once_leave_one_there(team, speaker):
     run = speaker.run()
     speaker.send(run, "plain/weights.bin", b"w")
     speaker.post("registered-models/create", name="net")
@@ -322,9 +322,9 @@ def test_two_versions_that_move_to_production_at_once_leave_one_there(cast, spea
         speaker.post("model-versions/create", name="net", source=f"runs:/{run}/plain")
 
     def move(number):
-        found = families.version(cast.researcher, "net", str(number), write=True)
-        families.move(cast.researcher, found, "Production", alone=True)
+        found = families.version(team.researcher, "net", str(number), write=True)
+        families.move(team.researcher, found, "Production", alone=True)
 
-    at_once([partial(move, number) for number in range(1, 5)])
+    concurrently([partial(move, number) for number in range(1, 5)])
     assert FamilyVersion.objects.filter(stage="Production").count() == 1
     assert AuditEntry.objects.filter(action="model_family.stage").count() == 4

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, waiting_line
 from webapp.experiments.models import Experiment, Point, Run
@@ -17,12 +17,12 @@ from .speaking import ARTIFACTS, TRACKING, Speaker, error
 pytestmark = pytest.mark.django_db
 
 
-def test_a_run_is_a_run_like_any_other(cast, speaker):
+def test_a_run_is_a_run_like_any_other(team, speaker):
     key = speaker.run(run_name="first try", tags=[{"key": "team", "value": "red"}])
     assert speaker.log(key, ("loss", 2.5, 1), ("loss", 1.5, 2), params=[{"key": "lr", "value": "1e-4"}]).json() == {}
     speaker.post("runs/update", run_id=key, status="FINISHED", end_time=1_700_000_100_000)
 
-    page = browser(cast.reviewer)
+    page = browser(team.reviewer)
     run = Run.objects.get()
     assert "first try" in page.get("/experiments").content.decode()
     told = page.get(f"/api/v1/runs/{run.pk}").json()
@@ -37,15 +37,15 @@ def test_a_run_is_a_run_like_any_other(cast, speaker):
     assert page.get(f"/api/v1/runs/compare?ids={run.pk}").status_code == 200
 
 
-def test_what_only_launched_runs_have_is_refused_for_it(cast, speaker):
+def test_what_only_launched_runs_have_is_refused_for_it(team, speaker):
     key = speaker.run()
-    page, run = browser(cast.researcher), Run.objects.get()
+    page, run = browser(team.researcher), Run.objects.get()
     api = f"/api/v1/runs/{run.pk}"
     assert page.post(f"/runs/{run.pk}/stop").status_code == 302
     run.refresh_from_db()
     assert run.state == "stopped"
     for what, body in (("resume", {}), ("extend", {"steps": 10}), ("fork", {"config": {}})):
-        answer = ApiClient(cast.researcher).post(f"/runs/{run.pk}/{what}", body)
+        answer = ApiClient(team.researcher).post(f"/runs/{run.pk}/{what}", body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "logged"), what
     assert page.get(f"/runs/{run.pk}/fork").status_code == 302
     assert page.get(f"{api}/judges").status_code == 200
@@ -64,7 +64,7 @@ def test_upkeep_and_the_line_leave_it_alone(speaker, settings, monkeypatch):
     assert not waiting_line.launched(waiting_line.RUNNING).exists()
 
 
-def test_what_is_no_number_comes_back_as_it_was_and_breaks_no_chart(cast, speaker):
+def test_what_is_no_number_comes_back_as_it_was_and_breaks_no_chart(team, speaker):
     key = speaker.run()
     answer = speaker.log(key, ("a", "NaN", 1), ("a", 1.0, 2), ("b", "Infinity", 1), ("c", "-Infinity", 7))
     assert answer.status_code == 200
@@ -72,7 +72,7 @@ def test_what_is_no_number_comes_back_as_it_was_and_breaks_no_chart(cast, speake
     history = speaker.get("metrics/get-history", run_id=key, metric_key="a").json()["metrics"]
     assert [each["value"] for each in history] == ["NaN", 1.0]
     run = Run.objects.get()
-    api = browser(cast.reviewer)
+    api = browser(team.reviewer)
     curves = api.get(f"/api/v1/runs/{run.pk}/curves").json()
     assert curves["curves"]["a"]["values"] == [1.0] and curves["keys"] == ["a", "b", "c"]
     points = api.get(f"/api/v1/runs/{run.pk}/metrics?key=b").json()["points"]
@@ -132,7 +132,7 @@ def test_a_run_is_resumed_by_its_program(speaker):
     assert speaker.metrics(key) == {"loss": 1.0}
 
 
-def test_experiments_are_those_of_the_product(cast, speaker):
+def test_experiments_are_those_of_the_product(team, speaker):
     made = speaker.post("experiments/create", name="ours", tags=[{"key": "a", "value": "b"}]).json()["experiment_id"]
     assert error(speaker.post("experiments/create", name="ours")) == (400, "RESOURCE_ALREADY_EXISTS")
     assert error(speaker.post("experiments/create", name="x" * 121)) == (400, "INVALID_PARAMETER_VALUE")
@@ -208,9 +208,9 @@ def test_a_filter_that_cannot_be_read_is_told(speaker, wrong):
     assert error(speaker.post("runs/search", order_by=[f"{wrong} x"])) == (400, "INVALID_PARAMETER_VALUE")
 
 
-def test_a_deleted_run_is_gone_from_the_pages_until_it_is_restored(cast, speaker):
+def test_a_deleted_run_is_gone_from_the_pages_until_it_is_restored(team, speaker):
     key = speaker.run()
-    run, page = Run.objects.get(), browser(cast.reviewer)
+    run, page = Run.objects.get(), browser(team.reviewer)
     for _ in range(2):
         assert speaker.post("runs/delete", run_id=key).json() == {}
     assert page.get(f"/runs/{run.pk}").status_code == 404
@@ -267,9 +267,9 @@ def test_no_file_leaves_the_folder_of_its_run(speaker, settings, tmp_path, path)
     assert [each.name for each in written] == ["notes.txt"]
 
 
-def test_a_workspace_may_store_so_many_bytes_of_files(cast, speaker, settings, tmp_path):
+def test_a_workspace_may_store_so_many_bytes_of_files(team, speaker, settings, tmp_path):
     settings.VAR = tmp_path
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(logged_bytes=1_000))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(logged_bytes=1_000))
     key = speaker.run()
     assert speaker.send(key, "a", b"x" * 900).status_code == 200
     assert error(speaker.send(key, "b", b"x" * 101)) == (403, "RESOURCE_LIMIT_EXCEEDED")
@@ -277,27 +277,27 @@ def test_a_workspace_may_store_so_many_bytes_of_files(cast, speaker, settings, t
     assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["a"]
 
 
-def test_only_a_token_of_the_area_and_the_role_opens(cast, speaker):
+def test_only_a_token_of_the_area_and_the_role_opens(team, speaker):
     key = speaker.run()
     assert error(Speaker(secret="ts_wrong").post("runs/search")) == (401, "UNAUTHENTICATED")
-    assert error(Speaker(cast.researcher, {"datasets": "write"}).post("runs/search")) == (403, "PERMISSION_DENIED")
-    reads = Speaker(cast.researcher, {"experiments": "read"})
+    assert error(Speaker(team.researcher, {"datasets": "write"}).post("runs/search")) == (403, "PERMISSION_DENIED")
+    reads = Speaker(team.researcher, {"experiments": "read"})
     assert reads.post("runs/search", experiment_ids=["0"]).status_code == 200
     assert error(reads.post("runs/create")) == (403, "PERMISSION_DENIED")
-    reviewer = Speaker(cast.reviewer)
+    reviewer = Speaker(team.reviewer)
     assert reviewer.get("runs/get", run_id=key).status_code == 200
     assert error(reviewer.log(key, ("m", 1.0, 1))) == (403, "PERMISSION_DENIED")
-    assert error(Speaker(cast.annotator).get("runs/get", run_id=key)) == (403, "PERMISSION_DENIED")
+    assert error(Speaker(team.annotator).get("runs/get", run_id=key)) == (403, "PERMISSION_DENIED")
     # a session does not count as a token
-    assert browser(cast.owner).get(f"{TRACKING}runs/get?run_id={key}").status_code == 401
+    assert browser(team.owner).get(f"{TRACKING}runs/get?run_id={key}").status_code == 401
 
 
-def test_another_workspace_finds_nothing(cast, speaker, settings, tmp_path):
+def test_another_workspace_finds_nothing(team, speaker, settings, tmp_path):
     settings.VAR = tmp_path
     key = speaker.run()
     speaker.send(key, "secret.txt", b"s")
     experiment = speaker.told(key)["info"]["experiment_id"]
-    other = Speaker(cast.outsider)
+    other = Speaker(team.outsider)
     missing = (404, "RESOURCE_DOES_NOT_EXIST")
     assert error(other.get("runs/get", run_id=key)) == missing
     assert error(other.log(key, ("m", 1.0, 1))) == missing
@@ -322,9 +322,9 @@ def test_the_same_key_begins_one_run(speaker):
     assert LoggedRun.objects.count() == 1
 
 
-def test_the_links_that_the_client_prints_lead_to_the_run(speaker, cast):
+def test_the_links_that_the_client_prints_lead_to_the_run(speaker, team):
     key = speaker.run()
-    page = browser(cast.reviewer)
+    page = browser(team.reviewer)
     assert "js/mlflow-links.js" in page.get("/mlflow/").content.decode()
     run = LoggedRun.objects.get(key=key).run_id
     assert page.get(f"/mlflow/runs/{key}").headers["Location"] == f"/runs/{run}"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import overlay
-from tests.cast import browser, make_cast
+from tests import client_packages
 from tests.e2e.live import server  # noqa: F401
+from tests.team import browser, make_team
 from webapp.accounts.tokens.services import create_token
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
@@ -170,7 +170,7 @@ TRAINS = """
 def program(server, tmp_path):  # noqa: F811
     """`program(text, membership)` starts a program with an address and a token, and without our code."""
 
-    packages = str(overlay.folder(overlay.MLFLOW))
+    packages = str(client_packages.folder(client_packages.MLFLOW))
 
     def start(text: str, membership) -> subprocess.Popen:
         kept = {
@@ -203,8 +203,8 @@ def ended(process: subprocess.Popen) -> None:
 
 def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
     settings.VAR = tmp_path / "var"
-    cast = make_cast()
-    ended(program(LOGS, cast.researcher))
+    team = make_team()
+    ended(program(LOGS, team.researcher))
     run = Run.objects.get()
     assert (run.state, run.step, str(run), run.config) == ("finished", 5, "tiny", {"lr": "0.0001", "layers": "2"})
     assert LoggedRun.objects.get().tags["note"] == "kept"
@@ -214,14 +214,14 @@ def test_its_client_logs_reads_and_finds(program, tmp_path, settings):
         "files/weights/b.bin",
         "files/confusion matrix (é) 100%.txt",
     }
-    page = browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
+    page = browser(team.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
     assert "files/notes/a.txt" in page and "through MLflow" in page
 
 
 def test_its_client_logs_and_registers_models(program, tmp_path, settings):
     settings.VAR = tmp_path / "var"
-    cast = make_cast()
-    ended(program(MODELS, cast.researcher))
+    team = make_team()
+    ended(program(MODELS, team.researcher))
     saved = {each.name: each for each in SavedModel.objects.all()}
     assert saved.keys() == {"net", "alone"} and {each.state for each in saved.values()} == {"ready"}
     paths = set(Artifact.objects.values_list("path", flat=True))
@@ -230,8 +230,8 @@ def test_its_client_logs_and_registers_models(program, tmp_path, settings):
 
 def test_its_client_logs_metrics_of_models_and_finds_the_best(program, tmp_path, settings):
     settings.VAR = tmp_path / "var"
-    cast = make_cast()
-    ended(program(MEASURES, cast.researcher))
+    team = make_team()
+    ended(program(MEASURES, team.researcher))
     assert SavedMetric.objects.count() == 7
     run = Run.objects.get(experiment__name="checkpoints", summary__has_key="accuracy")
     assert list(Point.objects.filter(run=run, key="loss").order_by("step").values_list("value", flat=True)) == [
@@ -242,7 +242,7 @@ def test_its_client_logs_metrics_of_models_and_finds_the_best(program, tmp_path,
 
 
 def test_two_programs_log_to_one_run_at_once(program):
-    cast = make_cast()
+    team = make_team()
     log = """
         import mlflow
         with mlflow.start_run(STARTED) as run:
@@ -254,7 +254,7 @@ def test_two_programs_log_to_one_run_at_once(program):
     both, started = [], 'run_name="shared"'
     for order in (range(8), reversed(range(8))):
         text = log.replace("STARTED", started).replace("NAMES", str([f"m{n}" for n in order]))
-        both.append(program(text, cast.researcher))
+        both.append(program(text, team.researcher))
         started = f'run_id="{both[-1].stdout.readline().strip()}"'
     for each in both:
         each.stdin.write("\n")
@@ -265,8 +265,8 @@ def test_two_programs_log_to_one_run_at_once(program):
 
 
 def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
-    cast = make_cast()
-    ended(program(TRAINS, cast.researcher))
+    team = make_team()
+    ended(program(TRAINS, team.researcher))
     run = Run.objects.get()
     assert (run.state, str(run), run.experiment.name) == ("finished", "by transformers", "Default")
     assert run.config["max_steps"] == "4" and run.summary["train_loss"] > 0

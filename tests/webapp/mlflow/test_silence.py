@@ -60,9 +60,9 @@ def test_a_file_is_a_word_too_and_an_end_stays_an_end(speaker, settings, tmp_pat
     assert run.state == "running" and Run.objects.get(logged__key=ended).state == "failed"
 
 
-def test_who_marks_a_run_as_stopped_is_believed(speaker, cast):
+def test_who_marks_a_run_as_stopped_is_believed(speaker, team):
     key = speaker.run()
-    lifecycle.stop(cast.researcher, Run.objects.with_names().get(logged__key=key))
+    lifecycle.stop(team.researcher, Run.objects.with_names().get(logged__key=key))
     silent(key)
     assert looked() == 0
     speaker.log(key, ("loss", 1.0, 0))

@@ -10,9 +10,9 @@ from webapp.notices.models import Notice
 
 
 @pytest.fixture
-def project(cast):
-    fruit = make_pairs(cast.owner, name="fruit", examples=2)
-    return projects.create(cast.researcher, name="Colours", kind="pairwise", dataset=fruit)
+def project(team):
+    fruit = make_pairs(team.owner, name="fruit", examples=2)
+    return projects.create(team.researcher, name="Colours", kind="pairwise", dataset=fruit)
 
 
 def told(membership) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.datasets.conftest import importing, row  # noqa: F401 - a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
 from webapp.datasets import housekeeping
@@ -31,14 +31,14 @@ def dataset(importing) -> Dataset:  # noqa: F811
 
 
 @pytest.fixture
-def judge(cast, endpoint) -> Judge:  # noqa: F811
-    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
+def judge(team, endpoint) -> Judge:  # noqa: F811
+    return create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
 
 
 @pytest.fixture
-def model(cast):
+def model(team):
     def make(name) -> RegisteredModel:
-        fields = {"workspace": cast.workspace, "name": name, "source": "hub", "path": f"o/{name}"}
+        fields = {"workspace": team.workspace, "name": name, "source": "hub", "path": f"o/{name}"}
         return RegisteredModel.objects.create(**fields)
 
     return make
@@ -49,75 +49,75 @@ def said(membership) -> list[tuple[str, str, str]]:
     return [(words.title(each), words.text(each), words.href(each)) for each in rows]
 
 
-def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_versions(dataset, importing, cast):  # noqa: F811
-    services.watch(cast.reviewer, dataset, True)
-    services.watch(cast.owner, dataset, True)
+def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_versions(dataset, importing, team):  # noqa: F811
+    services.watch(team.reviewer, dataset, True)
+    services.watch(team.owner, dataset, True)
     importing([row("e3")], name="fruit")
     importing([row("e3")], name="other")
     importing('{"key": "e2"}\n', name="fruit")
     version = dataset.versions.get(number=1)
-    runner.run(curating.derive(cast.researcher, version, parse({"domain": "odd"})).pk)
-    versions.freeze(cast.owner, version)
+    runner.run(curating.derive(team.researcher, version, parse({"domain": "odd"})).pk)
+    versions.freeze(team.owner, version)
     events = ["import.started", "import.finished", "import.started", "import.failed"]
     events += ["curation.started", "curation.finished"]
-    assert told(cast.owner) == events and told(cast.reviewer) == [*events, "version.frozen"]
-    assert said(cast.reviewer)[-1] == ("Dataset “fruit” has a frozen version", "Version 1.", version_page(dataset, 1))
-    assert "version.frozen" not in told(cast.researcher)
+    assert told(team.owner) == events and told(team.reviewer) == [*events, "version.frozen"]
+    assert said(team.reviewer)[-1] == ("Dataset “fruit” has a frozen version", "Version 1.", version_page(dataset, 1))
+    assert "version.frozen" not in told(team.researcher)
 
 
 def version_page(dataset: Dataset, number: int) -> str:
     return f"/datasets/{dataset.pk}/versions/{number}"
 
 
-def test_who_watches_a_judge_hears_of_its_versions_by_others(judge, cast):
-    for membership in (cast.reviewer, cast.owner):
+def test_who_watches_a_judge_hears_of_its_versions_by_others(judge, team):
+    for membership in (team.reviewer, team.owner):
         services.watch(membership, judge, True)
-    new_version(cast.owner, judge, spec={"kind": "criterion", "retries": 0}, endpoint=judge.versions.get().endpoint)
-    assert told(cast.owner) == told(cast.researcher) == []
-    assert said(cast.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
+    new_version(team.owner, judge, spec={"kind": "criterion", "retries": 0}, endpoint=judge.versions.get().endpoint)
+    assert told(team.owner) == told(team.researcher) == []
+    assert said(team.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
 
 
-def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(model, cast):
+def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(model, team):
     old, new = model("old"), model("new")
-    services.watch(cast.reviewer, old, True)
-    promotion.move(cast.researcher, "champion", old)
-    promotion.move(cast.researcher, "champion", new)
-    promotion.set_stage(cast.researcher, old, "retired")
-    assert [(title, text) for title, text, _ in said(cast.reviewer)] == [
+    services.watch(team.reviewer, old, True)
+    promotion.move(team.researcher, "champion", old)
+    promotion.move(team.researcher, "champion", new)
+    promotion.set_stage(team.researcher, old, "retired")
+    assert [(title, text) for title, text, _ in said(team.reviewer)] == [
         ("Model “old” has a new alias, @champion", ""),
         ("Model “new” has a new alias, @champion", "It pointed at old before."),
         ("Model “old” came to another stage", "From no stage to Retired."),
     ]
-    services.watch(cast.reviewer, new, True)
-    promotion.move(cast.researcher, "champion", old)
-    assert len(told(cast.reviewer)) == 4, "who watches both is told once"
+    services.watch(team.reviewer, new, True)
+    promotion.move(team.researcher, "champion", old)
+    assert len(told(team.reviewer)) == 4, "who watches both is told once"
 
 
-def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_list(model, cast):
+def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_list(model, team):
     old = model("old")
-    services.watch(cast.reviewer, old, True)
-    alias = promotion.move(cast.researcher, "champion", old)
-    promotion.remove(cast.researcher, alias, reason="worse")
-    registry.delete(cast.researcher, old)
-    assert told(cast.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
-    assert [title for title, _, _ in said(cast.reviewer)][1:] == [
+    services.watch(team.reviewer, old, True)
+    alias = promotion.move(team.researcher, "champion", old)
+    promotion.remove(team.researcher, alias, reason="worse")
+    registry.delete(team.researcher, old)
+    assert told(team.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
+    assert [title for title, _, _ in said(team.reviewer)][1:] == [
         "Model “old” has lost an alias, @champion",
         "Model “old” was taken off the list",
     ]
-    assert "Model “old” was taken off the list" in browser(cast.reviewer).get("/notices").content.decode()
+    assert "Model “old” was taken off the list" in browser(team.reviewer).get("/notices").content.decode()
 
 
-def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(model, cast):
+def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(model, team):
     old, new = model("old"), model("new")
-    promotion.move(cast.researcher, "champion", old)
-    services.watch(cast.reviewer, old, True)
-    services.watch(cast.reviewer, new, False)
-    promotion.move(cast.researcher, "champion", new)
-    assert told(cast.reviewer) == []
+    promotion.move(team.researcher, "champion", old)
+    services.watch(team.reviewer, old, True)
+    services.watch(team.reviewer, new, False)
+    promotion.move(team.researcher, "champion", new)
+    assert told(team.reviewer) == []
 
 
-def test_nobody_watches_a_dataset_a_judge_or_a_model_because_they_made_it(dataset, judge, model, cast):
-    assert not any(queries.watched(cast.researcher, each) for each in (dataset, judge, model("m")))
+def test_nobody_watches_a_dataset_a_judge_or_a_model_because_they_made_it(dataset, judge, model, team):
+    assert not any(queries.watched(team.researcher, each) for each in (dataset, judge, model("m")))
 
 
 @pytest.fixture(params=["dataset", "judge", "model"])
@@ -126,43 +126,43 @@ def subject(request, model):
     return request.param, made("m") if request.param == "model" else made
 
 
-def test_the_page_has_the_button_and_the_settings_and_the_api_list_it(subject, cast):
+def test_the_page_has_the_button_and_the_settings_and_the_api_list_it(subject, team):
     kind, thing = subject
-    client, address = browser(cast.reviewer), f"/{kind}s/{thing.pk}"
+    client, address = browser(team.reviewer), f"/{kind}s/{thing.pk}"
     page = client.get(address, follow=True).content.decode()
     assert f'action="/watch/{kind}/{thing.pk}"' in page and 'name="on" value="1"' in page
     answer = client.post(f"/watch/{kind}/{thing.pk}", {"on": "1"}, headers={"hx-request": "true"}).content.decode()
     assert "Watching" in answer and f"You get notices about this {kind}" in answer
     assert 'aria-pressed="true"' in client.get(address, follow=True).content.decode()
     assert f'href="{address}">{thing.name}</a>' in client.get("/settings/notices").content.decode()
-    api = ApiClient(cast.reviewer)
+    api = ApiClient(team.reviewer)
     plain = {"kind": kind, "id": thing.pk, "on": True}
     assert api.get("/watches").json()["items"] == [{**plain, "name": thing.name}]
     assert api.post("/watches", {**plain, "on": False}).status_code == 200
     assert [each["on"] for each in api.get("/watches").json()["items"]] == [False]
 
 
-def test_who_may_not_see_it_cannot_watch_it(subject, cast):
+def test_who_may_not_see_it_cannot_watch_it(subject, team):
     kind, thing = subject
-    assert browser(cast.annotator).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 403
-    assert browser(cast.outsider).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 404
+    assert browser(team.annotator).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 403
+    assert browser(team.outsider).post(f"/watch/{kind}/{thing.pk}", {"on": "1"}).status_code == 404
     assert not Watch.objects.exists()
 
 
-def test_a_watch_goes_with_what_it_is_about(dataset, judge, model, cast):
+def test_a_watch_goes_with_what_it_is_about(dataset, judge, model, team):
     thing = model("m")
     for each in (dataset, judge, thing):
-        services.watch(cast.reviewer, each, True)
-    registry.delete(cast.owner, thing)
+        services.watch(team.reviewer, each, True)
+    registry.delete(team.owner, thing)
     assert sorted(each.kind for each in Watch.objects.all()) == ["dataset", "judge"]
-    assert housekeeping.delete(cast.owner, dataset)
+    assert housekeeping.delete(team.owner, dataset)
     assert [each.kind for each in Watch.objects.all()] == ["judge"]
     judge.delete()
     assert not Watch.objects.exists()
 
 
-def test_an_import_by_another_workspace_into_a_dataset_of_the_same_name_is_not_told(dataset, cast, tmp_path):
-    services.watch(cast.reviewer, dataset, True)
+def test_an_import_by_another_workspace_into_a_dataset_of_the_same_name_is_not_told(dataset, team, tmp_path):
+    services.watch(team.reviewer, dataset, True)
     (tmp_path / "rows.jsonl").write_text('{"prompt": "p"}\n')
-    imports.start_import(cast.outsider, tmp_path / "rows.jsonl", name="fruit")
-    assert told(cast.reviewer) == []
+    imports.start_import(team.outsider, tmp_path / "rows.jsonl", name="fruit")
+    assert told(team.reviewer) == []

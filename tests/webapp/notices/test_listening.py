@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from trainer.contracts import ModelFacts, ModelFile
 from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Task
@@ -36,129 +36,129 @@ from .conftest import told
 pytestmark = pytest.mark.django_db
 
 
-def test_whoever_launched_a_run_is_told_and_so_is_who_watches_it(run, cast):
-    services.watch(cast.reviewer, run, True)
+def test_whoever_launched_a_run_is_told_and_so_is_who_watches_it(run, team):
+    services.watch(team.reviewer, run, True)
     move(run, "failed", reason="The disk is full.\nTraceback")
-    assert told(cast.researcher) == told(cast.reviewer) == ["run.failed"]
-    assert told(cast.owner) == told(cast.annotator) == []
-    row = Notice.objects.get(user=cast.reviewer.user)
+    assert told(team.researcher) == told(team.reviewer) == ["run.failed"]
+    assert told(team.owner) == told(team.annotator) == []
+    row = Notice.objects.get(user=team.reviewer.user)
     assert words.title(row) == f"{str(run).capitalize()} of {run.experiment.name} failed"
     assert (words.text(row), words.href(row)) == ("The disk is full.", f"/runs/{run.pk}/log")
 
 
-def test_who_watches_a_run_is_told_each_time_that_it_becomes_blocked(run, cast):
-    services.watch(cast.reviewer, run, True)
+def test_who_watches_a_run_is_told_each_time_that_it_becomes_blocked(run, team):
+    services.watch(team.reviewer, run, True)
     why = "Step 4 waits. No space left on the disk of /runs. Free some space; the run then continues by itself"
     for state in ("starting", "blocked", "blocked", "running", "blocked"):
         move(run, state, reason=why if state == "blocked" else "")
-    assert told(cast.reviewer) == ["run.blocked", "run.started", "run.blocked"]
-    assert told(cast.researcher) == told(cast.reviewer) and told(cast.owner) == []
-    row = Notice.objects.filter(user=cast.reviewer.user).latest("id")
+    assert told(team.reviewer) == ["run.blocked", "run.started", "run.blocked"]
+    assert told(team.researcher) == told(team.reviewer) and told(team.owner) == []
+    row = Notice.objects.filter(user=team.reviewer.user).latest("id")
     assert (words.title(row).endswith(" is blocked"), words.text(row)) == (True, why)
     assert words.href(row) == f"/runs/{run.pk}"
     row.facts["judge"] = "Strict v1"
     assert words.href(row) == f"/runs/{run.pk}#judges"
 
 
-def test_what_one_launches_is_told_unless_one_has_said_otherwise(launch, cast):
+def test_what_one_launches_is_told_unless_one_has_said_otherwise(launch, team):
     quiet = launch()
-    services.watch(cast.researcher, quiet, False)
+    services.watch(team.researcher, quiet, False)
     move(quiet, "failed")
-    services.change_settings(cast.researcher, own=False)
+    services.change_settings(team.researcher, own=False)
     watched = launch()
     move(launch(), "failed")
-    services.watch(cast.researcher, watched, True)
+    services.watch(team.researcher, watched, True)
     move(watched, "stopped")
-    assert told(cast.researcher) == ["run.stopped"]
+    assert told(team.researcher) == ["run.stopped"]
 
 
-def test_who_does_something_is_not_told_of_it(project, cast):
-    services.watch(cast.reviewer, project, True)
-    projects.set_state(cast.researcher, project, "open")
-    projects.set_state(cast.owner, project, "paused")
-    assert told(cast.researcher) == ["project.paused"]
-    assert told(cast.reviewer) == ["project.opened", "project.paused"]
+def test_who_does_something_is_not_told_of_it(project, team):
+    services.watch(team.reviewer, project, True)
+    projects.set_state(team.researcher, project, "open")
+    projects.set_state(team.owner, project, "paused")
+    assert told(team.researcher) == ["project.paused"]
+    assert told(team.reviewer) == ["project.opened", "project.paused"]
 
 
-def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, cast):
+def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, team):
     row = sweep(seeds=1)
-    services.watch(cast.reviewer, row, True)
+    services.watch(team.reviewer, row, True)
     first, second, third = (runs(row, trial)[0] for trial in (1, 2, 3))
-    services.watch(cast.owner, second, True)
-    services.watch(cast.reviewer, third, False)
+    services.watch(team.owner, second, True)
+    services.watch(team.reviewer, third, False)
     for each, states in ((first, ["starting", "running", "finished"]), (second, ["failed"]), (third, ["failed"])):
         for state in states:
             assert move(Run.objects.with_names().get(pk=each.pk), state)
     rounds.advance(row.pk)
-    assert told(cast.researcher) == ["run.failed", "run.failed", "sweep.finished"]
-    assert told(cast.reviewer) == ["run.failed", "sweep.finished"]
-    assert told(cast.owner) == ["run.failed"]
+    assert told(team.researcher) == ["run.failed", "run.failed", "sweep.finished"]
+    assert told(team.reviewer) == ["run.failed", "sweep.finished"]
+    assert told(team.owner) == ["run.failed"]
 
 
-def test_who_lost_access_or_never_had_it_is_told_nothing(run, cast):
-    for membership in (cast.reviewer, cast.owner):
+def test_who_lost_access_or_never_had_it_is_told_nothing(run, team):
+    for membership in (team.reviewer, team.owner):
         services.watch(membership, run, True)
-    Membership.objects.filter(pk=cast.reviewer.pk).delete()
-    Membership.objects.filter(pk=cast.owner.pk).update(role="annotator")
-    Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
+    Membership.objects.filter(pk=team.reviewer.pk).delete()
+    Membership.objects.filter(pk=team.owner.pk).update(role="annotator")
+    Membership.objects.filter(pk=team.researcher.pk).update(role="reviewer")
     move(run, "failed")
-    assert (told(cast.reviewer), told(cast.owner), told(cast.researcher)) == ([], [], ["run.failed"])
+    assert (told(team.reviewer), told(team.owner), told(team.researcher)) == ([], [], ["run.failed"])
 
 
-def test_a_change_that_is_undone_tells_nobody(run, cast):
+def test_a_change_that_is_undone_tells_nobody(run, team):
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         move(run, "failed")
         raise ZeroDivisionError
-    assert told(cast.researcher) == []
+    assert told(team.researcher) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_report_the_same_at_once_each_person_is_told_once(run, cast):
-    services.watch(cast.reviewer, run, True)
-    at_once([lambda: move(Run.objects.with_names().get(pk=run.pk), "failed")] * 8)
-    assert told(cast.researcher) == told(cast.reviewer) == ["run.failed"]
+def test_of_many_who_report_the_same_at_once_each_person_is_told_once(run, team):
+    services.watch(team.reviewer, run, True)
+    concurrently([lambda: move(Run.objects.with_names().get(pk=run.pk), "failed")] * 8)
+    assert told(team.researcher) == told(team.reviewer) == ["run.failed"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_runs_of_a_sweep_that_fail_at_once_all_tell(sweep, cast):
+def test_runs_of_a_sweep_that_fail_at_once_all_tell(sweep, team):
     row = sweep(seeds=2)
-    services.watch(cast.reviewer, row, True)
+    services.watch(team.reviewer, row, True)
     ids = [run.pk for trial in (1, 2, 3) for run in runs(row, trial)]
-    at_once([lambda pk=pk: move(Run.objects.with_names().get(pk=pk), "failed") for pk in ids], threads=6)
-    assert told(cast.reviewer) == ["run.failed"] * 6
+    concurrently([lambda pk=pk: move(Run.objects.with_names().get(pk=pk), "failed") for pk in ids], threads=6)
+    assert told(team.reviewer) == ["run.failed"] * 6
 
 
-def test_a_run_that_is_logged_here_tells_who_logs_it_how_it_ended(cast):
-    row = tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow")
-    tracking.settle(cast.researcher, row, state="finished")
-    assert told(cast.researcher) == ["run.finished"]
+def test_a_run_that_is_logged_here_tells_who_logs_it_how_it_ended(team):
+    row = tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow")
+    tracking.settle(team.researcher, row, state="finished")
+    assert told(team.researcher) == ["run.finished"]
 
 
-def test_an_evaluation_an_import_and_a_sweep_tell_who_asked_for_them(sweep, cast, version):
+def test_an_evaluation_an_import_and_a_sweep_tell_who_asked_for_them(sweep, team, version):
     made = Evaluation.objects.create(
-        workspace=cast.workspace, name="e", recipe="judge_audit", config={}, created_by=cast.reviewer.user
+        workspace=team.workspace, name="e", recipe="judge_audit", config={}, created_by=team.reviewer.user
     )
     facts = {"evaluation": made.pk, "name": "e", "headline": {"label": "Accuracy", "value": 0.5}}
-    announce(cast.workspace.pk, "evaluation.finished", facts)
-    assert told(cast.reviewer) == ["evaluation.finished"] and words.text(Notice.objects.get()) == "Accuracy: 0.5."
+    announce(team.workspace.pk, "evaluation.finished", facts)
+    assert told(team.reviewer) == ["evaluation.finished"] and words.text(Notice.objects.get()) == "Accuracy: 0.5."
     row = sweep(at_once=1)
-    sweeps.stop(cast.owner, row)
+    sweeps.stop(team.owner, row)
     rounds.advance(row.pk)
-    assert told(cast.researcher) == ["sweep.stopped"]
+    assert told(team.researcher) == ["sweep.stopped"]
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
-def test_a_project_is_complete_though_no_webhook_listens(cast, tasks):
-    people = [cast.annotator]
-    project = make_project(cast.owner, tasks, overlap=1, people=people)
-    services.watch(cast.reviewer, project, True)
+def test_a_project_is_complete_though_no_webhook_listens(team, tasks):
+    people = [team.annotator]
+    project = make_project(team.owner, tasks, overlap=1, people=people)
+    services.watch(team.reviewer, project, True)
     while Task.objects.filter(project=project, open=True).exists():
-        for seat in queue.claim(cast.annotator, project):
-            queue.submit(cast.annotator, seat, ANSWER)
-    assert told(cast.reviewer) == ["project.complete"]
+        for seat in queue.claim(team.annotator, project):
+            queue.submit(team.annotator, seat, ANSWER)
+    assert told(team.reviewer) == ["project.complete"]
 
 
-def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
+def test_every_kind_of_notice_is_an_event_and_has_a_page(team):
     assert set(words.KINDS) <= set(EVENTS)
     for event in words.KINDS:
         about = words.about(event)
@@ -169,102 +169,102 @@ def test_every_kind_of_notice_is_an_event_and_has_a_page(cast):
         assert words.title(row) and words.href(row).startswith("/") and isinstance(words.text(row), str)
 
 
-def test_who_pauses_or_stops_a_run_is_not_told_of_it_when_the_process_has_ended(launch, cast):
+def test_who_pauses_or_stops_a_run_is_not_told_of_it_when_the_process_has_ended(launch, team):
     for ask, ended in (("pause", "paused"), ("stop", "stopped")):
         run = launch()
-        services.watch(cast.reviewer, run, True)
+        services.watch(team.reviewer, run, True)
         for state in ("starting", "running"):
             move(run, state)
         Notice.objects.all().delete()
-        getattr(lifecycle, ask)(cast.researcher, run)
+        getattr(lifecycle, ask)(team.researcher, run)
         assert move(run, ended, reason="after step 3")
-        assert told(cast.researcher) == [] and told(cast.reviewer) == [f"run.{ended}"]
-    services.watch(cast.owner, run, True)
-    lifecycle.resume(cast.reviewer, run)
-    assert told(cast.researcher) == ["run.resumed"] and told(cast.owner) == ["run.resumed"]
+        assert told(team.researcher) == [] and told(team.reviewer) == [f"run.{ended}"]
+    services.watch(team.owner, run, True)
+    lifecycle.resume(team.reviewer, run)
+    assert told(team.researcher) == ["run.resumed"] and told(team.owner) == ["run.resumed"]
     move(run, "stopped", reason="by its time limit")
-    assert told(cast.researcher) == ["run.resumed", "run.stopped"], "nobody asked this attempt to stop"
+    assert told(team.researcher) == ["run.resumed", "run.stopped"], "nobody asked this attempt to stop"
 
 
-def test_who_stops_a_sweep_is_not_told_of_it(sweep, cast):
+def test_who_stops_a_sweep_is_not_told_of_it(sweep, team):
     row = sweep(at_once=1)
-    services.watch(cast.reviewer, row, True)
-    sweeps.stop(cast.researcher, row)
+    services.watch(team.reviewer, row, True)
+    sweeps.stop(team.researcher, row)
     rounds.advance(row.pk)
-    assert "sweep.stopped" not in told(cast.researcher) and "sweep.stopped" in told(cast.reviewer)
+    assert "sweep.stopped" not in told(team.researcher) and "sweep.stopped" in told(team.reviewer)
 
 
-def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run, model, cast):
+def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run, model, team):
     base = model
-    services.watch(cast.reviewer, base, True)
-    services.watch(cast.owner, run, True)
+    services.watch(team.reviewer, base, True)
+    services.watch(team.owner, run, True)
     file = ModelFile(path="model.safetensors", bytes=1, digest="d" * 64)
     told_of_it = ModelFacts(name="m", role="policy", format="hf", base="b", files=(file,))
     given: dict[str, Any] = {"facts": told_of_it, "digest": "d" * 64, "path": "/m"}
     with transaction.atomic():
-        made = registry.add_output(cast.workspace, "m", "", base=base, run=run.pk, **given)
-    assert told(cast.reviewer) == told(cast.owner) == ["model.registered"] and told(cast.researcher) == []
-    row = Notice.objects.filter(user=cast.owner.user).get()
+        made = registry.add_output(team.workspace, "m", "", base=base, run=run.pk, **given)
+    assert told(team.reviewer) == told(team.owner) == ["model.registered"] and told(team.researcher) == []
+    row = Notice.objects.filter(user=team.owner.user).get()
     assert (words.title(row), words.text(row)) == (f"Model “{made.name}” was registered", "A run has left it.")
     assert words.href(row) == f"/models/{made.pk}"
 
 
-def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, cast):
+def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, team):
     step = ChainStep.objects.create(
-        after=run, workspace=cast.workspace, kind="run", name="second", asked={}, created_by=cast.reviewer.user
+        after=run, workspace=team.workspace, kind="run", name="second", asked={}, created_by=team.reviewer.user
     )
     about = {"chain_step": step.pk, "kind": "run", "then": "second", "reason": "The dataset was deleted"}
-    announce(cast.workspace.pk, "run.then_refused", facts(run) | about)
-    assert told(cast.reviewer) == told(cast.researcher) == ["run.then_refused"]
-    row = Notice.objects.filter(user=cast.reviewer.user).get()
+    announce(team.workspace.pk, "run.then_refused", facts(run) | about)
+    assert told(team.reviewer) == told(team.researcher) == ["run.then_refused"]
+    row = Notice.objects.filter(user=team.reviewer.user).get()
     assert words.title(row).endswith(f"{run.experiment.name} is not followed by “second”")
     assert (words.text(row), words.href(row)) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
-    again = RunRepeat.objects.create(workspace=cast.workspace, run=run, every_hours=1, created_by=cast.reviewer.user)
+    again = RunRepeat.objects.create(workspace=team.workspace, run=run, every_hours=1, created_by=team.reviewer.user)
     why = {"repeat": again.pk, "due": "2026-11-30T02:00:00+00:00", "reason": "steps: too many"}
-    announce(cast.workspace.pk, "run.repeat_refused", facts(run) | why)
-    row = Notice.objects.filter(user=cast.reviewer.user, event="run.repeat_refused").get()
+    announce(team.workspace.pk, "run.repeat_refused", facts(run) | why)
+    row = Notice.objects.filter(user=team.reviewer.user, event="run.repeat_refused").get()
     assert words.title(row).endswith("could not be launched again")
     assert (words.text(row), words.href(row)) == ("steps: too many", "/experiments/repeats")
-    study = ClaimStudy.objects.create(workspace=cast.workspace, plan="toggle", created_by=cast.owner.user)
+    study = ClaimStudy.objects.create(workspace=team.workspace, plan="toggle", created_by=team.owner.user)
     claim = {"claim": study.pk, "plan": "toggle", "name": "Budgets", "reason": "No model"}
-    announce(cast.workspace.pk, "claim.refused", claim)
-    row = Notice.objects.filter(user=cast.owner.user).get()
+    announce(team.workspace.pk, "claim.refused", claim)
+    row = Notice.objects.filter(user=team.owner.user).get()
     assert (words.title(row), words.text(row)) == ("Claim “Budgets” cannot launch its runs", "No model")
     assert words.href(row) == f"/experiments/claims/{study.pk}"
 
 
-def test_a_refused_run_behind_a_project_tells_who_asked_for_it_and_who_runs_the_project(cast):
-    project = make_project(cast.owner, 1, created_by=cast.researcher.user)
+def test_a_refused_run_behind_a_project_tells_who_asked_for_it_and_who_runs_the_project(team):
+    project = make_project(team.owner, 1, created_by=team.researcher.user)
     step = ChainStep.objects.create(
-        project=project, workspace=cast.workspace, kind="run", asked={"recipe": "dpo"}, created_by=cast.reviewer.user
+        project=project, workspace=team.workspace, kind="run", asked={"recipe": "dpo"}, created_by=team.reviewer.user
     )
     about = {"project": project.pk, "name": project.name, "chain_step": step.pk, "kind": "run"}
-    announce(cast.workspace.pk, "project.then_refused", about | {"then": str(step), "reason": "The model was renamed"})
-    assert told(cast.reviewer) == ["project.then_refused"] and "project.then_refused" in told(cast.researcher)
-    row = Notice.objects.filter(user=cast.reviewer.user).get()
+    announce(team.workspace.pk, "project.then_refused", about | {"then": str(step), "reason": "The model was renamed"})
+    assert told(team.reviewer) == ["project.then_refused"] and "project.then_refused" in told(team.researcher)
+    row = Notice.objects.filter(user=team.reviewer.user).get()
     assert words.title(row) == f"Project “{project.name}” is not followed by “Train (dpo)”"
     assert (words.text(row), words.href(row)) == ("The model was renamed", f"/projects/{project.pk}/then")
 
 
-def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(cast, tmp_path, monkeypatch):
+def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(team, tmp_path, monkeypatch):
     def full(*args):
         raise BackupProblem("The disk is full. Free some space.")
 
     User.objects.update(is_administrator=False)
-    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
+    User.objects.filter(pk=team.owner.user_id).update(is_administrator=True)
     monkeypatch.setattr(backups, "_make", full)
     backup = backups.start(tmp_path, Origin.COMMAND)
     backups.carry_out(backup.pk, None)
-    assert told(cast.owner) == ["backup.failed"] and told(cast.researcher) == told(cast.outsider) == []
+    assert told(team.owner) == ["backup.failed"] and told(team.researcher) == told(team.outsider) == []
     row = Notice.objects.get()
-    assert (row.workspace_id, words.text(row)) == (cast.workspace.pk, "The disk is full. Free some space.")
+    assert (row.workspace_id, words.text(row)) == (team.workspace.pk, "The disk is full. Free some space.")
     assert words.href(row) == "/installation/backups"
     lost = backups.start(tmp_path, Origin.COMMAND)
     Backup.objects.filter(pk=lost.pk).update(state="running", seen_at=timezone.now() - timedelta(hours=1))
     backups.look()
-    assert told(cast.owner) == ["backup.failed"] * 2
+    assert told(team.owner) == ["backup.failed"] * 2
 
 
-def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, cast):
-    move(run, "stopped", reason=f"{cast.owner.user} asked it to stop")
-    assert "reason" not in Notice.objects.get(user=cast.researcher.user).facts
+def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, team):
+    move(run, "stopped", reason=f"{team.owner.user} asked it to stop")
+    assert "reason" not in Notice.objects.get(user=team.researcher.user).facts

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from trainer.config.objectives.catalogue import CATALOGUE
 from webapp.objectives import calculator
 from webapp.objectives.views import _worked
@@ -80,24 +80,24 @@ def test_a_worker_without_torch_says_what_to_do_instead(calculate, printed):
     assert b"Run the command below" in calculate("grpo", "{}").content
 
 
-def test_a_calculation_takes_its_turn(monkeypatch, cast, printed):
-    made = calculator.start(cast.researcher, "grpo", "{}")
+def test_a_calculation_takes_its_turn(monkeypatch, team, printed):
+    made = calculator.start(team.researcher, "grpo", "{}")
     with calculator._ONE_AT_A_TIME:
         assert not calculator.carry_out(made.id)
     printed('{"loss": 1.0}')
     assert calculator.carry_out(made.id)
-    assert calculator.find(cast.researcher, made.id).result == {"loss": 1.0}
-    assert calculator.find(cast.outsider, made.id) is None
+    assert calculator.find(team.researcher, made.id).result == {"loss": 1.0}
+    assert calculator.find(team.outsider, made.id) is None
     assert calculator.carry_out("forgotten")
 
 
-def test_without_an_answer_the_page_stops_asking(as_researcher, cast):
-    made = calculator.start(cast.researcher, "grpo", "{}")
+def test_without_an_answer_the_page_stops_asking(as_researcher, team):
+    made = calculator.start(team.researcher, "grpo", "{}")
     address = f"/objectives/calculations/{made.id}"
     assert b"hx-get" in as_researcher.get(address).content
     last = as_researcher.get(address, {"asked": calculator.PATIENCE_S + 1}).content
     assert b"hx-get" not in last and b"No worker has answered" in last
-    assert browser(cast.outsider).get(address).status_code == 404
+    assert browser(team.outsider).get(address).status_code == 404
 
 
 def test_a_machine_is_not_kept_busy_by_one_person(as_researcher, monkeypatch):

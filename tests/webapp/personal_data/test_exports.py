@@ -11,7 +11,7 @@ from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.test_what_annotators_see import working
 from trainer.contracts import jsonlines
 from webapp.accounts.access import BY_HAND
@@ -65,39 +65,39 @@ def test_whatever_names_a_person_is_exported_or_left_out_with_a_reason():
         assert not SECRET & (set(holding.only) or columns - set(holding.hide)), holding
 
 
-def test_the_file_holds_what_a_person_is_and_did(cast):
-    project = working(cast, "pairwise")
-    review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
-    create_token(cast.annotator, "nightly")
-    invite(cast.owner, "anna.two@example.org", "annotator")
-    found = unzipped(taken(cast.annotator))
+def test_the_file_holds_what_a_person_is_and_did(team):
+    project = working(team, "pairwise")
+    review.comment(team.annotator, Task.objects.first(), "guidelines", "What is clear?")
+    create_token(team.annotator, "nightly")
+    invite(team.owner, "anna.two@example.org", "annotator")
+    found = unzipped(taken(team.annotator))
     assert [row["email"] for row in found["profile.jsonl"]] == ["anna@example.org"]
     assert [row["workspace_name"] for row in found["memberships.jsonl"]] == ["Lab"]
     assert [row["name"] for row in found["tokens.jsonl"]] == ["nightly"]
     assert [row["text"] for row in found["comments.jsonl"]] == ["What is clear?"]
-    assert len(found["answers.jsonl"]) == Answer.objects.filter(assignment__user=cast.annotator.user).count() == 1
+    assert len(found["answers.jsonl"]) == Answer.objects.filter(assignment__user=team.annotator.user).count() == 1
     assert found["answers.jsonl"][0]["content"] == {**found["answers.jsonl"][0]["content"], "strength": 1}
     assert {row["action"] for row in found["audit_log.jsonl"]} >= {"token.created"}
     assert [row["pseudonym"] for row in found["figures.jsonl"]] == ["annotator-1"]
     assert found["invitations.jsonl"] == [] and found["project_invitations.jsonl"] == []
-    assert unzipped(taken(cast.researcher))["made/ProjectInvite.jsonl"][0]["project_id"] == project.pk
+    assert unzipped(taken(team.researcher))["made/ProjectInvite.jsonl"][0]["project_id"] == project.pk
 
 
-def test_nobody_else_and_no_secret_stands_in_it(cast):
-    working(cast, "pairwise")
-    token, secret = create_token(cast.annotator, "nightly")
-    cast.annotator.user.set_password("quartz violin meadow")
-    cast.annotator.user.save()
-    with ZipFile(io.BytesIO(taken(cast.annotator))) as archive:
+def test_nobody_else_and_no_secret_stands_in_it(team):
+    working(team, "pairwise")
+    token, secret = create_token(team.annotator, "nightly")
+    team.annotator.user.set_password("quartz violin meadow")
+    team.annotator.user.save()
+    with ZipFile(io.BytesIO(taken(team.annotator))) as archive:
         text = "".join(archive.read(name).decode() for name in archive.namelist())
     for word in ("Rosa", "rosa@", "RATER", "ID-ONE", "MODEL-", "CLASSIFIED", "gold_right", secret, token.digest):
         assert word not in text, word
-    assert cast.annotator.user.password not in text and "anna@example.org" in text
+    assert team.annotator.user.password not in text and "anna@example.org" in text
 
 
-def test_an_address_that_nobody_verified_leads_to_nothing(cast):
+def test_an_address_that_nobody_verified_leads_to_nothing(team):
     """A person who signs up with somebody else's address can neither read nor delete what was sent to it, nor see who tried to sign in."""
-    invite(cast.owner, "zoe@example.org", "annotator")
+    invite(team.owner, "zoe@example.org", "annotator")
     Client().post("/sign-in", {"email": "zoe@example.org", "password": "wrong"})
     thief = User.objects.create_user("zoe@example.org")
     by_address = [each for each in HOLDINGS if each.by == "email"]
@@ -110,15 +110,15 @@ def test_an_address_that_nobody_verified_leads_to_nothing(cast):
     assert {each.file for each in by_address if each.rows(zoe).exists()} == {"invitations", "failed_sign_ins"}
 
 
-def test_the_index_names_every_file(cast):
-    with ZipFile(io.BytesIO(taken(cast.annotator))) as archive:
+def test_the_index_names_every_file(team):
+    with ZipFile(io.BytesIO(taken(team.annotator))) as archive:
         index = archive.read("index.html").decode()
         assert set(re.findall(r"[\w/]+\.jsonl", index)) >= {name for name in archive.namelist() if name != "index.html"}
     assert "datasets.Dataset" in index
 
 
 def test_a_person_takes_their_own_at_the_page(
-    cast, as_annotator, as_researcher, eager, django_capture_on_commit_callbacks
+    team, as_annotator, as_researcher, eager, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
         assert as_annotator.post("/settings/data").status_code == 302
@@ -128,13 +128,13 @@ def test_a_person_takes_their_own_at_the_page(
     assert answer.headers["Content-Disposition"].startswith("attachment")
     assert unzipped(b"".join(answer.streaming_content))["profile.jsonl"][0]["name"] == "Anna"
     assert as_researcher.get(f"/settings/data/{row.pk}").status_code == 404
-    said = AuditEntry.objects.filter(actor=cast.annotator.user).values_list("action", flat=True)
+    said = AuditEntry.objects.filter(actor=team.annotator.user).values_list("action", flat=True)
     assert {"personal_data.asked", "personal_data.fetched"} <= set(said)
 
 
-def test_the_api_is_open_to_who_is_signed_in_and_to_no_token(cast, eager, django_capture_on_commit_callbacks):
+def test_the_api_is_open_to_who_is_signed_in_and_to_no_token(team, eager, django_capture_on_commit_callbacks):
     """A token is a key to one workspace. The file has data of all of them."""
-    mine, other, script = browser(cast.annotator), browser(cast.owner), ApiClient(cast.annotator)
+    mine, other, script = browser(team.annotator), browser(team.owner), ApiClient(team.annotator)
     with django_capture_on_commit_callbacks(execute=True):
         refused = [script.post("/me/data")]
         assert not DataExport.objects.exists()
@@ -156,31 +156,31 @@ def test_the_document_names_what_no_token_opens():
     assert told["/api/v1/tokens", "get"] == "account:read"
 
 
-def test_one_file_at_a_time_is_written(cast):
-    services.ask(cast.annotator.user)
-    assert browser(cast.annotator).post("/api/v1/me/data").status_code == 409
-    services.ask(cast.owner.user)  # the file of another person does not matter
+def test_one_file_at_a_time_is_written(team):
+    services.ask(team.annotator.user)
+    assert browser(team.annotator).post("/api/v1/me/data").status_code == 409
+    services.ask(team.owner.user)  # the file of another person does not matter
 
 
-def test_another_file_takes_the_place_of_the_one_before(cast, django_capture_on_commit_callbacks):
+def test_another_file_takes_the_place_of_the_one_before(team, django_capture_on_commit_callbacks):
     """So nobody can fill the disk with requests. A file that an administrator passed on and a file that the person asked for are separate."""
-    theirs, _ = services.ask_for(cast.owner.user, cast.annotator.user)
+    theirs, _ = services.ask_for(team.owner.user, team.annotator.user)
     services.carry_out(theirs.pk)
-    first = services.ask(cast.annotator.user)
+    first = services.ask(team.annotator.user)
     services.carry_out(first.pk)
     with django_capture_on_commit_callbacks(execute=True):
-        second = services.ask(cast.annotator.user)
+        second = services.ask(team.annotator.user)
     assert not services.path_of(first).exists() and services.path_of(theirs).exists()
     assert set(DataExport.objects.values_list("pk", flat=True)) == {theirs.pk, second.pk}
     services.carry_out(second.pk)
     with django_capture_on_commit_callbacks(execute=True):
-        third, _ = services.ask_for(cast.owner.user, cast.annotator.user)
+        third, _ = services.ask_for(team.owner.user, team.annotator.user)
     assert set(DataExport.objects.values_list("pk", flat=True)) == {second.pk, third.pk}
-    assert "which replaces it" in browser(cast.annotator).get("/settings/data").content.decode()
+    assert "which replaces it" in browser(team.annotator).get("/settings/data").content.decode()
 
 
-def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_researcher):
-    path = f"/installation/people/{cast.annotator.user_id}/data"
+def test_an_administrator_passes_a_link_on_that_ends(team, as_owner, as_researcher):
+    path = f"/installation/people/{team.annotator.user_id}/data"
     assert as_researcher.post(path).status_code == 403 and not DataExport.objects.exists()
     secret = re.search(r"/personal-data/([\w-]+)", as_owner.post(path).content.decode())[1]
     link, stranger = f"/personal-data/{secret}", Client()
@@ -189,17 +189,17 @@ def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_research
     assert not getattr(stranger.get(link), "streaming", False)  # opening the link's page does not download the file
     assert "profile.jsonl" in unzipped(b"".join(stranger.post(link).streaming_content))  # type: ignore[attr-defined]
     assert secret not in as_owner.get(path).content.decode()
-    assert not browser(cast.annotator).get("/settings/data").context["exports"].exists()
+    assert not browser(team.annotator).get("/settings/data").context["exports"].exists()
     assert AuditEntry.objects.filter(
-        actor=cast.owner.user, action="personal_data.asked", detail={"link": True}
+        actor=team.owner.user, action="personal_data.asked", detail={"link": True}
     ).exists()
     assert AuditEntry.objects.get(action="personal_data.fetched").actor is None
     DataExport.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert stranger.post(link).status_code == 410 == stranger.get("/personal-data/guess").status_code
 
 
-def test_what_has_ended_leaves_no_file_behind(cast):
-    row = services.ask(cast.annotator.user)
+def test_what_has_ended_leaves_no_file_behind(team):
+    row = services.ask(team.annotator.user)
     services.carry_out(row.pk)
     services.look()
     assert services.path_of(row).exists()
@@ -212,18 +212,18 @@ def test_what_has_ended_leaves_no_file_behind(cast):
     assert not stray.exists()
 
 
-def test_one_that_is_lost_again_and_again_is_told(cast):
-    row = services.ask(cast.annotator.user)
+def test_one_that_is_lost_again_and_again_is_told(team):
+    row = services.ask(team.annotator.user)
     DataExport.objects.update(tries=services.TRIES)
     services.carry_out(row.pk)
     row.refresh_from_db()
     assert (row.state, row.problem) == ("failed", services.FAILED)
-    assert browser(cast.annotator).get(f"/api/v1/me/data/{row.pk}/download").status_code == 410
-    services.ask(cast.annotator.user)  # it has ended, so another one may be requested
+    assert browser(team.annotator).get(f"/api/v1/me/data/{row.pk}/download").status_code == 410
+    services.ask(team.annotator.user)  # it has ended, so another one may be requested
 
 
-def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeypatch):
-    row = services.ask(cast.annotator.user)
+def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(team, monkeypatch):
+    row = services.ask(team.annotator.user)
     write = writing.write
 
     def late(user, path) -> int:
@@ -239,14 +239,14 @@ def test_a_worker_that_has_lost_the_job_leaves_its_successors_file(cast, monkeyp
     assert list(services.path_of(row).parent.iterdir()) == [services.path_of(row)]
 
 
-def test_one_that_breaks_leaves_no_file(cast, monkeypatch):
+def test_one_that_breaks_leaves_no_file(team, monkeypatch):
     def broken(user, path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"half")
         raise OSError("the disk is full")
 
     monkeypatch.setattr(services, "write", broken)
-    row = services.ask(cast.annotator.user)
+    row = services.ask(team.annotator.user)
     services.carry_out(row.pk)
     row.refresh_from_db()
     assert row.state == DataExport.State.FAILED and row.problem

@@ -58,30 +58,30 @@ def entry(action: str) -> AuditEntry:
     return AuditEntry.objects.get(action=action)
 
 
-def test_an_import(cast, monkeypatch, tmp_path):
-    job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
-    calls = gone_before(monkeypatch, import_job, "_conclude", cast.researcher.user)
+def test_an_import(team, monkeypatch, tmp_path):
+    job = queued(team, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
+    calls = gone_before(monkeypatch, import_job, "_conclude", team.researcher.user)
     imports.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, job.created_by, job.version.members.count()) == ([1], ImportJob.State.FINISHED, None, 20)
     assert entry("import.finished").actor is None
 
 
-def test_an_import_that_is_refused(cast, monkeypatch, tmp_path):
-    job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
-    calls = gone_before(monkeypatch, import_job, "_fail", cast.researcher.user)
+def test_an_import_that_is_refused(team, monkeypatch, tmp_path):
+    job = queued(team, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
+    calls = gone_before(monkeypatch, import_job, "_fail", team.researcher.user)
     imports.run_import(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, entry("import.failed").actor) == ([1], ImportJob.State.FAILED, None)
 
 
-def test_a_derived_version(cast, monkeypatch):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Questions")
+def test_a_derived_version(team, monkeypatch):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Questions")
     asked = [{"role": "user", "content": "Why?"}]
     records = [Example(key=f"e{i}", prompt=asked, domain="odd" if i % 2 else "even") for i in range(4)]
-    version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
-    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}))
-    calls = gone_before(monkeypatch, runner, "_over", cast.researcher.user)
+    version = datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
+    job = curating.derive(team.researcher, version, parse({"domain": "odd"}))
+    calls = gone_before(monkeypatch, runner, "_over", team.researcher.user)
     runner.run(job.pk)
     job.refresh_from_db()
     assert (calls, job.state, job.created_by) == ([1], CurationJob.State.FINISHED, None)
@@ -89,45 +89,45 @@ def test_a_derived_version(cast, monkeypatch):
 
 
 @pytest.mark.parametrize(("end", "ends"), [("_finish", "finished"), ("_fail", "failed")])
-def test_an_evaluation(end, ends, cast, monkeypatch):
-    tape = recordings.store_recording(cast.researcher, "verdicts.jsonl", as_file(recorded()))
-    dataset = datasets.create_dataset(cast.owner, "pairs")
-    version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
+def test_an_evaluation(end, ends, team, monkeypatch):
+    tape = recordings.store_recording(team.researcher, "verdicts.jsonl", as_file(recorded()))
+    dataset = datasets.create_dataset(team.owner, "pairs")
+    version = datasets.new_version(team.owner, dataset, make_examples(), None, {"from": "test"})
     chosen: dict[str, Any] = {"recipe": "judge_audit", "config": {}, "recording": tape, "dataset": version}
-    evaluation = evaluations.create(cast.researcher, **chosen)
+    evaluation = evaluations.create(team.researcher, **chosen)
     if ends == "failed":
         monkeypatch.setattr(running, "_finish", lambda *_: 1 / 0)
-    calls = gone_before(monkeypatch, running, end, cast.researcher.user)
+    calls = gone_before(monkeypatch, running, end, team.researcher.user)
     running.run(evaluation.pk)
     evaluation.refresh_from_db()
     assert (calls, evaluation.state, evaluation.created_by) == ([1], ends, None)
     assert entry(f"evaluation.{ends}").actor is None
 
 
-def test_the_deletion_of_a_dataset(cast, monkeypatch):
+def test_the_deletion_of_a_dataset(team, monkeypatch):
     dataset = Dataset.objects.create(
-        workspace=cast.workspace, name="Old", deleting_at="2026-01-01T00:00Z", deleting_by=cast.researcher.user
+        workspace=team.workspace, name="Old", deleting_at="2026-01-01T00:00Z", deleting_by=team.researcher.user
     )
-    calls = gone_before(monkeypatch, housekeeping, "_delete", cast.researcher.user)
+    calls = gone_before(monkeypatch, housekeeping, "_delete", team.researcher.user)
     housekeeping.carry_out(dataset.pk)
     assert calls == [1] and not Dataset.every.filter(pk=dataset.pk).exists() and entry("dataset.deleted").actor is None
 
 
 @pytest.fixture
-def by_a_job(cast):
+def by_a_job(team):
     """An evaluation by a judge with local weights, which a job of the cluster asks."""
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    local = endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b")
+    local = endpoints.create_endpoint(team.researcher, "local", name="l", registered_model=model.pk)
     spec = {"kind": "pairwise", "order": "both", "retries": 0}
-    judge = create_judge(cast.researcher, name="Here", spec=spec, endpoint=local)
-    dataset = datasets.create_dataset(cast.owner, "pairs")
-    version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
+    judge = create_judge(team.researcher, name="Here", spec=spec, endpoint=local)
+    dataset = datasets.create_dataset(team.owner, "pairs")
+    version = datasets.new_version(team.owner, dataset, make_examples(), None, {"from": "test"})
     config = {"judges": [{"version": judge.pk}]}
-    return evaluations.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+    return evaluations.create(team.researcher, recipe="judge_audit", config=config, dataset=version)
 
 
-def test_a_judge_with_local_weights(cast, monkeypatch, by_a_job):
-    calls = gone_before(monkeypatch, weights, "stored", cast.researcher.user)
+def test_a_judge_with_local_weights(team, monkeypatch, by_a_job):
+    calls = gone_before(monkeypatch, weights, "stored", team.researcher.user)
     assert running.run(by_a_job.pk)  # it waits for its job
     [job] = WeightsJob.objects.all()
     assert (calls, job.state, job.created_by) == ([1], "queued", None)
@@ -138,10 +138,10 @@ def test_a_judge_with_local_weights(cast, monkeypatch, by_a_job):
     assert (by_a_job.state, by_a_job.created_by) == ("finished", None) and WeightsJob.objects.count() == 1
 
 
-def test_a_judge_with_local_weights_that_is_stopped_or_goes_on(cast, by_a_job):
+def test_a_judge_with_local_weights_that_is_stopped_or_goes_on(team, by_a_job):
     assert running.run(by_a_job.pk)
     [job] = WeightsJob.objects.all()
-    person = cast.researcher.user
+    person = team.researcher.user
     gone = User.objects.get(pk=person.pk)  # as a worker has read it
     erase(person, person)
     weights.stop(job, gone)

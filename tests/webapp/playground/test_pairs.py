@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import connection
 
-from tests.cast import ApiClient, browser, make_cast
+from tests.team import ApiClient, browser, make_team
 from tests.webapp.experiments.conftest import make_version
 from webapp.annotation.models import Project, Task
 from webapp.annotation.projects.collecting import collecting
@@ -16,14 +16,14 @@ from webapp.inference.models import RegisteredModel
 
 
 @pytest.fixture
-def models(cast):
-    return two_models(cast)
+def models(team):
+    return two_models(team)
 
 
-def two_models(cast):
+def two_models(team):
     names = ("base", "tuned")
     return [
-        RegisteredModel.objects.create(workspace=cast.workspace, name=n, source="hub", path=f"o/{n}") for n in names
+        RegisteredModel.objects.create(workspace=team.workspace, name=n, source="hub", path=f"o/{n}") for n in names
     ]
 
 
@@ -46,19 +46,19 @@ def test_the_first_pair_sets_up_a_project_and_the_next_ones_join_it(api, models)
     assert {one["origin"]: one["text"] for one in content["responses"]} == {"base": "Red.", "tuned": "Blue."}
 
 
-def test_the_same_pair_is_one_task_whoever_sends_it_and_whichever_stood_left(cast, api, models):
+def test_the_same_pair_is_one_task_whoever_sends_it_and_whichever_stood_left(team, api, models):
     made = api.post("/try/pairs", pair(models, a="Red.", b="Blue.")).json()
     turned = pair(models[::-1], a="Blue.", b="Red.")
     turned["a"]["sampling"] = {"seed": 9}
-    again = ApiClient(cast.owner).post("/try/pairs", turned)
+    again = ApiClient(team.owner).post("/try/pairs", turned)
     assert again.status_code == 200 and again.json() == {**made, "made": False}
     assert Task.objects.count() == 1 and DatasetVersion.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_clicks_at_the_same_moment_make_one_project_and_one_task():
-    cast = make_cast()
-    models, api = two_models(cast), ApiClient(cast.researcher)
+    team = make_team()
+    models, api = two_models(team), ApiClient(team.researcher)
     barrier, codes = threading.Barrier(2), []
 
     def click():
@@ -73,21 +73,21 @@ def test_two_clicks_at_the_same_moment_make_one_project_and_one_task():
     assert (Project.objects.count(), Task.objects.count(), Dataset.objects.count()) == (1, 1, 1)
 
 
-def test_the_pair_stays_on_the_side_of_its_prompt(cast, api, models, version):
+def test_the_pair_stays_on_the_side_of_its_prompt(team, api, models, version):
     held = Example.objects.get(dataset=version.dataset, key="e3")
     told = api.post("/try/pairs", pair(models, prompt="Prompt 3 ü", example=held.pk)).json()
     assert Task.objects.get(pk=told["task"]).example.split == "heldout"
 
 
-def test_people_work_on_the_pairs_and_what_they_say_is_published(cast, api, models):
+def test_people_work_on_the_pairs_and_what_they_say_is_published(team, api, models):
     for i in range(2):
         api.post("/try/pairs", pair(models, prompt=f"Question {i}"))
-    (project,) = collecting(cast.workspace.pk)
-    for membership in (cast.owner, cast.reviewer):
+    (project,) = collecting(team.workspace.pk)
+    for membership in (team.owner, team.reviewer):
         for _ in range(2):
             (seat,) = queue.claim(membership, project)
             queue.submit(membership, seat, {"verdict": "compared", "strength": 2})
-    made = publish.publish(cast.researcher, project, publish.Choice(what="answers"))
+    made = publish.publish(team.researcher, project, publish.Choice(what="answers"))
     assert made.version.counts["preferences"] == 4
 
 
@@ -106,24 +106,24 @@ def test_what_cannot_be_compared_is_refused_at_its_field_and_leaves_nothing(api,
     assert not Project.objects.exists() and not Dataset.objects.exists()
 
 
-def test_equal_answers_and_names_that_are_taken_are_refused(cast, api, models):
+def test_equal_answers_and_names_that_are_taken_are_refused(team, api, models):
     same = api.post("/try/pairs", pair(models, a="Red.", b="Red.")).json()["error"]
     assert same["fields"][0]["path"] == "b.text"
-    Dataset.objects.create(workspace=cast.workspace, name="Mine")
+    Dataset.objects.create(workspace=team.workspace, name="Mine")
     taken = api.post("/try/pairs", pair(models, new_project="Mine")).json()["error"]
     assert [each["path"] for each in taken["fields"]] == ["new_project"] and not Project.objects.exists()
 
 
-def test_another_workspace_sees_nothing_of_it(cast, api, models):
-    other = ApiClient(cast.outsider).post("/try/pairs", pair(models))
+def test_another_workspace_sees_nothing_of_it(team, api, models):
+    other = ApiClient(team.outsider).post("/try/pairs", pair(models))
     assert other.status_code == 422 and not Project.objects.exists()
-    assert browser(cast.reviewer).get("/try").status_code == 403
-    assert ApiClient(cast.reviewer).post("/try/pairs", pair(models)).status_code == 403
+    assert browser(team.reviewer).get("/try").status_code == 403
+    assert ApiClient(team.reviewer).post("/try/pairs", pair(models)).status_code == 403
 
 
-def test_the_page_asks_what_writes_text_scores_by_what_scores_and_says_so_where_nothing_writes(cast, models):
-    client = browser(cast.researcher)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="scorer", source="hub", path="o/s", head="scalar")
+def test_the_page_asks_what_writes_text_scores_by_what_scores_and_says_so_where_nothing_writes(team, models):
+    client = browser(team.researcher)
+    RegisteredModel.objects.create(workspace=team.workspace, name="scorer", source="hub", path="o/s", head="scalar")
     offered = client.get("/try").context["offered"]
     writers, scorers = ([row["name"] for row in offered[key]] for key in ("models", "reward_models"))
     assert "base" in writers and "scorer" not in writers and scorers == ["scorer"]
@@ -131,15 +131,15 @@ def test_the_page_asks_what_writes_text_scores_by_what_scores_and_says_so_where_
     assert "No model that writes text yet" in client.get("/try").content.decode()
 
 
-def test_the_rubric_of_a_prompt_scores_an_answer(cast, api, version):
+def test_the_rubric_of_a_prompt_scores_an_answer(team, api, version):
     row = Example.objects.get(dataset=version.dataset, key="e0")
     good, bad = (api.post("/try/scores", {"example": row.pk, "text": text}).json() for text in ("red", "blue"))
     assert (good["score"], bad["score"], good["missing"]) == (1.0, 0.0, 0)
     assert good["criteria"][0]["met"] is True and good["criteria"][0]["text"] == "Names a colour"
-    assert ApiClient(cast.outsider).post("/try/scores", {"example": row.pk, "text": "red"}).status_code == 404
+    assert ApiClient(team.outsider).post("/try/scores", {"example": row.pk, "text": "red"}).status_code == 404
 
 
-def test_a_prompt_without_a_rubric_gives_no_score(cast, api):
-    bare = make_version(cast.owner, name="bare", rubrics=False).members.first().example
+def test_a_prompt_without_a_rubric_gives_no_score(team, api):
+    bare = make_version(team.owner, name="bare", rubrics=False).members.first().example
     answer = api.post("/try/scores", {"example": bare.pk, "text": "red"})
     assert answer.status_code == 422 and answer.json()["error"]["fields"][0]["path"] == "example"

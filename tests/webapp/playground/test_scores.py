@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.usage.counted import counted
 from webapp.datasets.models import Example
@@ -20,10 +20,10 @@ OWN = [{"text": "Says why", "points": 2}, {"text": "Is rude", "points": -1}]
 
 
 @pytest.fixture
-def judge(cast, endpoint):  # noqa: F811
+def judge(team, endpoint):  # noqa: F811
     def _judge(kind: str) -> JudgeVersion:
         spec = {"kind": kind, "retries": 0}
-        return create_judge(cast.researcher, name=kind, spec=spec, endpoint=endpoint)
+        return create_judge(team.researcher, name=kind, spec=spec, endpoint=endpoint)
 
     return _judge
 
@@ -41,7 +41,7 @@ def scored(api):
     return _scored
 
 
-def test_a_judge_decides_criteria_of_ones_own_with_its_words(cast, chat_server, judge, scored):  # noqa: F811
+def test_a_judge_decides_criteria_of_ones_own_with_its_words(team, chat_server, judge, scored):  # noqa: F811
     chat_server.answer = lambda body: json.dumps(
         {"explanation": "It gives a reason.", "met": "Says why" in body["messages"][-1]["content"]}
     )
@@ -53,10 +53,10 @@ def test_a_judge_decides_criteria_of_ones_own_with_its_words(cast, chat_server, 
     asked = chat_server.requests
     scored(judge=JudgeVersion.objects.get().pk, messages=PROMPT, criteria=OWN)
     assert chat_server.requests == asked, "what is in the store is not asked again"
-    assert counted() == [("tried", found["id"], 2, cast.researcher.user_id)]
+    assert counted() == [("tried", found["id"], 2, team.researcher.user_id)]
 
 
-def test_verifiers_decide_what_they_can_before_the_judge_is_asked(cast, chat_server, judge, scored, version):  # noqa: F811
+def test_verifiers_decide_what_they_can_before_the_judge_is_asked(team, chat_server, judge, scored, version):  # noqa: F811
     row = Example.objects.get(dataset=version.dataset, key="e0")
     found = scored(judge=judge("checklist").pk, example=row.pk)
     assert (found["score"], chat_server.requests) == (1.0, 0)
@@ -89,12 +89,12 @@ def test_the_budget_holds(chat_server, judge, scored):  # noqa: F811
     assert found["state"] == "failed" and "The budget is used up" in found["problem"] and chat_server.requests == 0
 
 
-def test_a_reward_model_scores_in_a_process_of_its_own(cast, scored, monkeypatch):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="r", source="hub", path="o/r", head="scalar")
+def test_a_reward_model_scores_in_a_process_of_its_own(team, scored, monkeypatch):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="r", source="hub", path="o/r", head="scalar")
 
     async def answers(source, digest, request, workspace_id):
         assert (source.head, request["op"], request["answers"]) == ("scalar", "score", ["red"])
-        assert workspace_id == cast.workspace.pk
+        assert workspace_id == team.workspace.pk
         yield {"event": "loading"}
         yield said
 
@@ -119,8 +119,8 @@ def test_a_reward_model_scores_in_a_process_of_its_own(cast, scored, monkeypatch
         ({"judge": "pointwise", "tokens": 0}, "tokens"),
     ],
 )
-def test_what_cannot_score_is_refused_at_its_field(cast, api, judge, change, field):
-    writer = RegisteredModel.objects.create(workspace=cast.workspace, name="w", source="hub", path="o/w")
+def test_what_cannot_score_is_refused_at_its_field(team, api, judge, change, field):
+    writer = RegisteredModel.objects.create(workspace=team.workspace, name="w", source="hub", path="o/w")
     if isinstance(change.get("judge"), str):
         change = {**change, "judge": judge(change["judge"]).pk}
     if change.get("reward_model") == "LM":
@@ -130,11 +130,11 @@ def test_what_cannot_score_is_refused_at_its_field(cast, api, judge, change, fie
     assert field in [each["path"] for each in answer.json()["error"]["fields"]] and not TriedScore.objects.exists()
 
 
-def test_another_workspace_reads_no_score_of_ours(cast, api, judge):
+def test_another_workspace_reads_no_score_of_ours(team, api, judge):
     made = api.post("/try/scores", {"text": "red", "messages": PROMPT, "judge": judge("pointwise").pk}).json()
-    assert ApiClient(cast.outsider).get(f"/try/scores/{made['id']}").status_code == 404
+    assert ApiClient(team.outsider).get(f"/try/scores/{made['id']}").status_code == 404
     theirs = {"text": "red", "messages": PROMPT, "judge": JudgeVersion.objects.get().pk}
-    assert ApiClient(cast.outsider).post("/try/scores", theirs).status_code == 422
-    assert ApiClient(cast.reviewer).get(f"/try/scores/{made['id']}").status_code == 200
-    assert ApiClient(cast.annotator).get(f"/try/scores/{made['id']}").status_code == 403
-    assert ApiClient(cast.reviewer).post("/try/scores", theirs).status_code == 403
+    assert ApiClient(team.outsider).post("/try/scores", theirs).status_code == 422
+    assert ApiClient(team.reviewer).get(f"/try/scores/{made['id']}").status_code == 200
+    assert ApiClient(team.annotator).get(f"/try/scores/{made['id']}").status_code == 403
+    assert ApiClient(team.reviewer).post("/try/scores", theirs).status_code == 403

@@ -12,12 +12,12 @@ CHART = "```chart\nmetric: reward/mean\nruns: {run}\n```"
 
 
 @pytest.fixture
-def report(cast):
-    return services.create(cast.researcher, "What we saw", "## Words\nSeen.")
+def report(team):
+    return services.create(team.researcher, "What we saw", "## Words\nSeen.")
 
 
 @pytest.fixture
-def seeds(cast, launch):  # noqa: F811
+def seeds(team, launch):  # noqa: F811
     """Two runs that differ only in their seed, with three points each and a last value, and a rollout of the first."""
     made = [launch(config={"steps": 60, "seed": seed}) for seed in (0, 1)]
     for place, run in enumerate(made):
@@ -30,7 +30,7 @@ def seeds(cast, launch):  # noqa: F811
             ]
         )
         fact = table_facts.Fact("metric", "reward/mean", number=values[-1], low=values[0], high=values[-1], step=3)
-        table_facts.keep(cast.workspace.pk, run.pk, [fact])
+        table_facts.keep(team.workspace.pk, run.pk, [fact])
     Rollout.objects.create(
         run=made[0], step=2, phase="train", group=3, index=1, example_key="e0", reward=0.75, content=RECORD
     )

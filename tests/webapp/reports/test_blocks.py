@@ -5,8 +5,8 @@ from html import unescape
 
 import pytest
 
-from tests.cast import ApiClient, browser
 from tests.pages import shown
+from tests.team import ApiClient, browser
 from webapp.experiments.models import Rollout, Run
 from webapp.reports import export, services, svg
 
@@ -25,75 +25,75 @@ def cells(html: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", " ", each).split()) for each in found]
 
 
-def test_seeds_are_one_row_with_mean_and_interval_or_stand_apart(cast, seeds):
+def test_seeds_are_one_row_with_mean_and_interval_or_stand_apart(team, seeds):
     ids = ", ".join(str(run.pk) for run in seeds)
     block = f"```runs\nruns: {ids}\ncolumns: state, reward/mean, no/such\n{{}}\n```"
-    together = page_of(cast.researcher, block.format(""))
+    together = page_of(team.researcher, block.format(""))
     told = cells(together)
     assert len(told) == 3 and "× 2" in told[0] and "seeds 0, 1" in told[0]
     assert told[1] == "2 queued" and told[2].startswith("0.8") and "2 seeds" in told[2]
     assert "Column no/such: No run here has no/such." in together
-    apart = cells(page_of(cast.researcher, block.format("seeds: apart\nsort: -reward/mean")))
+    apart = cells(page_of(team.researcher, block.format("seeds: apart\nsort: -reward/mean")))
     assert [apart[2], apart[5]] == ["1.300", "0.300"]
 
 
-def test_folded_seeds_are_not_named_after_one_of_them(cast, seeds):
+def test_folded_seeds_are_not_named_after_one_of_them(team, seeds):
     for run, name in zip(seeds, ("rates, trial 2, seed 0", "rates, trial 2, seed 1"), strict=True):
         Run.objects.filter(pk=run.pk).update(name=name)
     ids = ", ".join(str(run.pk) for run in seeds)
-    told = cells(page_of(cast.researcher, f"```runs\nruns: {ids}\n```"))
+    told = cells(page_of(team.researcher, f"```runs\nruns: {ids}\n```"))
     assert told[0].startswith("rates, trial 2 × 2 ") and "seeds 0, 1" in told[0]
-    alone = cells(page_of(cast.researcher, f"```runs\nruns: {seeds[1].pk}\n```"))
+    alone = cells(page_of(team.researcher, f"```runs\nruns: {seeds[1].pk}\n```"))
     assert alone[0].startswith("rates, trial 2, seed 1 ")
 
 
-def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(cast, seeds):
-    html = page_of(cast.researcher, "```runs\nquery:  state:queued\nseeds: apart\nmost: 1\n```")
+def test_a_table_says_what_it_leaves_out_and_what_it_cannot_do(team, seeds):
+    html = page_of(team.researcher, "```runs\nquery:  state:queued\nseeds: apart\nmost: 1\n```")
     assert len(cells(html)) == 5 and "Only the first 1 rows are shown." in html
-    assert "Line 3: Notes has no order" in page_of(cast.researcher, "```runs\nquery: state:queued\nsort: notes\n```")
+    assert "Line 3: Notes has no order" in page_of(team.researcher, "```runs\nquery: state:queued\nsort: notes\n```")
 
 
-def test_what_is_missing_stands_where_the_numbers_of_its_column_stand(cast, seeds):
-    seen = page_of(cast.reviewer, f"```runs\nruns: {seeds[0].pk}\ncolumns: took, group\n```")
+def test_what_is_missing_stands_where_the_numbers_of_its_column_stand(team, seeds):
+    seen = page_of(team.reviewer, f"```runs\nruns: {seeds[0].pk}\ncolumns: took, group\n```")
     assert re.findall(r'<td class="([^"]*)">\s*–', seen) == ["num missing", " missing"]
 
 
-def test_a_rollout_shows_its_words_verdicts_and_parts(cast, seeds):
+def test_a_rollout_shows_its_words_verdicts_and_parts(team, seeds):
     made = services.create(
-        cast.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
+        team.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
     )
-    html = shown(browser(cast.reviewer).get(f"/reports/{made.pk}"))
+    html = shown(browser(team.reviewer).get(f"/reports/{made.pk}"))
     assert "Name a colour &lt;b&gt;" in html and "Red, as ever." in html and "reward 0.750" in html
     words = " ".join(re.sub(r"<[^>]+>", " ", unescape(html)).split())
     assert "Names a colour +3 met It says red." in words and "Apologises −4 no verdict" in words
     assert "rubric 0.750" in words and "length measured only no value" in words
 
 
-def test_a_rollout_that_is_not_there_is_said_in_its_block(cast, seeds):
+def test_a_rollout_that_is_not_there_is_said_in_its_block(team, seeds):
     Rollout.objects.all().delete()
-    html = page_of(cast.researcher, f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\n```\nwords after")
+    html = page_of(team.researcher, f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\n```\nwords after")
     assert "has no response 1 to prompt 4 at step 2 (train)" in html and "words after" in html
-    assert "Run 999999 is not here" in page_of(cast.researcher, "```rollout\nrun: 999999\nstep: 2\nprompt: 4\n```")
+    assert "Run 999999 is not here" in page_of(team.researcher, "```rollout\nrun: 999999\nstep: 2\nprompt: 4\n```")
 
 
-def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(cast, seeds):
+def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(team, seeds):
     ids = ", ".join(str(run.pk) for run in seeds)
     body = f"""## Seen\n{CHART.format(run=ids)}\n```runs\nruns: {ids}\n```
 ```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```\n{CHART.format(run=999999)}"""
-    made = services.create(cast.researcher, "Für alle", body)
-    answer = browser(cast.reviewer).get(f"/reports/{made.pk}/file")
+    made = services.create(team.researcher, "Für alle", body)
+    answer = browser(team.reviewer).get(f"/reports/{made.pk}/file")
     html = shown(answer)
     assert answer["Content-Disposition"] == f'attachment; filename="report-{made.pk}-fr-alle.html"'
     assert "<script" not in html and not re.search(r"(src|href)=", html) and "default-src 'none'" in unescape(html)
     assert html.count("<polyline") == 1 and html.count("<polygon") == 1 and "Red, as ever." in html and "× 2" in html
     assert "Run 999999 is not here" in html
-    assert shown(ApiClient(cast.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
+    assert shown(ApiClient(team.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
 
 
-def test_a_file_says_which_charts_it_leaves_out(cast, seeds, monkeypatch):
+def test_a_file_says_which_charts_it_leaves_out(team, seeds, monkeypatch):
     monkeypatch.setattr(export, "MOST_CHARTS", 1)
-    made = services.create(cast.researcher, "Two", CHART.format(run=seeds[0].pk) + "\n" + CHART.format(run=seeds[1].pk))
-    html = shown(browser(cast.reviewer).get(f"/reports/{made.pk}/file"))
+    made = services.create(team.researcher, "Two", CHART.format(run=seeds[0].pk) + "\n" + CHART.format(run=seeds[1].pk))
+    html = shown(browser(team.reviewer).get(f"/reports/{made.pk}/file"))
     assert html.count("<polyline") == 1 and "A file holds at most 1 charts." in html
 
 
@@ -112,9 +112,9 @@ def test_seconds_since_the_start_are_laid_on_one_grid():
     assert (held[1][0], held[1][-1], held[2][100]) == (1.0, 2.0, 5.0)
 
 
-def test_the_history_shows_what_each_version_changed_and_restores_one(cast, report):
-    services.write(cast.owner, report, 1, "What we saw", "## Words\nSeen twice.")
-    page = browser(cast.researcher)
+def test_the_history_shows_what_each_version_changed_and_restores_one(team, report):
+    services.write(team.owner, report, 1, "What we saw", "## Words\nSeen twice.")
+    page = browser(team.researcher)
     html = unescape(shown(page.get(f"/reports/{report.pk}/versions")))
     assert "Look at version 1" in html and 'data-kind="added"' in html and "Restore version 1" in html
     old = shown(page.get(f"/reports/{report.pk}/versions/1"))
@@ -122,12 +122,12 @@ def test_the_history_shows_what_each_version_changed_and_restores_one(cast, repo
     assert page.post(f"/reports/{report.pk}/versions/1/restore").status_code == 302
     html = shown(page.get(f"/reports/{report.pk}/versions"))
     assert "restored from version 1" in html and "Look at version 3" in html
-    assert "Restore version 1" not in shown(browser(cast.reviewer).get(f"/reports/{report.pk}/versions"))
+    assert "Restore version 1" not in shown(browser(team.reviewer).get(f"/reports/{report.pk}/versions"))
 
 
-def test_versions_over_the_api(cast, report):
-    services.write(cast.owner, report, 1, "Other", "two")
-    api, path = ApiClient(cast.researcher), f"/reports/{report.pk}/versions"
+def test_versions_over_the_api(team, report):
+    services.write(team.owner, report, 1, "Other", "two")
+    api, path = ApiClient(team.researcher), f"/reports/{report.pk}/versions"
     assert [each["number"] for each in api.get(path).json()["items"]] == [2, 1]
     first = api.get(path, limit=1).json()
     assert [each["number"] for each in api.get(path, cursor=first["next"]).json()["items"]] == [1]

@@ -8,6 +8,6 @@ from webapp.annotation.projects import services as projects
 
 
 @pytest.fixture
-def project(cast):
-    made = projects.create(cast.researcher, name="Colours", kind="pairwise", dataset=pairs(cast.owner))
-    return projects.set_state(cast.researcher, made, "open")
+def project(team):
+    made = projects.create(team.researcher, name="Colours", kind="pairwise", dataset=pairs(team.owner))
+    return projects.set_state(team.researcher, made, "open")

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts import areas
 from webapp.accounts.authentication.credentials import TokenAuth
 from webapp.accounts.models import ApiToken
@@ -49,14 +49,14 @@ def test_every_operation_has_an_area():
     assert ROUTERS and any(isinstance(auth, TokenAuth) for auth in api.auth)
 
 
-def test_a_token_with_all_areas_but_one_is_refused_there_by_name(cast, monkeypatch):
+def test_a_token_with_all_areas_but_one_is_refused_there_by_name(team, monkeypatch):
     """Every operation, called with a token of an owner that has all other areas."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     clients = {}
     for area in areas.Area:
         rights = areas.everywhere("write")
         del rights[area]
-        clients[area] = script(cast.owner, rights)
+        clients[area] = script(team.owner, rights)
     for method, path in by_tokens():
         need = areas.needed(method, path)
         if need is None:
@@ -68,8 +68,8 @@ def test_a_token_with_all_areas_but_one_is_refused_there_by_name(cast, monkeypat
         assert str(need) in error["error"]["message"]
 
 
-def test_reading_does_not_write_and_writing_reads(cast):
-    reader, writer = (script(cast.owner, {"datasets": right}) for right in ("read", "write"))
+def test_reading_does_not_write_and_writing_reads(team):
+    reader, writer = (script(team.owner, {"datasets": right}) for right in ("read", "write"))
     assert reader.get("/api/v1/datasets").status_code == 200 == writer.get("/api/v1/datasets").status_code
     refused = asked(reader, "POST", "/api/v1/datasets/preview")
     assert (refused.status_code, refused.json()["needed"]) == (403, "datasets:write")
@@ -77,21 +77,21 @@ def test_reading_does_not_write_and_writing_reads(cast):
     assert reader.get("/api/v1/me").status_code == 200 and reader.get("/api/v1/runs").status_code == 403
 
 
-def test_making_a_judge_of_a_trained_model_asks_for_the_area_of_judges(cast):
-    models, judges = (script(cast.owner, {area: "write"}) for area in ("models", "judging"))
+def test_making_a_judge_of_a_trained_model_asks_for_the_area_of_judges(team):
+    models, judges = (script(team.owner, {area: "write"}) for area in ("models", "judging"))
     refused = asked(models, "POST", "/api/v1/models/{id}/judge")
     assert (refused.status_code, refused.json()["needed"]) == (403, "judging:write")
     assert asked(judges, "POST", "/api/v1/models/{id}/judge").status_code in (404, 422)
 
 
-def test_an_address_that_nobody_has_placed_is_closed(cast, monkeypatch):
+def test_an_address_that_nobody_has_placed_is_closed(team, monkeypatch):
     monkeypatch.setattr(areas, "OF", {key: area for key, area in areas.OF.items() if key != "datasets"})
-    answer = ApiClient(cast.owner).get("/datasets")
+    answer = ApiClient(team.owner).get("/datasets")
     assert (answer.status_code, answer.json()["error"]["message"]) == (403, "A token cannot use this address.")
-    assert browser(cast.owner).get("/api/v1/datasets").status_code == 200  # people at pages do not use tokens
+    assert browser(team.owner).get("/api/v1/datasets").status_code == 200  # people at pages do not use tokens
 
 
-def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(cast, as_owner):
+def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(team, as_owner):
     form = {"name": "nightly", "scope": "areas", "lasts": "30", "datasets": "write", "models": "read"}
     assert "shown only now" in as_owner.post("/settings/tokens", form).content.decode()
     assert ApiToken.objects.get().areas == {"datasets": "write", "models": "read"}
@@ -110,14 +110,14 @@ def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(cast, as_o
         answer = made({"areas": wrong})
         assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, field)
     call_command("token", "rosa@example.org", "--area", "experiments:read", "--area", "models:write")
-    assert ApiToken.objects.get(user=cast.researcher.user).areas == {"experiments": "read", "models": "write"}
+    assert ApiToken.objects.get(user=team.researcher.user).areas == {"experiments": "read", "models": "write"}
     with pytest.raises(CommandError, match="moon"):
         call_command("token", "rosa@example.org", "--area", "moon:read")
 
 
-def test_owners_see_and_revoke_every_token_of_their_workspace(cast, as_owner):
-    token, secret = create_token(cast.researcher, "nightly", rights={"datasets": "read"})
-    create_token(cast.outsider, "elsewhere")
+def test_owners_see_and_revoke_every_token_of_their_workspace(team, as_owner):
+    token, secret = create_token(team.researcher, "nightly", rights={"datasets": "read"})
+    create_token(team.outsider, "elsewhere")
     Client(headers={"authorization": f"Bearer {secret}"}).get("/api/v1/datasets", REMOTE_ADDR="203.0.113.9")
     page = as_owner.get("/settings/tokens").content.decode()
     assert (
@@ -127,14 +127,14 @@ def test_owners_see_and_revoke_every_token_of_their_workspace(cast, as_owner):
     assert [(row["email"], row["last_used_from"]) for row in rows] == [("rosa@example.org", "203.0.113.9")]
     token.refresh_from_db()
     assert timezone.now() - token.last_used_at < timedelta(minutes=1)
-    for other in (browser(cast.researcher), browser(cast.annotator)):
+    for other in (browser(team.researcher), browser(team.annotator)):
         assert other.get("/api/v1/tokens/all").status_code == 403
         assert "Tokens of others" not in other.get("/settings/tokens").content.decode()
-    mine = script(cast.owner, {"account": "write"})  # for the person's own tokens
+    mine = script(team.owner, {"account": "write"})  # for the person's own tokens
     assert asked(mine, "DELETE", f"/api/v1/tokens/{token.pk}").json()["needed"] == "administration:write"
     as_owner.post(f"/settings/tokens/{token.pk}/revoke", {"sure": "1"})
     told = AuditEntry.objects.get(action="token.revoked")
-    assert (told.actor, told.detail["whose"]) == (cast.owner.user, cast.researcher.user_id)
+    assert (told.actor, told.detail["whose"]) == (team.owner.user, team.researcher.user_id)
     assert Client(headers={"authorization": f"Bearer {secret}"}).get("/api/v1/me").status_code == 401
 
 

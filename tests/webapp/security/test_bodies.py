@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.authentication.headers import has_account
 from webapp.core.requests import bodies, keep_alive
 from webapp.core.requests.handler import ThreadedHandler
@@ -116,25 +116,25 @@ async def test_the_refusal_is_told_and_ends_the_connection():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_known_is_who_has_a_live_token_or_session(cast):
+def test_known_is_who_has_a_live_token_or_session(team):
     look = async_to_sync(has_account)
-    token = ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"]
-    session = browser(cast.annotator).cookies["sessionid"].value
+    token = ApiClient(team.annotator).client.defaults["HTTP_AUTHORIZATION"]
+    session = browser(team.annotator).cookies["sessionid"].value
     assert look(scope(authorization=token))
     assert look(scope(cookie=f"a=b; sessionid={session}"))
     strangers: list[dict[str, Any]]
     strangers = [{}, {"cookie": "sessionid=guessed"}, {"authorization": "Bearer ts_guessed"}, {"cookie": "[=;"}]
     for stranger in strangers:
         assert not look(scope(**stranger))
-    cast.annotator.user.is_active = False
-    cast.annotator.user.save()
+    team.annotator.user.is_active = False
+    team.annotator.user.save()
     assert not look(scope(authorization=token)) and not look(scope(cookie=f"sessionid={session}"))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_is_known_is_looked_up_without_keeping_a_connection(cast):
+def test_who_is_known_is_looked_up_without_keeping_a_connection(team):
     """The web server has sixteen threads. Each large upload would have blocked one of them for good."""
-    headers = scope(authorization=ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"])
+    headers = scope(authorization=ApiClient(team.annotator).client.defaults["HTTP_AUTHORIZATION"])
     connection.ensure_connection()
     assert async_to_sync(has_account)(headers)
     assert connection.connection is None

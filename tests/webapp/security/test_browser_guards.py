@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as configured
 from django.test import Client
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.security.test_bodies import GB, Sender, nobody, scope
 from webapp.accounts.profile.services import set_password
 from webapp.core.requests.handler import ThreadedHandler
@@ -30,17 +30,17 @@ def settings_where(public_url: str, *names: str) -> list[str]:
 
 
 @pytest.mark.django_db
-def test_cookies_over_https_are_bound_to_the_host(cast, settings):
+def test_cookies_over_https_are_bound_to_the_host(team, settings):
     names = ("SESSION_COOKIE_NAME", "CSRF_COOKIE_NAME", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")
     assert settings_where("http://t.example.org", *names) == ["sessionid", "csrftoken", "False", "False"]
     over_https = settings_where("https://t.example.org", *names)
     assert over_https == ["__Host-sessionid", "__Host-csrftoken", "True", "True"]
     settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME = over_https[:2]
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
-    set_password(cast.owner.user, PASSWORD)
+    set_password(team.owner.user, PASSWORD)
     client = Client()
     client.get("/sign-in", secure=True)
-    client.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD}, secure=True)
+    client.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD}, secure=True)
     assert set(client.cookies) == {"__Host-sessionid", "__Host-csrftoken"}
     for name, cookie in client.cookies.items():
         assert (cookie["path"], cookie["domain"], cookie["secure"], cookie["samesite"]) == ("/", "", True, "Lax"), name
@@ -54,8 +54,8 @@ PATHS = ("/", "/sign-in", "/datasets", "/settings/profile", "/nowhere", "/api/v1
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("who", ["owner", None])
-def test_every_answer_carries_the_guards_of_browsers(cast, who):
-    client = browser(cast.owner) if who else Client()
+def test_every_answer_carries_the_guards_of_browsers(team, who):
+    client = browser(team.owner) if who else Client()
     for path in PATHS:
         answer = client.get(path, headers={"origin": "https://elsewhere.example"})
         assert answer["X-Content-Type-Options"] == "nosniff", path
@@ -96,8 +96,8 @@ async def test_a_refused_body_carries_the_guards_as_well(monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("method", ["TRACE", "TRACK", "PROPFIND"])
-def test_trace_and_unknown_methods_are_refused(cast, method):
-    for client in (Client(), browser(cast.owner)):
+def test_trace_and_unknown_methods_are_refused(team, method):
+    for client in (Client(), browser(team.owner)):
         for path in ("/", "/datasets", "/api/v1/me", "/static/js/http.js"):
             answer = client.generic(method, path, headers={"x-mine": "secret"})
             assert answer.status_code == 405 and b"secret" not in answer.content, path
@@ -111,16 +111,16 @@ def test_folders_of_static_files_are_not_listed(client):
 
 
 @pytest.mark.django_db
-def test_the_way_out_is_on_every_page(cast):
-    for who in (cast.owner, cast.researcher, cast.reviewer, cast.annotator):
+def test_the_way_out_is_on_every_page(team):
+    for who in (team.owner, team.researcher, team.reviewer, team.annotator):
         page = browser(who).get("/settings/profile").content.decode()
         assert re.search(r'<form method="post" action="/sign-out">.*?Sign out</button>', page, re.S), who.role
 
 
 @pytest.mark.django_db
-def test_passwords_are_hidden_and_may_be_pasted(cast, client):
-    set_password(cast.owner.user, PASSWORD)
-    pages = (client.get("/sign-in"), browser(cast.owner).get("/settings/profile"))
+def test_passwords_are_hidden_and_may_be_pasted(team, client):
+    set_password(team.owner.user, PASSWORD)
+    pages = (client.get("/sign-in"), browser(team.owner).get("/settings/profile"))
     fields = [field for page in pages for field in re.findall(r"<input[^>]*password[^>]*>", page.content.decode())]
     assert len(fields) == 3
     for field in fields:

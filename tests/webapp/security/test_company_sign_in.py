@@ -19,7 +19,7 @@ from django.contrib.auth import SESSION_KEY
 from django.test import Client
 from oidc_provider_mock import run_server_in_thread
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.members.services import change_role, remove_member
 from webapp.accounts.models import Membership, Proof, Role, User
@@ -84,46 +84,46 @@ def test_somebody_new_comes_in_with_the_address_and_name_the_company_says(compan
 
 
 @pytest.mark.parametrize("claims", [{}, {"email_verified": False}, {"email_verified": "true"}])
-def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast, claims):
-    company.says("o1", email=cast.owner.user.email, **claims)
+def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, team, claims):
+    company.says("o1", email=team.owner.user.email, **claims)
     answer = company.sign_in(client, "o1")
     assert answer.status_code == 403 and b"has not verified your address" in answer.content
     assert signed_in(client) is None
 
 
 @pytest.mark.parametrize("proof", [Proof.NONE, Proof.INVITATION])
-def test_whoever_made_the_account_before_loses_every_way_in(company, client, cast, proof):
+def test_whoever_made_the_account_before_loses_every_way_in(company, client, team, proof):
     """Another person may have made the account with this address, and waited for the owner."""
-    User.objects.filter(pk=cast.owner.user_id).update(proof=proof)
-    cast.owner.user.refresh_from_db()
-    set_password(cast.owner.user, PASSWORD)
-    token = ApiClient(cast.owner)
+    User.objects.filter(pk=team.owner.user_id).update(proof=proof)
+    team.owner.user.refresh_from_db()
+    set_password(team.owner.user, PASSWORD)
+    token = ApiClient(team.owner)
     waiting = Client()
-    waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    waiting.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD})
     assert signed_in(waiting)
     for kind in ("webauthn", "totp"):
-        Authenticator.objects.create(user=cast.owner.user, type=kind, data={})
-    link = create_sign_in_link(cast.owner.user)
-    company.says("o1", email=cast.owner.user.email, email_verified=True)
+        Authenticator.objects.create(user=team.owner.user, type=kind, data={})
+    link = create_sign_in_link(team.owner.user)
+    company.says("o1", email=team.owner.user.email, email_verified=True)
     company.sign_in(client, "o1")
-    assert signed_in(client) == cast.owner.user
+    assert signed_in(client) == team.owner.user
     assert waiting.get("/workspaces").status_code == 302  # to the sign-in page
-    waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    waiting.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD})
     assert waiting.get("/workspaces").status_code == 302
     assert token.get("/me").status_code == 401
-    assert not Authenticator.objects.filter(user=cast.owner.user).exists()
+    assert not Authenticator.objects.filter(user=team.owner.user).exists()
     assert Client().post(f"/sign-in/link/{link}").status_code == 410
 
 
-def test_an_account_whose_address_is_verified_keeps_its_password(company, client, cast):
-    addresses.prove(cast.owner.user, Proof.MAIL)
-    set_password(cast.owner.user, PASSWORD)
-    company.says("o1", email=cast.owner.user.email, email_verified=True)
+def test_an_account_whose_address_is_verified_keeps_its_password(company, client, team):
+    addresses.prove(team.owner.user, Proof.MAIL)
+    set_password(team.owner.user, PASSWORD)
+    company.says("o1", email=team.owner.user.email, email_verified=True)
     company.sign_in(client, "o1")
-    assert signed_in(client) == cast.owner.user
+    assert signed_in(client) == team.owner.user
     other = Client()
-    other.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
-    assert signed_in(other) == cast.owner.user
+    other.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD})
+    assert signed_in(other) == team.owner.user
 
 
 def test_a_person_of_the_directory_is_known_by_their_id_when_the_address_changes(company, client):
@@ -136,21 +136,21 @@ def test_a_person_of_the_directory_is_known_by_their_id_when_the_address_changes
     assert signed_in(again) == user
 
 
-def test_a_closed_account_stays_closed(company, client, cast):
-    User.objects.filter(pk=cast.annotator.user_id).update(is_active=False)
-    company.says("a1", email=cast.annotator.user.email, email_verified=True)
+def test_a_closed_account_stays_closed(company, client, team):
+    User.objects.filter(pk=team.annotator.user_id).update(is_active=False)
+    company.says("a1", email=team.annotator.user.email, email_verified=True)
     assert company.sign_in(client, "a1").status_code == 403
     assert signed_in(client) is None
 
 
-def test_groups_give_roles_and_take_them(company, cast):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+def test_groups_give_roles_and_take_them(company, team):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
 
     def role_with(*named: str) -> str | None:
         company.says("n1", email="nia@example.org", email_verified=True, groups=list(named))
         company.sign_in(Client(), "n1")
-        found = Membership.objects.filter(user__email="nia@example.org", workspace=cast.workspace).first()
+        found = Membership.objects.filter(user__email="nia@example.org", workspace=team.workspace).first()
         return found.role if found else None
 
     assert role_with("unknown") is None
@@ -161,35 +161,35 @@ def test_groups_give_roles_and_take_them(company, cast):
     assert role_with() is None
     assert token.get("/me").status_code == 401
     assert role_with("raters") == Role.ANNOTATOR
-    said = AuditEntry.objects.filter(workspace=cast.workspace).values_list("action", flat=True)
+    said = AuditEntry.objects.filter(workspace=team.workspace).values_list("action", flat=True)
     assert {"member.joined", "member.role_changed", "member.left"} <= set(said)
 
 
-def test_what_an_owner_did_by_hand_stands_over_groups(company, cast):
-    groups.map_group(cast.owner, "raters", Role.OWNER)
-    company.says("a1", email=cast.annotator.user.email, email_verified=True, groups=["raters"])
+def test_what_an_owner_did_by_hand_stands_over_groups(company, team):
+    groups.map_group(team.owner, "raters", Role.OWNER)
+    company.says("a1", email=team.annotator.user.email, email_verified=True, groups=["raters"])
     company.sign_in(Client(), "a1")
-    assert Membership.objects.get(pk=cast.annotator.pk).role == Role.ANNOTATOR
-    remove_member(cast.owner, cast.annotator)
+    assert Membership.objects.get(pk=team.annotator.pk).role == Role.ANNOTATOR
+    remove_member(team.owner, team.annotator)
     company.sign_in(Client(), "a1")
-    assert not Membership.objects.filter(user=cast.annotator.user, workspace=cast.workspace).exists()
+    assert not Membership.objects.filter(user=team.annotator.user, workspace=team.workspace).exists()
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.OWNER])
-def test_a_role_that_an_owner_changed_stays_whatever_the_groups_say(company, cast, role):
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+def test_a_role_that_an_owner_changed_stays_whatever_the_groups_say(company, team, role):
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
     company.says("n1", email="nia@example.org", email_verified=True, groups=["science"])
     company.sign_in(Client(), "n1")
     nia = Membership.objects.get(user__email="nia@example.org")
-    change_role(cast.owner, nia, role)
+    change_role(team.owner, nia, role)
     company.sign_in(Client(), "n1")
     company.says("n1", email="nia@example.org", email_verified=True, groups=[])
     company.sign_in(Client(), "n1")
     assert Membership.objects.get(pk=nia.pk).role == role
 
 
-def test_a_sign_in_that_names_no_groups_ends_what_groups_gave(company, cast):
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+def test_a_sign_in_that_names_no_groups_ends_what_groups_gave(company, team):
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
     company.says("n1", email="nia@example.org", email_verified=True, groups=["science"])
     company.sign_in(Client(), "n1")
     company.says("n1", email="nia@example.org", email_verified=True)
@@ -197,22 +197,22 @@ def test_a_sign_in_that_names_no_groups_ends_what_groups_gave(company, cast):
     assert not Membership.objects.filter(user__email="nia@example.org").exists()
 
 
-def test_the_last_owner_stays_when_the_group_is_gone(company, cast):
-    groups.map_group(cast.owner, "heads", Role.OWNER)
+def test_the_last_owner_stays_when_the_group_is_gone(company, team):
+    groups.map_group(team.owner, "heads", Role.OWNER)
     company.says("n1", email="nia@example.org", email_verified=True, groups=["heads"])
     company.sign_in(Client(), "n1")
-    remove_member(Membership.objects.get(user__email="nia@example.org"), cast.owner)
+    remove_member(Membership.objects.get(user__email="nia@example.org"), team.owner)
     company.says("n1", email="nia@example.org", email_verified=True, groups=[])
     company.sign_in(Client(), "n1")
     assert Membership.objects.get(user__email="nia@example.org").role == Role.OWNER
 
 
 @pytest.fixture
-def asking(cast):
+def asking(team):
     """The workspace asks its people for a second factor. Nia comes in by her group."""
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
-    cast.workspace.asks_second_factor = True
-    cast.workspace.save()
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
+    team.workspace.asks_second_factor = True
+    team.workspace.save()
     return {"email": "nia@example.org", "email_verified": True, "groups": ["science"]}
 
 
@@ -269,13 +269,13 @@ def test_only_what_is_signed_says_how_somebody_signed_in():
     assert asked_for_two(told)
 
 
-def test_only_owners_map_groups(cast):
-    assert browser(cast.researcher).post("/settings/sign-in/groups", {"group": "g", "role": "owner"}).status_code == 403
-    owner = browser(cast.owner)
+def test_only_owners_map_groups(team):
+    assert browser(team.researcher).post("/settings/sign-in/groups", {"group": "g", "role": "owner"}).status_code == 403
+    owner = browser(team.owner)
     owner.post("/settings/sign-in/groups", {"group": "g", "role": "annotator"})
     row = GroupRole.objects.get()
     assert b'<td class="strong">g</td>' in owner.get("/settings/sign-in").content
-    assert browser(cast.outsider).post(f"/settings/sign-in/groups/{row.pk}/remove").status_code == 404
+    assert browser(team.outsider).post(f"/settings/sign-in/groups/{row.pk}/remove").status_code == 404
     owner.post(f"/settings/sign-in/groups/{row.pk}/remove")
     assert not GroupRole.objects.exists()
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cast import ApiClient, browser
-from tests.patience import SECONDS
+from tests.team import ApiClient, browser
+from tests.timeouts import SECONDS
 from tests.webapp.annotation.seed import make_project, pair
 from trainer.rubrics.structure import compound
 from webapp.annotation.work import rubric_trial
@@ -20,12 +20,12 @@ ENDLESS = "a" * 1_000 + "!"
 RUBRIC = {"criteria": [{"id": f"c{n}", "text": f"Check {n}.", "points": 1, "verifier": SLOW} for n in range(100)]}
 
 
-def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypatch):
+def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(team, monkeypatch):
     """A hundred patterns on 26 texts took eleven minutes within the limits of the schema. The process also has a limit, in case this one
     fails; a busy machine would reach it.
     """
     monkeypatch.setattr(rubric_trial, "LIMITS", replace(rubric_trial.LIMITS, seconds=SECONDS))
-    script = ApiClient(cast.annotator)
+    script = ApiClient(team.annotator)
     script.post("/rubrics/check", {"criteria": []})  # so that the fork server is there
     began = time.monotonic()
     answer = script.post(
@@ -37,13 +37,13 @@ def test_a_rubric_of_slow_patterns_takes_no_longer_than_its_time(cast, monkeypat
     assert notes[-1] == {"met": None, "note": "not tried: the criteria and texts before it took all the time there was"}
 
 
-def test_a_submission_stands_where_its_stress_test_takes_too_much(cast, monkeypatch):
+def test_a_submission_stands_where_its_stress_test_takes_too_much(team, monkeypatch):
     def exceeded(*args, **kwargs):
         raise sandbox.Exceeded("takes longer than 3 s")
 
     monkeypatch.setattr(sandbox, "call", exceeded)
-    project = make_project(cast.researcher, [pair()], kind="rubric", people=[cast.annotator])
-    script = ApiClient(cast.annotator)
+    project = make_project(team.researcher, [pair()], kind="rubric", people=[team.annotator])
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]
     content = {"rubric": {"criteria": RUBRIC["criteria"][:3]}}
     answer = script.post(f"/assignments/{seat}/submit", {"content": content})
@@ -59,8 +59,8 @@ def test_marks_that_do_not_close_are_read_once(mark):
     assert time.process_time() - began < 0.5
 
 
-def test_a_long_rubric_is_not_checked(cast):
-    answer = ApiClient(cast.annotator).post("/rubrics/check", {"criteria": [{"text": "a" * 20_000}] * 11})
+def test_a_long_rubric_is_not_checked(team):
+    answer = ApiClient(team.annotator).post("/rubrics/check", {"criteria": [{"text": "a" * 20_000}] * 11})
     assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, "criteria")
 
 
@@ -89,20 +89,20 @@ def test_a_long_text_is_cut_between_blocks_and_looks_the_same():
     assert markdown(code).count("<pre>") == 1 and markdown(code).endswith("<strong>after</strong></p>\n")
 
 
-def test_seconds_are_counted_by_person_and_not_by_request(cast, monkeypatch):
+def test_seconds_are_counted_by_person_and_not_by_request(team, monkeypatch):
     monkeypatch.setattr(limits, "COMPUTING_S", 0.001)
-    first, second = ApiClient(cast.annotator), ApiClient(cast.annotator)  # two tokens of one person
+    first, second = ApiClient(team.annotator), ApiClient(team.annotator)  # two tokens of one person
     assert first.post("/rubrics/check", {"criteria": [{"text": "Is warm."}]}).status_code == 200
     refused = second.post("/rubrics/check", {"criteria": [{"text": "Is warm."}]})
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_requests")
     assert 1 <= int(refused["Retry-After"]) <= 60
-    assert ApiClient(cast.reviewer).post("/rubrics/check", {"criteria": []}).status_code == 200
-    page = browser(cast.annotator).post("/verifiers/word_count/try", {"args": '{"max": 3}', "text": "a"})
+    assert ApiClient(team.reviewer).post("/rubrics/check", {"criteria": []}).status_code == 200
+    page = browser(team.annotator).post("/verifiers/word_count/try", {"args": '{"max": 3}', "text": "a"})
     assert page.status_code == 429
 
 
-def test_requests_are_counted_by_person_whatever_their_token(cast, monkeypatch):
+def test_requests_are_counted_by_person_whatever_their_token(team, monkeypatch):
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 2)
-    answers = [ApiClient(cast.annotator).get("/me").status_code for _ in range(3)]
+    answers = [ApiClient(team.annotator).get("/me").status_code for _ in range(3)]
     assert answers == [200, 200, 429]
-    assert ApiClient(cast.reviewer).get("/me").status_code == 200
+    assert ApiClient(team.reviewer).get("/me").status_code == 200

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.cast import browser
+from tests.team import browser
 from webapp import environment
 from webapp.core import sealed
 from webapp.experiments.lifecycle import tokens
@@ -17,16 +17,16 @@ NEW = "the key that came after the first one did"
 
 
 @pytest.fixture
-def stored(cast) -> list[Endpoint | Webhook]:
+def stored(team) -> list[Endpoint | Webhook]:
     """Two endpoints with keys, one without, and a webhook. All were made before the change."""
     endpoints = [
         Endpoint.objects.create(
-            workspace=cast.workspace, name=name, kind="chat", secret=sealed.seal(name) if name else ""
+            workspace=team.workspace, name=name, kind="chat", secret=sealed.seal(name) if name else ""
         )
         for name in ("one", "two", "")
     ]
     hook = Webhook.objects.create(
-        workspace=cast.workspace, url="https://x.example", events=[], secret=sealed.seal("hook")
+        workspace=team.workspace, url="https://x.example", events=[], secret=sealed.seal("hook")
     )
     return [*endpoints[:2], hook]
 
@@ -111,8 +111,8 @@ def test_what_no_key_opens_is_counted_and_left_and_the_rest_is_done(stored, chan
     assert secrets(stored[1:]) == ["two", "hook"]
 
 
-def test_people_stay_signed_in_while_the_former_key_is_named(cast, settings):
-    page = browser(cast.owner)
+def test_people_stay_signed_in_while_the_former_key_is_named(team, settings):
+    page = browser(team.owner)
     former, settings.SECRET_KEY = settings.SECRET_KEY, NEW
     settings.SECRET_KEY_FALLBACKS = [former]
     assert page.get("/settings/profile").status_code == 200

@@ -8,7 +8,7 @@ from axes.models import AccessAttempt, AccessLog
 from django.test import Client
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.models import ApiToken
 from webapp.accounts.profile.services import set_password
 from webapp.accounts.sign_in.services import create_sign_in_link
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 SECRET = "Xb3-_kQ9"
 
 
-def test_a_token_ends_on_its_day(cast):
-    script = ApiClient(cast.owner)
+def test_a_token_ends_on_its_day(team):
+    script = ApiClient(team.owner)
     token = ApiToken.objects.get()
     assert token.expires_at - timezone.now() > timedelta(days=TOKEN_DAYS - 1)
     assert script.get("/me").status_code == 200
@@ -28,14 +28,14 @@ def test_a_token_ends_on_its_day(cast):
     assert script.get("/me").status_code == 401
 
 
-def test_a_token_makes_no_tokens(cast):
-    answer = ApiClient(cast.owner).post("/tokens", {"name": "child"})
+def test_a_token_makes_no_tokens(team):
+    answer = ApiClient(team.owner).post("/tokens", {"name": "child"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "token_by_token")
     assert ApiToken.objects.count() == 1
 
 
-def test_a_person_chooses_how_long_a_token_lasts(cast):
-    page = browser(cast.owner)
+def test_a_person_chooses_how_long_a_token_lasts(team):
+    page = browser(team.owner)
     assert page.post("/settings/tokens", {"name": "nightly", "scope": "read", "lasts": "0"}).status_code == 200
     assert ApiToken.objects.get().expires_at is None
     assert b"when revoked" in page.get("/settings/tokens").content
@@ -43,15 +43,15 @@ def test_a_person_chooses_how_long_a_token_lasts(cast):
     assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, "days")
 
 
-def test_a_new_password_spends_the_sign_in_links(cast):
-    secret = create_sign_in_link(cast.owner.user)
-    set_password(cast.owner.user, "correct horse battery")
+def test_a_new_password_spends_the_sign_in_links(team):
+    secret = create_sign_in_link(team.owner.user)
+    set_password(team.owner.user, "correct horse battery")
     assert Client().post(f"/sign-in/link/{secret}").status_code == 410
 
 
-def test_a_link_asks_before_it_takes_a_session_over(cast):
-    path = f"/sign-in/link/{create_sign_in_link(cast.owner.user)}"
-    shown = browser(cast.annotator).get(path).content
+def test_a_link_asks_before_it_takes_a_session_over(team):
+    path = f"/sign-in/link/{create_sign_in_link(team.owner.user)}"
+    shown = browser(team.annotator).get(path).content
     assert b"anna@example.org" in shown and b"data-submit-at-once" not in shown
     assert b"data-submit-at-once" in Client().get(path).content
 
@@ -73,8 +73,8 @@ def test_no_key_of_a_link_is_in_a_traceback():
     assert hidden("/datasets/join") == "/datasets/join"
 
 
-def test_signing_in_leaves_no_key_in_the_database(cast):
-    secret = create_sign_in_link(cast.owner.user)
+def test_signing_in_leaves_no_key_in_the_database(team):
+    secret = create_sign_in_link(team.owner.user)
     Client().post(f"/sign-in/link/{secret}")
     assert not AccessLog.objects.exists()
     Client().post(f"/sign-in?next=/join/{SECRET}", {"email": "ada@example.org", "password": "wrong"})

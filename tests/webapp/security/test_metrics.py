@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
-from tests.cast import browser
+from tests.team import browser
 
 TOKEN = "a-token-of-twenty-letters"
 pytestmark = pytest.mark.django_db
@@ -26,10 +26,10 @@ def status(address="127.0.0.1", **headers) -> int:
     return Client().get("/metrics", headers=headers, REMOTE_ADDR=address).status_code
 
 
-def test_nobody_reads_them_by_default_not_even_from_this_machine_or_signed_in(env, cast):
+def test_nobody_reads_them_by_default_not_even_from_this_machine_or_signed_in(env, team):
     assert status() == 403
     assert status(authorization="Bearer ") == 403
-    assert browser(cast.owner).get("/metrics").status_code == 403
+    assert browser(team.owner).get("/metrics").status_code == 403
 
 
 def test_the_token_opens_and_another_does_not(env):

@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.datasets.ingest import inspection, processes, services
@@ -55,8 +55,8 @@ def test_a_confined_child_answers_refuses_and_ends():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("where", ["preview", "import"])
-def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(cast, tmp_path, where):
-    script = ApiClient(cast.researcher)
+def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(team, tmp_path, where):
+    script = ApiClient(team.researcher)
     content = bomb(tmp_path / "bomb.parquet").read_bytes()
     inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # so that the fork server is there
     before = psutil.Process().memory_info().rss
@@ -70,15 +70,15 @@ def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its
 
 
 @pytest.mark.django_db
-def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memory(cast, tmp_path, monkeypatch):
+def test_an_import_of_a_bomb_fails_with_a_reason_and_leaves_the_worker_its_memory(team, tmp_path, monkeypatch):
     path = bomb(tmp_path / "bomb.parquet", text=10 * MB)
     job = ImportJob.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         dataset_name="bombs",
         file_name=path.name,
         file_path=str(path),
         format="table",
-        created_by=cast.researcher.user,
+        created_by=team.researcher.user,
     )
     monkeypatch.setattr(
         inspection, "LIMITS", sandbox.ProcessLimits(3_000 * MB, 60)

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.evaluation.conftest import as_file, lines
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.test_closed_doors import OPEN
@@ -89,36 +89,36 @@ def routes(patterns=None, prefix: str = "") -> dict[str, str]:
 
 
 @pytest.fixture
-def addresses(cast) -> dict[str, str]:
+def addresses(team) -> dict[str, str]:
     """{route: address}, with ids of rows of the lab."""
-    project = working(cast, "pairwise")
-    version = make_version(cast.owner)
+    project = working(team, "pairwise")
+    version = make_version(team.owner)
     model = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="hub", path="o/m"
+        workspace=team.workspace, name="smollm2-135m-instruct", source="hub", path="o/m"
     )
     chosen = checks.DatasetChoice(id=version.dataset_id)
-    run = services.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
-    recording = recordings.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
-    invite(cast.owner, "nia@example.org", "annotator")
-    judge = cast.workspace.judges.first()
+    run = services.launch(team.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
+    recording = recordings.store_recording(team.researcher, "v.jsonl", as_file(lines()))
+    invite(team.owner, "nia@example.org", "annotator")
+    judge = team.workspace.judges.first()
     ids = {
         "run_id": run.pk,
         "model_id": model.pk,
         "evaluation_id": evaluations.create(
-            cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=project.version
+            team.researcher, recipe="judge_audit", config={}, recording=recording, dataset=project.version
         ).pk,
-        "endpoint_id": endpoints.create_endpoint(cast.researcher, "recorded", name="e").pk,
-        "token_id": create_token(cast.owner, "lab")[0].pk,
-        "member_id": cast.annotator.pk,
-        "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
-        "trial_id": Trial.objects.create(workspace=cast.workspace, judge=judge, spec={}, examples=[]).pk,
-        "view_id": SavedView.objects.create(workspace=cast.workspace, dataset=project.version.dataset, name="v").pk,
+        "endpoint_id": endpoints.create_endpoint(team.researcher, "recorded", name="e").pk,
+        "token_id": create_token(team.owner, "lab")[0].pk,
+        "member_id": team.annotator.pk,
+        "hook_id": Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=[]).pk,
+        "trial_id": Trial.objects.create(workspace=team.workspace, judge=judge, spec={}, examples=[]).pk,
+        "view_id": SavedView.objects.create(workspace=team.workspace, dataset=project.version.dataset, name="v").pk,
         "probe_id": probe_services.store(project.version, None, MeasuredProbe(1, 0, "m", 8, 1.0, {})).pk,
-        "row_id": GroupRole.objects.create(workspace=cast.workspace, group="g", role="annotator").pk,
-        "workspace_id": cast.workspace.pk,
-        "study_id": ClaimStudy.objects.create(workspace=cast.workspace, plan="rationale", plan_digest="d").pk,
+        "row_id": GroupRole.objects.create(workspace=team.workspace, group="g", role="annotator").pk,
+        "workspace_id": team.workspace.pk,
+        "study_id": ClaimStudy.objects.create(workspace=team.workspace, plan="rationale", plan_digest="d").pk,
         "sweep_id": Sweep.objects.create(
-            workspace=cast.workspace,
+            workspace=team.workspace,
             experiment=run.experiment,
             name="s",
             recipe="policy",
@@ -133,13 +133,13 @@ def addresses(cast) -> dict[str, str]:
             wanted=0,
             at_once=1,
         ).pk,
-        "report_id": reports.create(cast.researcher, "What we saw", "## Words").pk,
+        "report_id": reports.create(team.researcher, "What we saw", "## Words").pk,
         "link_id": ShareLink.objects.create(
-            workspace=cast.workspace, name="l", digest="d" * 64, created_by=cast.researcher.user
+            workspace=team.workspace, name="l", digest="d" * 64, created_by=team.researcher.user
         ).pk,
         "behind_id": 0,
-        "step_id": chains.add(cast.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
-        "repeat_id": repeats.add(cast.researcher, run, repeats.RepeatAsked(Rhythm(every_hours=24))).pk,
+        "step_id": chains.add(team.researcher, run, chains.StepAsked(kind="run", dataset=chosen, with_output=False)).pk,
+        "repeat_id": repeats.add(team.researcher, run, repeats.RepeatAsked(Rhythm(every_hours=24))).pk,
         "what": "run",
         "what_id": run.pk,
         "recipe": "policy",
@@ -153,13 +153,13 @@ def addresses(cast) -> dict[str, str]:
     jobs = {
         "curations": CurationJob.objects.create(version=project.version, kind="leaks").pk,
         "imports": ImportJob.objects.create(
-            workspace=cast.workspace, dataset_name="d", file_name="f", format="auto"
+            workspace=team.workspace, dataset_name="d", file_name="f", format="auto"
         ).pk,
         "jobs": WeightsJob.objects.create(
-            workspace=cast.workspace, kind="generate", title="t", key="k", model=model
+            workspace=team.workspace, kind="generate", title="t", key="k", model=model
         ).pk,
     }
-    found, of_project = {}, ids_of(cast, project)
+    found, of_project = {}, ids_of(team, project)
     for route in routes():
         known = ids | {"job_id": jobs.get(route.partition("/")[0]), "invite_id": _invite(route)}
         known = {name: value for name, value in known.items() if value is not None}
@@ -201,18 +201,18 @@ FOR_PEOPLE = {"mlflow_links", "mlflow_run"}  # where the links lead that MLflow'
 FOR_ALL = ("llms.txt",)  # describes the API, and shows nothing of any workspace
 
 
-def test_every_page_is_closed_below_its_role_and_to_other_workspaces(cast, addresses):
+def test_every_page_is_closed_below_its_role_and_to_other_workspaces(team, addresses):
     """Opened by the lowest allowed role, by the role below it, and by the owner of another workspace."""
     people = [
-        cast.annotator,
-        cast.reviewer,
-        cast.researcher,
-        cast.owner,
+        team.annotator,
+        team.reviewer,
+        team.researcher,
+        team.owner,
     ]  # the first owner is also the administrator
     for who in people:
         who.user.set_password("a long enough passphrase")
         who.user.save(update_fields=["password"])
-    clients, outsider = [browser(who) for who in people], browser(cast.outsider)
+    clients, outsider = [browser(who) for who in people], browser(team.outsider)
     wrong, shown, absent = {}, {}, set()
     for route, name in routes().items():
         for method in ("get", "post"):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.accounts.members import services as members
 from webapp.accounts.models import Invite, SignedIn
 
@@ -140,9 +140,9 @@ def test_no_button_that_looks_dangerous_is_without_a_question():
 
 
 @pytest.mark.django_db
-def test_an_invitation_and_a_session_are_ended_by_a_second_press(cast):
-    page, other = browser(cast.owner), browser(cast.owner)
-    members.invite(cast.owner, "nia@example.org", "annotator")
+def test_an_invitation_and_a_session_are_ended_by_a_second_press(team):
+    page, other = browser(team.owner), browser(team.owner)
+    members.invite(team.owner, "nia@example.org", "annotator")
     invite, session = Invite.objects.get(), SignedIn.objects.get(session_key=other.cookies["sessionid"].value)
     for path, body, rows in (
         (f"/settings/invites/{invite.pk}/revoke", {}, Invite.objects.filter(pk=invite.pk)),

@@ -164,47 +164,47 @@ def test_somebody_new_comes_in_with_what_the_company_says(company, client):
     "attributes",
     [{"mail": ["ada@example.org"]}, {"mail": ["ada@example.org"], "email_verified": ["false"]}, {"x": ["y"]}],
 )
-def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast, attributes):
+def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, team, attributes):
     answer = company.sign_in(client, attributes=attributes)
     assert (
         answer.status_code == 403 and b"has not verified your address" in answer.content and signed_in(client) is None
     )
 
 
-def test_an_installation_may_believe_all_addresses_of_the_provider(company, client, cast, monkeypatch):
+def test_an_installation_may_believe_all_addresses_of_the_provider(company, client, team, monkeypatch):
     monkeypatch.setattr(configured.ENV, "saml_trusts_addresses", True)
-    company.sign_in(client, name=cast.owner.user.email, format=MAIL, attributes={"x": ["y"]})
-    assert signed_in(client) == cast.owner.user
+    company.sign_in(client, name=team.owner.user.email, format=MAIL, attributes={"x": ["y"]})
+    assert signed_in(client) == team.owner.user
 
 
-def test_whoever_made_the_account_before_loses_every_way_in(company, client, cast):
-    User.objects.filter(pk=cast.owner.user_id).update(proof=Proof.NONE)
-    cast.owner.user.refresh_from_db()
-    set_password(cast.owner.user, PASSWORD)
-    company.sign_in(client, attributes={"mail": [cast.owner.user.email], "email_verified": ["true"]})
-    assert signed_in(client) == cast.owner.user
+def test_whoever_made_the_account_before_loses_every_way_in(company, client, team):
+    User.objects.filter(pk=team.owner.user_id).update(proof=Proof.NONE)
+    team.owner.user.refresh_from_db()
+    set_password(team.owner.user, PASSWORD)
+    company.sign_in(client, attributes={"mail": [team.owner.user.email], "email_verified": ["true"]})
+    assert signed_in(client) == team.owner.user
     other = Client()
-    other.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    other.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD})
     assert signed_in(other) is None
 
 
-def test_groups_give_roles_and_take_them(company, cast):
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+def test_groups_give_roles_and_take_them(company, team):
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
 
     def role_with(*named: str) -> str | None:
         attributes = {"mail": ["nia@example.org"], "email_verified": ["true"]} | (
             {"groups": list(named)} if named else {}
         )
         company.sign_in(Client(), attributes=attributes)
-        found = Membership.objects.filter(user__email="nia@example.org", workspace=cast.workspace).first()
+        found = Membership.objects.filter(user__email="nia@example.org", workspace=team.workspace).first()
         return found.role if found else None
 
     assert [role_with("others"), role_with("others", "science"), role_with()] == [None, Role.RESEARCHER, None]
 
 
-def test_a_closed_account_stays_closed(company, client, cast):
-    User.objects.filter(pk=cast.annotator.user_id).update(is_active=False)
-    answer = company.sign_in(client, attributes={"mail": [cast.annotator.user.email], "email_verified": ["true"]})
+def test_a_closed_account_stays_closed(company, client, team):
+    User.objects.filter(pk=team.annotator.user_id).update(is_active=False)
+    answer = company.sign_in(client, attributes={"mail": [team.annotator.user.email], "email_verified": ["true"]})
     assert answer.status_code == 403 and b"closed" in answer.content and signed_in(client) is None
 
 
@@ -258,9 +258,9 @@ def test_an_assertion_is_used_once_and_answers_one_question_of_one_browser(compa
     assert signed_in(thief) is None
 
 
-def test_a_second_assertion_beside_the_signed_one_opens_nothing(company, client, cast):
+def test_a_second_assertion_beside_the_signed_one_opens_nothing(company, client, team):
     question = company.asked(client)
-    forged = company.assertion(question, "o1", signed=False, id="_b", attributes={"mail": [cast.owner.user.email], "email_verified": ["true"]})  # fmt: skip
+    forged = company.assertion(question, "o1", signed=False, id="_b", attributes={"mail": [team.owner.user.email], "email_verified": ["true"]})  # fmt: skip
     for both in (forged + company.assertion(question), company.assertion(question) + forged):
         assert brought(client, company.response(question, both)).status_code == 403
     assert signed_in(client) is None
@@ -344,10 +344,10 @@ def test_half_a_provider_stops_the_start(given, told, monkeypatch):
         ),
     ],
 )
-def test_the_company_counts_as_a_second_factor_where_it_says_so(company, client, cast, context, methods, closed):
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
-    cast.workspace.asks_second_factor = True
-    cast.workspace.save()
+def test_the_company_counts_as_a_second_factor_where_it_says_so(company, client, team, context, methods, closed):
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
+    team.workspace.asks_second_factor = True
+    team.workspace.save()
     attributes = {"email": ["nia@example.org"], "email_verified": ["true"], "groups": ["science"]}
     company.sign_in(client, context=context, attributes=attributes | ({saml.METHODS: methods} if methods else {}))
     assert signed_in(client) is not None

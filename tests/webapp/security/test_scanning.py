@@ -11,7 +11,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from pydantic import ValidationError
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.core import scanning
 from webapp.datasets.models import ImportJob
 from webapp.environment import Environment
@@ -70,8 +70,8 @@ def sent(text: str) -> dict[str, object]:
     return {"file": SimpleUploadedFile("pairs.jsonl", text.encode()), "name": "Pairs", "format": "auto"}
 
 
-def test_what_the_scanner_knows_is_refused_on_pages_and_by_the_api(cast, clamd):
-    home, script = browser(cast.researcher), ApiClient(cast.researcher)
+def test_what_the_scanner_knows_is_refused_on_pages_and_by_the_api(team, clamd):
+    home, script = browser(team.researcher), ApiClient(team.researcher)
     page = home.post("/datasets/import", sent(ROW + BAD))
     assert page.status_code == 422 and "found Word.Known in pairs.jsonl" in page.content.decode()
     told = script.client.post("/api/v1/datasets/import", sent(BAD))
@@ -83,24 +83,24 @@ def test_what_the_scanner_knows_is_refused_on_pages_and_by_the_api(cast, clamd):
     assert not ImportJob.objects.exists() and len(clamd.seen) == 5
 
 
-def test_a_clean_file_is_seen_whole_in_pieces_and_then_taken(cast, clamd):
+def test_a_clean_file_is_seen_whole_in_pieces_and_then_taken(team, clamd):
     rows = "".join(json.dumps({"prompt": f"Hi {n}", "chosen": "a" * 99, "rejected": "b"}) + "\n" for n in range(3000))
-    assert browser(cast.researcher).post("/datasets/import", sent(rows)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", sent(rows)).status_code == 302
     assert clamd.seen == [rows.encode()] and clamd.pieces > 1
     assert ImportJob.objects.count() == 1
 
 
-def test_a_scanner_at_a_socket_of_this_machine(cast, settings, tmp_path):
+def test_a_scanner_at_a_socket_of_this_machine(team, settings, tmp_path):
     server = Clamd(socket.AF_UNIX, str(tmp_path / "clamd.ctl"))
     settings.CLAMD = f"unix://{tmp_path}/clamd.ctl"
-    assert browser(cast.researcher).post("/datasets/import", sent(ROW)).status_code == 302
-    assert browser(cast.researcher).post("/datasets/import", sent(BAD)).status_code == 422
+    assert browser(team.researcher).post("/datasets/import", sent(ROW)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", sent(BAD)).status_code == 422
     server.line.close()
 
 
 @pytest.mark.parametrize("how", ["away", "too large", "nonsense", "too slow"])
 @pytest.mark.parametrize(("setting", "status", "imports"), [("refuse", 503, 0), ("take", 302, 1)])
-def test_a_file_that_was_not_looked_at(cast, clamd, settings, caplog, monkeypatch, how, setting, status, imports):
+def test_a_file_that_was_not_looked_at(team, clamd, settings, caplog, monkeypatch, how, setting, status, imports):
     settings.CLAMD_AWAY = setting
     if how == "away":
         clamd.line.shutdown(socket.SHUT_RDWR)
@@ -112,26 +112,26 @@ def test_a_file_that_was_not_looked_at(cast, clamd, settings, caplog, monkeypatc
         clamd.scan_s = 1.0
     else:
         clamd.answer = b"\0"
-    answer = browser(cast.researcher).post("/datasets/import", sent(ROW))
+    answer = browser(team.researcher).post("/datasets/import", sent(ROW))
     assert answer.status_code == status and ImportJob.objects.count() == imports
     assert "unseen" in caplog.text
     if status == 503:
         assert "does not accept unchecked files" in answer.content.decode()
 
 
-def test_a_scan_may_take_longer_than_the_way_of_a_piece(cast, clamd, monkeypatch):
+def test_a_scan_may_take_longer_than_the_way_of_a_piece(team, clamd, monkeypatch):
     """clamd answers after it has read the whole file: for gigabytes this takes minutes."""
     monkeypatch.setattr(scanning, "PATIENCE_S", 0.3)
     clamd.scan_s = 1.0
-    assert browser(cast.researcher).post("/datasets/import", sent(ROW)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", sent(ROW)).status_code == 302
     assert ImportJob.objects.count() == 1 and scanning.SCAN_S > 120
 
 
-def test_forms_without_files_and_installations_without_a_scanner_ask_nobody(cast, clamd, settings, monkeypatch):
-    assert browser(cast.owner).post("/workspaces", {"name": "Mine"}).status_code == 302 and clamd.seen == []
+def test_forms_without_files_and_installations_without_a_scanner_ask_nobody(team, clamd, settings, monkeypatch):
+    assert browser(team.owner).post("/workspaces", {"name": "Mine"}).status_code == 302 and clamd.seen == []
     settings.CLAMD = None
     monkeypatch.setattr(scanning, "scan", None)
-    assert browser(cast.researcher).post("/datasets/import", sent(BAD)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", sent(BAD)).status_code == 302
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser
-from tests.patience import SECONDS
+from tests.team import ApiClient, browser
+from tests.timeouts import SECONDS
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.administration import closing
 from webapp.accounts.administration.services import make_administrator
@@ -69,10 +69,10 @@ class Company:
 
 
 @pytest.fixture
-def administrator(cast) -> User:
-    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
-    cast.owner.user.refresh_from_db()
-    return cast.owner.user
+def administrator(team) -> User:
+    User.objects.filter(pk=team.owner.user_id).update(is_administrator=True)
+    team.owner.user.refresh_from_db()
+    return team.owner.user
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def company(administrator) -> Company:
 
 
 @pytest.fixture
-def limited(administrator, cast) -> Company:
+def limited(administrator, team) -> Company:
     """A directory of the lab's workspace only."""
-    return Company(*directories.create(administrator, "Guests", False, [cast.workspace]))
+    return Company(*directories.create(administrator, "Guests", False, [team.workspace]))
 
 
 def role_of(email: str, workspace) -> str | None:
@@ -181,63 +181,63 @@ def test_an_address_is_taken_from_the_user_name_where_it_is_one(company):
     assert (answer.status_code, answer.json()["scimType"]) == (400, "invalidValue")
 
 
-def test_groups_give_roles_at_once_and_take_them(company, cast):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
-    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+def test_groups_give_roles_at_once_and_take_them(company, team):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(team.owner, "science", Role.RESEARCHER)
     nia, mo = company.hire("nia@example.org"), company.hire("mo@example.org")
     raters = company.group("raters", nia)
-    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", team.workspace) == Role.ANNOTATOR
     science = company.group("science")
     company.patch(
         f"/Groups/{science['id']}",
         {"op": "Add", "path": "members", "value": [{"value": nia["id"]}, {"value": mo["id"]}]},
     )
-    assert role_of("nia@example.org", cast.workspace) == role_of("mo@example.org", cast.workspace) == Role.RESEARCHER
+    assert role_of("nia@example.org", team.workspace) == role_of("mo@example.org", team.workspace) == Role.RESEARCHER
     token = ApiClient(Membership.objects.get(user__email="mo@example.org"))
     # one in the form of the protocol, one in the form that Entra used to send
     company.patch(f"/Groups/{science['id']}", {"op": "remove", "path": f'members[value eq "{nia["id"]}"]'})
     company.patch(
         f"/Groups/{science['id']}", {"op": "Remove", "path": "members", "value": [{"$ref": None, "value": mo["id"]}]}
     )
-    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
-    assert role_of("mo@example.org", cast.workspace) is None and token.get("/me").status_code == 401
+    assert role_of("nia@example.org", team.workspace) == Role.ANNOTATOR
+    assert role_of("mo@example.org", team.workspace) is None and token.get("/me").status_code == 401
     renamed = {"schemas": [GROUP], "displayName": "science", "members": [{"value": nia["id"]}]}
     assert company.ask("put", f"/Groups/{raters['id']}", renamed).status_code == 409
     company.ask("delete", f"/Groups/{science['id']}")
     assert company.ask("put", f"/Groups/{raters['id']}", renamed).status_code == 200
-    assert role_of("nia@example.org", cast.workspace) == Role.RESEARCHER
+    assert role_of("nia@example.org", team.workspace) == Role.RESEARCHER
     company.ask("delete", f"/Groups/{raters['id']}")
-    assert role_of("nia@example.org", cast.workspace) is None
-    entry = AuditEntry.objects.filter(workspace=cast.workspace, action="member.left").last()
+    assert role_of("nia@example.org", team.workspace) is None
+    entry = AuditEntry.objects.filter(workspace=team.workspace, action="member.left").last()
     assert entry.token == company.secret[:10] and entry.detail["by"] == "directory"
 
 
-def test_what_an_owner_says_of_a_group_counts_at_once(company, cast, eager, django_capture_on_commit_callbacks):
+def test_what_an_owner_says_of_a_group_counts_at_once(company, team, eager, django_capture_on_commit_callbacks):
     company.group("raters", company.hire("nia@example.org"))
     with django_capture_on_commit_callbacks(execute=True):
-        row = groups.map_group(cast.owner, "raters", Role.REVIEWER)
-    assert role_of("nia@example.org", cast.workspace) == Role.REVIEWER
+        row = groups.map_group(team.owner, "raters", Role.REVIEWER)
+    assert role_of("nia@example.org", team.workspace) == Role.REVIEWER
     with django_capture_on_commit_callbacks(execute=True):
-        groups.unmap(cast.owner, row)
-    assert role_of("nia@example.org", cast.workspace) is None
+        groups.unmap(team.owner, row)
+    assert role_of("nia@example.org", team.workspace) is None
 
 
-def test_an_owners_hand_stands_over_the_directory(company, cast):
-    groups.map_group(cast.owner, "raters", Role.OWNER)
-    anna = company.hire(cast.annotator.user.email)
+def test_an_owners_hand_stands_over_the_directory(company, team):
+    groups.map_group(team.owner, "raters", Role.OWNER)
+    anna = company.hire(team.annotator.user.email)
     team = company.group("raters", anna)
-    assert role_of(cast.annotator.user.email, cast.workspace) == Role.ANNOTATOR
-    remove_member(cast.owner, cast.annotator)
+    assert role_of(team.annotator.user.email, team.workspace) == Role.ANNOTATOR
+    remove_member(team.owner, team.annotator)
     company.patch(f"/Groups/{team['id']}", {"op": "remove", "path": "members"})
     company.patch(f"/Groups/{team['id']}", {"op": "add", "path": "members", "value": [{"value": anna["id"]}]})
-    assert role_of(cast.annotator.user.email, cast.workspace) is None
+    assert role_of(team.annotator.user.email, team.workspace) is None
 
 
 @pytest.mark.parametrize("how", ["active", "delete"])
-def test_who_was_let_go_has_no_way_in(company, cast, how):
-    user = cast.annotator.user
+def test_who_was_let_go_has_no_way_in(company, team, how):
+    user = team.annotator.user
     set_password(user, PASSWORD)
-    open_session, token, link = browser(cast.annotator), ApiClient(cast.annotator), create_sign_in_link(user)
+    open_session, token, link = browser(team.annotator), ApiClient(team.annotator), create_sign_in_link(user)
     anna = company.hire(user.email)
     assert open_session.get("/workspaces").status_code == 200 and token.get("/me").status_code == 200
     if how == "active":
@@ -253,8 +253,8 @@ def test_who_was_let_go_has_no_way_in(company, cast, how):
     )  # a session that was opened nevertheless
     assert late.get("/workspaces").status_code == 302
     # the role that an owner gave stays, but does not open anything
-    assert Membership.objects.filter(pk=cast.annotator.pk).exists()
-    said = AuditEntry.objects.filter(workspace=cast.workspace, action="account.closed").get()
+    assert Membership.objects.filter(pk=team.annotator.pk).exists()
+    said = AuditEntry.objects.filter(workspace=team.workspace, action="account.closed").get()
     assert (said.detail["by"], said.token) == ("Entra", company.secret[:10])
     fresh = create_sign_in_link(user)
     assert Client().post(f"/sign-in/link/{fresh}").status_code == 410
@@ -298,15 +298,15 @@ def has_ways_in(user: User) -> bool:
         ({"externalId": "1"}, {"userName": "nina"}),
     ],
 )
-def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(company, cast, before, after):
+def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(company, team, before, after):
     nia = company.hire("nia@example.org", **before)
     former = with_ways_in("nia@example.org")
-    enter(cast.workspace, former, Role.OWNER)
+    enter(team.workspace, former, Role.OWNER)
     company.ask("delete", f"/Users/{nia['id']}")
     nina = company.hire("nia@example.org", **after)
     user = User.objects.get(email="nia@example.org")
     assert user != former and user.is_active and not has_ways_in(user) and nina["id"] != nia["id"]
-    assert role_of("nia@example.org", cast.workspace) is None
+    assert role_of("nia@example.org", team.workspace) is None
     assert not has_ways_in(former)  # otherwise a provider that names people by their address would open it
     assert not former.is_active and former.email.endswith(addresses.NOWHERE) and former.proof == Proof.NONE
     assert Membership.objects.get(user=former).role == Role.OWNER
@@ -317,15 +317,15 @@ def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(
     ("before", "after"),
     [({"externalId": "1"}, {"externalId": "1", "userName": "nia.b"}), ({}, {}), ({}, {"externalId": "1"})],
 )
-def test_who_comes_back_finds_their_account_without_its_former_ways_in(company, cast, before, after):
+def test_who_comes_back_finds_their_account_without_its_former_ways_in(company, team, before, after):
     nia = company.hire("nia@example.org", **before)
     user = with_ways_in("nia@example.org")
-    enter(cast.workspace, user, Role.REVIEWER)
+    enter(team.workspace, user, Role.REVIEWER)
     company.ask("delete", f"/Users/{nia['id']}")
     link = create_sign_in_link(user)
     company.hire("nia@example.org", **after)
     assert User.objects.get(email="nia@example.org") == user and not has_ways_in(user) and user.is_active
-    assert role_of("nia@example.org", cast.workspace) == Role.REVIEWER
+    assert role_of("nia@example.org", team.workspace) == Role.REVIEWER
     assert Client().post(f"/sign-in/link/{link}").status_code == 410
 
 
@@ -343,10 +343,10 @@ def test_directories_see_and_change_their_own_people_and_groups_alone(company, a
     assert other.ask("post", "/Users", {"schemas": [USER], "userName": "nia@example.org"}).status_code == 409
 
 
-def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast):
+def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, team):
     """Another person typed this address. They keep their work, without an address, and the company's person gets a new account."""
     typed = User.objects.create_user("nia@example.org", PASSWORD, name="Typed")
-    membership = enter(cast.workspace, typed, Role.ANNOTATOR)
+    membership = enter(team.workspace, typed, Role.ANNOTATOR)
     company.hire("nia@example.org")
     user = User.objects.get(email="nia@example.org")
     typed.refresh_from_db()
@@ -355,55 +355,55 @@ def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast)
     assert not Membership.objects.filter(user=user).exists()
 
 
-def test_an_account_known_by_an_owners_word_is_handed_over_without_its_ways_in(company, cast):
-    User.objects.filter(pk=cast.annotator.user_id).update(proof=Proof.INVITATION)
-    cast.annotator.user.refresh_from_db()
-    set_password(cast.annotator.user, PASSWORD)
-    SocialAccount.objects.create(user=cast.annotator.user, provider="company", uid="of whoever was there first")
-    token, session = ApiClient(cast.annotator), browser(cast.annotator)
-    company.hire(cast.annotator.user.email)
+def test_an_account_known_by_an_owners_word_is_handed_over_without_its_ways_in(company, team):
+    User.objects.filter(pk=team.annotator.user_id).update(proof=Proof.INVITATION)
+    team.annotator.user.refresh_from_db()
+    set_password(team.annotator.user, PASSWORD)
+    SocialAccount.objects.create(user=team.annotator.user, provider="company", uid="of whoever was there first")
+    token, session = ApiClient(team.annotator), browser(team.annotator)
+    company.hire(team.annotator.user.email)
     assert token.get("/me").status_code == 401 and session.get("/workspaces").status_code == 302
-    user = User.objects.get(pk=cast.annotator.user_id)
+    user = User.objects.get(pk=team.annotator.user_id)
     assert user.proof == Proof.COMPANY and not has_ways_in(user)
 
 
-def test_an_account_whose_address_is_proven_goes_on_as_it_is(company, cast):
-    session = browser(cast.annotator)
-    company.hire(cast.annotator.user.email)
+def test_an_account_whose_address_is_proven_goes_on_as_it_is(company, team):
+    session = browser(team.annotator)
+    company.hire(team.annotator.user.email)
     assert session.get("/workspaces").status_code == 200
-    assert DirectoryPerson.objects.get().user == cast.annotator.user
+    assert DirectoryPerson.objects.get().user == team.annotator.user
 
 
-def test_nobodys_address_is_taken_by_a_change(company, cast):
+def test_nobodys_address_is_taken_by_a_change(company, team):
     nia = company.hire("nia@example.org")
-    emails = {"op": "replace", "path": "emails", "value": [{"value": cast.reviewer.user.email, "primary": True}]}
+    emails = {"op": "replace", "path": "emails", "value": [{"value": team.reviewer.user.email, "primary": True}]}
     assert company.patch(f"/Users/{nia['id']}", emails).status_code == 409
     assert company.ask("get", f"/Users/{nia['id']}").json()["emails"][0]["value"] == "nia@example.org"
-    assert User.objects.get(email=cast.reviewer.user.email) == cast.reviewer.user
+    assert User.objects.get(email=team.reviewer.user.email) == team.reviewer.user
 
 
-def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, cast):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
-    groups.map_group(cast.outsider, "raters", Role.OWNER)
+def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, team):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(team.outsider, "raters", Role.OWNER)
     limited.group("raters", limited.hire("nia@example.org"))
-    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
-    assert role_of("nia@example.org", cast.outsider.workspace) is None
-    for somebody in (cast.outsider, cast.owner):  # one of another workspace, and an administrator of the installation
+    assert role_of("nia@example.org", team.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", team.outsider.workspace) is None
+    for somebody in (team.outsider, team.owner):  # one of another workspace, and an administrator of the installation
         body = {"schemas": [USER], "userName": somebody.user.email}
         assert limited.ask("post", "/Users", body).status_code == 409
-    assert limited.hire(cast.annotator.user.email)["active"]
+    assert limited.hire(team.annotator.user.email)["active"]
 
 
 @pytest.mark.parametrize("how", ["workspace", "administrator"])
-def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_elsewhere(limited, cast, how):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_elsewhere(limited, team, how):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
     nia, gone = limited.hire("nia@example.org"), limited.hire("gone@example.org", externalId="1")
     team = limited.group("raters", nia)
     limited.ask("delete", f"/Users/{gone['id']}")
     people = [User.objects.get(email=f"{each}@example.org") for each in ("nia", "gone")]
     for user in people:
         if how == "workspace":
-            enter(cast.outsider.workspace, user, Role.OWNER)
+            enter(team.outsider.workspace, user, Role.OWNER)
         else:
             User.objects.filter(pk=user.pk).update(is_administrator=True)
     before = list(User.objects.order_by("pk").values())
@@ -419,13 +419,13 @@ def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_
         assert limited.ask("post", "/Users", body).status_code == 409
     assert list(User.objects.order_by("pk").values()) == before
     limited.ask("delete", f"/Groups/{team['id']}")  # in its own workspace its requests are followed
-    assert role_of("nia@example.org", cast.workspace) is None
+    assert role_of("nia@example.org", team.workspace) is None
 
 
-def test_a_directory_of_one_workspace_takes_no_address_from_elsewhere(limited, cast):
-    User.objects.filter(pk=cast.outsider.user_id).update(proof=Proof.INVITATION)
+def test_a_directory_of_one_workspace_takes_no_address_from_elsewhere(limited, team):
+    User.objects.filter(pk=team.outsider.user_id).update(proof=Proof.INVITATION)
     nia = limited.hire("nia@example.org")
-    for holder, status in ((cast.outsider.user, 409), (cast.annotator.user, 200)):
+    for holder, status in ((team.outsider.user, 409), (team.annotator.user, 200)):
         User.objects.filter(pk=holder.pk).update(proof=Proof.INVITATION)
         emails = {"op": "replace", "path": "emails", "value": [{"value": holder.email, "primary": True}]}
         assert limited.patch(f"/Users/{nia['id']}", emails).status_code == status
@@ -441,52 +441,52 @@ def test_the_last_administrator_stays(company, administrator):
     assert administrator.is_active and administrator.is_administrator
 
 
-def test_rights_in_the_installation_do_not_come_back(cast, administrator):
-    make_administrator(cast.researcher.user, True)
+def test_rights_in_the_installation_do_not_come_back(team, administrator):
+    make_administrator(team.researcher.user, True)
     closing.close(administrator, by="Entra")
     closing.reopen(administrator, by="Entra")
     administrator.refresh_from_db()
     assert administrator.is_active and not administrator.is_administrator
 
 
-def test_a_sign_in_without_groups_does_not_undo_what_the_directory_says(limited, cast):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
-    groups.map_group(cast.outsider, "guests", Role.ANNOTATOR)
+def test_a_sign_in_without_groups_does_not_undo_what_the_directory_says(limited, team):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(team.outsider, "guests", Role.ANNOTATOR)
     limited.group("raters", limited.hire("nia@example.org"))
     nia = User.objects.get(email="nia@example.org")
     groups.follow_sign_in(nia, ["guests"])
-    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", team.workspace) == Role.ANNOTATOR
     # the directory does not decide in this workspace
-    assert role_of("nia@example.org", cast.outsider.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", team.outsider.workspace) == Role.ANNOTATOR
     groups.follow_sign_in(nia, [])
-    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
-    assert role_of("nia@example.org", cast.outsider.workspace) is None
+    assert role_of("nia@example.org", team.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", team.outsider.workspace) is None
 
 
-def test_what_a_sign_in_gave_stays_until_the_directory_keeps_a_group_that_means_something_there(company, cast):
-    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
-    groups.map_group(cast.outsider, "guests", Role.ANNOTATOR)
+def test_what_a_sign_in_gave_stays_until_the_directory_keeps_a_group_that_means_something_there(company, team):
+    groups.map_group(team.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(team.outsider, "guests", Role.ANNOTATOR)
     user = User.objects.create_user("nia@example.org", name="Nia", proof=Proof.COMPANY)
     groups.follow_sign_in(user, ["raters", "guests"])
-    token = ApiClient(Membership.objects.get(user=user, workspace=cast.workspace))
+    token = ApiClient(Membership.objects.get(user=user, workspace=team.workspace))
     nia = company.hire("nia@example.org")
     company.group("of no role", nia)
     groups.follow_sign_in(user, ["raters", "guests"])
-    assert role_of(user.email, cast.workspace) == Role.ANNOTATOR and token.get("/me").status_code == 200
+    assert role_of(user.email, team.workspace) == Role.ANNOTATOR and token.get("/me").status_code == 200
     raters = company.group("raters")
     company.patch(f"/Users/{nia['id']}", {"op": "replace", "value": {"displayName": "Nia"}})
-    assert role_of(user.email, cast.workspace) is None and token.get("/me").status_code == 401
-    assert role_of(user.email, cast.outsider.workspace) == Role.ANNOTATOR
+    assert role_of(user.email, team.workspace) is None and token.get("/me").status_code == 401
+    assert role_of(user.email, team.outsider.workspace) == Role.ANNOTATOR
     groups.follow_sign_in(user, ["raters", "guests"])
-    assert role_of(user.email, cast.workspace) is None
+    assert role_of(user.email, team.workspace) is None
     company.patch(f"/Groups/{raters['id']}", {"op": "add", "path": "members", "value": [{"value": nia["id"]}]})
-    assert role_of(user.email, cast.workspace) == Role.ANNOTATOR
+    assert role_of(user.email, team.workspace) == Role.ANNOTATOR
     company.patch(f"/Users/{nia['id']}", {"op": "replace", "value": {"active": False}})
     assert not Membership.objects.filter(user=user).exists()
 
 
-def test_a_key_is_shown_once_stored_as_a_hash_and_revoked(cast, administrator):
-    page = browser(cast.owner)
+def test_a_key_is_shown_once_stored_as_a_hash_and_revoked(team, administrator):
+    page = browser(team.owner)
     made = page.post("/installation/directories", {"name": "Entra", "everywhere": "on"})
     secret = made.content.decode().split("tsd_")[1].split("<")[0]
     secret = "tsd_" + secret.split('"')[0].strip()
@@ -502,23 +502,23 @@ def test_a_key_is_shown_once_stored_as_a_hash_and_revoked(cast, administrator):
     assert b"Keep it" in page.post(revoke).content and company.find("/Users").status_code == 200
     page.post(revoke, {"sure": "1"})
     assert company.find("/Users").status_code == 401
-    said = AuditEntry.objects.filter(workspace=cast.workspace).values_list("action", flat=True)
+    said = AuditEntry.objects.filter(workspace=team.workspace).values_list("action", flat=True)
     assert {"directory.created", "directory.key_created", "directory.key_revoked"} <= set(said)
 
 
-def test_a_directory_has_a_name_of_its_own_and_a_workspace(cast, company):
-    page = browser(cast.owner)
+def test_a_directory_has_a_name_of_its_own_and_a_workspace(team, company):
+    page = browser(team.owner)
     for body in ({"name": "Entra", "everywhere": "on"}, {"name": "Other"}, {"name": "", "everywhere": "on"}):
         assert page.post("/installation/directories", body).status_code == 422
     assert Directory.objects.count() == 1
     assert (
-        page.post("/installation/directories", {"name": "Other", "workspaces": [cast.workspace.pk]}).status_code == 200
+        page.post("/installation/directories", {"name": "Other", "workspaces": [team.workspace.pk]}).status_code == 200
     )
-    assert list(Directory.objects.get(name="Other").reach()) == [cast.workspace]
+    assert list(Directory.objects.get(name="Other").reach()) == [team.workspace]
 
 
-def test_only_administrators_see_directories(cast, company):
-    page, key = browser(cast.outsider), DirectoryKey.objects.get()
+def test_only_administrators_see_directories(team, company):
+    page, key = browser(team.outsider), DirectoryKey.objects.get()
     assert page.get("/installation/directories").status_code == 403
     for path in ("", f"/{company.directory.pk}/keys", f"/keys/{key.pk}/revoke"):
         body = {"name": "x", "everywhere": "on", "sure": "1"}
@@ -528,15 +528,15 @@ def test_only_administrators_see_directories(cast, company):
 
 
 @pytest.mark.parametrize("said", ["", "Bearer", "Bearer tsd_wrong", "Basic dHM6dHM="])
-def test_without_a_key_there_is_nothing(company, cast, said):
-    stranger = browser(cast.owner) if not said else Client(headers={"authorization": said})
+def test_without_a_key_there_is_nothing(company, team, said):
+    stranger = browser(team.owner) if not said else Client(headers={"authorization": said})
     for path in ("/Users", "/Groups", "/Schemas", "/ServiceProviderConfig", "/", "/Me"):
         assert stranger.get(f"/scim/v2{path}").status_code == 401
     assert stranger.post("/scim/v2/Users", {"userName": "x@example.org"}, "application/json").status_code == 401
 
 
-def test_an_api_token_is_no_key_of_a_directory(cast):
-    assert ApiClient(cast.owner).client.get("/scim/v2/Users").status_code == 401
+def test_an_api_token_is_no_key_of_a_directory(team):
+    assert ApiClient(team.owner).client.get("/scim/v2/Users").status_code == 401
 
 
 def test_strangers_and_directories_have_limits(company, monkeypatch):
@@ -643,8 +643,8 @@ def test_of_two_who_make_the_same_person_at_once_one_is_told(company):
     assert User.objects.filter(email="nia@example.org").count() == DirectoryPerson.objects.count() == 1
 
 
-def test_the_session_cookie_means_nothing_there(company, cast):
+def test_the_session_cookie_means_nothing_there(company, team):
     """A form of another site cannot make a browser send a directory's requests."""
-    client = browser(cast.owner)
+    client = browser(team.owner)
     assert SESSION_KEY in client.session and settings.SESSION_COOKIE_NAME in client.cookies
     assert client.post("/scim/v2/Users", {"userName": "x@example.org"}, "application/json").status_code == 401

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.accounts.models import SignedIn
 from webapp.accounts.profile.services import set_password
 from webapp.accounts.sessions import services as sessions
@@ -26,13 +26,13 @@ PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.
 
 
 @pytest.fixture
-def signed_in(cast):
+def signed_in(team):
     """`signed_in(agent)`: a browser with a session from the sign-in page."""
-    set_password(cast.owner.user, PASSWORD)
+    set_password(team.owner.user, PASSWORD)
 
     def come(agent: str = FIREFOX) -> Client:
         client = Client(headers={"user-agent": agent})
-        client.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+        client.post("/sign-in", {"email": team.owner.user.email, "password": PASSWORD})
         assert inside(client)
         return client
 
@@ -47,12 +47,12 @@ def row_of(client: Client) -> SignedIn:
     return SignedIn.objects.get(session_key=client.cookies["sessionid"].value)
 
 
-def test_the_page_lists_where_one_is_signed_in(signed_in, cast):
+def test_the_page_lists_where_one_is_signed_in(signed_in, team):
     here, _ = signed_in(), signed_in(PHONE)
     page = here.get("/settings/profile").content.decode()
     assert "Firefox on Linux" in page and "Safari on iPhone" in page and "127.0.0.1" in page
     assert page.count("this browser") == 1
-    assert "Firefox on Linux" not in browser(cast.annotator).get("/settings/profile").content.decode()
+    assert "Firefox on Linux" not in browser(team.annotator).get("/settings/profile").content.decode()
 
 
 def test_one_browser_is_signed_out_and_the_others_stay(signed_in):
@@ -65,8 +65,8 @@ def test_one_browser_is_signed_out_and_the_others_stay(signed_in):
     assert inside(here) and not inside(third)
 
 
-def test_nobody_ends_a_session_of_somebody_else(signed_in, cast):
-    owner, other = signed_in(), browser(cast.annotator)
+def test_nobody_ends_a_session_of_somebody_else(signed_in, team):
+    owner, other = signed_in(), browser(team.annotator)
     for body in ({"session": row_of(owner).pk}, {"session": "x"}, {"others": "1"}, {}):
         other.post("/settings/sessions/end", body | {"sure": "1"})
     assert inside(owner) and inside(other)
@@ -101,7 +101,7 @@ def test_use_is_noted_once_a_minute(signed_in):
     assert timezone.now() - row_of(client).last_used_at < timedelta(minutes=1)
 
 
-def test_signing_out_and_a_new_password_leave_no_session_behind(signed_in, cast):
+def test_signing_out_and_a_new_password_leave_no_session_behind(signed_in, team):
     here, there = signed_in(), signed_in(PHONE)
     here.post("/settings/profile", {"current": PASSWORD, "new": "copper lantern orchid"})
     assert inside(here) and not inside(there)
@@ -110,11 +110,11 @@ def test_signing_out_and_a_new_password_leave_no_session_behind(signed_in, cast)
     assert not SignedIn.objects.exists()
 
 
-def test_a_session_from_before_is_listed_once_it_is_used(cast):
-    client = browser(cast.owner)
+def test_a_session_from_before_is_listed_once_it_is_used(team):
+    client = browser(team.owner)
     SignedIn.objects.all().delete()  # sessions of earlier versions have no such row
     assert inside(client)
-    assert row_of(client).user == cast.owner.user
+    assert row_of(client).user == team.owner.user
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_sessions_past_their_end_are_cleared_in_batches_and_others_stay(signed_i
     assert SignedIn.objects.get() == row_of(stays) and inside(stays)
 
 
-def test_a_password_that_was_stored_without_its_spaces_opens_at_sign_in_only(signed_in, cast):
-    email, typed = cast.owner.user.email, f" {PASSWORD} "
+def test_a_password_that_was_stored_without_its_spaces_opens_at_sign_in_only(signed_in, team):
+    email, typed = team.owner.user.email, f" {PASSWORD} "
     client = signed_in()
     assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
     assert client.post("/settings/profile", {"current": typed, "new": "copper lantern orchid"}).status_code == 422
-    set_password(cast.owner.user, typed)
+    set_password(team.owner.user, typed)
     assert Client().post("/sign-in", {"email": email, "password": PASSWORD}).status_code == 422
     assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
     assert Client().post("/sign-in", {"email": email, "password": "   "}).status_code == 422

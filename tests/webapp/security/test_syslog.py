@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from pydantic import ValidationError
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.core.auditing import audit, chain, syslog
 from webapp.core.models import AuditSeal
 from webapp.environment import Environment
@@ -67,31 +67,31 @@ def receiver():
 
 
 @pytest.fixture
-def entries(cast):
+def entries(team):
     """Sealed entries whose text has a letter beyond ASCII and a line break."""
     for number in range(5):
-        audit.record(cast.workspace, cast.owner.user, "thing.done", cast.workspace, number=number, said="é\n<1>")
+        audit.record(team.workspace, team.owner.user, "thing.done", team.workspace, number=number, said="é\n<1>")
     chain.seal()
     return list(AuditSeal.objects.order_by("id"))
 
 
-def test_every_sealed_entry_arrives_once_in_its_order_with_its_digest(cast, entries, receiver):
+def test_every_sealed_entry_arrives_once_in_its_order_with_its_digest(team, entries, receiver):
     address = f"tcp://127.0.0.1:{receiver.port}"
     assert syslog.send(address) == len(entries) and syslog.send(address) == 0
     told = receiver.told()
     assert [row["seal"] for row in told] == [each.pk for each in entries]
     assert [row["digest"] for row in told][-1] == chain.head()
     last = told[-1]
-    assert (last["actor"], last["action"], last["workspace"]) == ("ada@example.org", "thing.done", cast.workspace.pk)
+    assert (last["actor"], last["action"], last["workspace"]) == ("ada@example.org", "thing.done", team.workspace.pk)
     assert last["detail"] == {"number": 4, "said": "é\n<1>"}
     assert not any(b"\n" in each for each in receiver.read)  # receivers that read lines see one
-    audit.record(cast.workspace, None, "thing.done", cast.workspace)
+    audit.record(team.workspace, None, "thing.done", team.workspace)
     assert syslog.send(address) == 0  # it is not sealed yet
     chain.seal()
     assert syslog.send(address) == 1 and len(receiver.read) == len(entries) + 1
 
 
-def test_what_was_not_taken_is_sent_again(cast, entries, receiver):
+def test_what_was_not_taken_is_sent_again(team, entries, receiver):
     address = f"tcp://127.0.0.1:{receiver.port}"
     receiver.deaf = True
     assert syslog.send(address) == 0
@@ -110,7 +110,7 @@ def test_a_receiver_that_is_away_keeps_nothing_waiting(entries, caplog):
 
 
 @pytest.mark.parametrize("scheme", ["udp", "unix"])
-def test_each_datagram_is_an_entry(cast, entries, scheme, tmp_path, monkeypatch):
+def test_each_datagram_is_an_entry(team, entries, scheme, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     family, place = (socket.AF_INET, ("127.0.0.1", 0)) if scheme == "udp" else (socket.AF_UNIX, "log")
     with socket.socket(family, socket.SOCK_DGRAM) as line:
@@ -122,9 +122,9 @@ def test_each_datagram_is_an_entry(cast, entries, scheme, tmp_path, monkeypatch)
     assert [row["seal"] for row in rows] == [each.pk for each in entries]
 
 
-def test_an_entry_that_receivers_would_cut_comes_without_its_detail(cast, receiver):
+def test_an_entry_that_receivers_would_cut_comes_without_its_detail(team, receiver):
     for size in (syslog.LONGEST - 800, syslog.LONGEST):
-        audit.record(cast.workspace, None, "thing.done", cast.workspace, text="x" * size)
+        audit.record(team.workspace, None, "thing.done", team.workspace, text="x" * size)
     chain.seal()
     assert syslog.send(f"tcp://127.0.0.1:{receiver.port}") == AuditSeal.objects.count()
     whole, cut = receiver.told()[-2:]
@@ -176,8 +176,8 @@ def certificate(folder):
     return path
 
 
-def test_the_worker_seals_and_then_sends_where_a_receiver_is_named(cast, entries, receiver, settings):
-    audit.record(cast.workspace, None, "thing.done", cast.workspace)
+def test_the_worker_seals_and_then_sends_where_a_receiver_is_named(team, entries, receiver, settings):
+    audit.record(team.workspace, None, "thing.done", team.workspace)
     settings.AUDIT_SYSLOG = None
     worker.seal()
     assert receiver.read == []
@@ -186,8 +186,8 @@ def test_the_worker_seals_and_then_sends_where_a_receiver_is_named(cast, entries
     assert len(receiver.read) == len(entries) + 1
 
 
-def test_administrators_see_all_workspaces_and_how_far_the_log_was_sent(cast, as_owner, entries, settings):
-    audit.record(cast.outsider.workspace, cast.outsider.user, "other.done", cast.outsider.workspace)
+def test_administrators_see_all_workspaces_and_how_far_the_log_was_sent(team, as_owner, entries, settings):
+    audit.record(team.outsider.workspace, team.outsider.user, "other.done", team.outsider.workspace)
     page = as_owner.get("/installation/audit").content.decode()
     assert "other.done" in page and "thing.done" in page and "Elsewhere" in page
     assert chain.head()[:12] in page and "sets AUDIT_SYSLOG" in page
@@ -197,7 +197,7 @@ def test_administrators_see_all_workspaces_and_how_far_the_log_was_sent(cast, as
     syslog.send("tcp://127.0.0.1:9")
     page = as_owner.get("/installation/audit").content.decode()
     assert f"{len(entries)} to be sent" in page and "did not take the last entries" in page
-    assert browser(cast.outsider).get("/installation/audit").status_code == 403
+    assert browser(team.outsider).get("/installation/audit").status_code == 403
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.models import Membership, SignedIn, Workspace
 from webapp.accounts.sessions import time_outs
 from webapp.core.models import AuditEntry
@@ -28,32 +28,32 @@ def away(client, minutes: int) -> None:
     SignedIn.objects.filter(pk=row(client).pk).update(last_used_at=timezone.now() - timedelta(minutes=minutes))
 
 
-def test_a_workspace_asks_for_less_and_its_people_alone_are_asked(cast):
-    inner, outer = browser(cast.annotator), browser(cast.outsider)
-    time_outs.change(cast.owner, 30, 240)
+def test_a_workspace_asks_for_less_and_its_people_alone_are_asked(team):
+    inner, outer = browser(team.annotator), browser(team.outsider)
+    time_outs.change(team.owner, 30, 240)
     for client in (inner, outer):
         away(client, 31)
     assert not inside(inner) and inside(outer)
-    long = browser(cast.annotator)
+    long = browser(team.annotator)
     SignedIn.objects.filter(pk=row(long).pk).update(created_at=timezone.now() - timedelta(hours=5))
     assert not inside(long)
 
 
-def test_the_strictest_of_a_persons_workspaces_counts_whichever_is_open(cast):
-    both = Membership.objects.create(user=cast.annotator.user, workspace=cast.outsider.workspace, role="annotator")
-    time_outs.change(cast.owner, 60, None)
-    time_outs.change(cast.outsider, 20, None)
-    for membership in (both, cast.annotator):
+def test_the_strictest_of_a_persons_workspaces_counts_whichever_is_open(team):
+    both = Membership.objects.create(user=team.annotator.user, workspace=team.outsider.workspace, role="annotator")
+    time_outs.change(team.owner, 60, None)
+    time_outs.change(team.outsider, 20, None)
+    for membership in (both, team.annotator):
         client = browser(membership)
         away(client, 21)
         assert not inside(client)
-    assert time_outs.of(cast.annotator.user).idle == timedelta(minutes=20)
+    assert time_outs.of(team.annotator.user).idle == timedelta(minutes=20)
     assert "20 minutes without use" in browser(both).get("/settings/profile").content.decode()
 
 
-def test_no_workspace_is_looser_than_the_installation(cast, settings):
+def test_no_workspace_is_looser_than_the_installation(team, settings):
     settings.SESSION_IDLE_HOURS = 1
-    owner = browser(cast.owner)
+    owner = browser(team.owner)
 
     def put(**body):
         return owner.put("/api/v1/time-outs", body, content_type="application/json")
@@ -63,21 +63,21 @@ def test_no_workspace_is_looser_than_the_installation(cast, settings):
         "idle_minutes": "must be at most 60 minutes, the limit of the whole installation",
         "session_minutes": "must be 15 minutes or more",
     }
-    Workspace.objects.filter(pk=cast.workspace.pk).update(
+    Workspace.objects.filter(pk=team.workspace.pk).update(
         idle_minutes=600
     )  # set before the installation became stricter
     away(owner, 61)
     assert not inside(owner)
 
 
-def test_owners_set_them_at_the_page_and_by_api(cast, as_owner, as_researcher):
+def test_owners_set_them_at_the_page_and_by_api(team, as_owner, as_researcher):
     path = "/settings/sign-in/time-outs"
     assert as_researcher.post(path, {"idle_minutes": "30"}).status_code == 403
     assert as_owner.post(path, {"idle_minutes": "30", "session_minutes": ""}).status_code == 302
     assert 'value="30"' in as_owner.get("/settings/sign-in").content.decode()
     refused = as_owner.post(path, {"idle_minutes": "2", "session_minutes": "480"})
     assert refused.status_code == 422 and "Must be 5 minutes or more" in refused.content.decode()
-    script = ApiClient(cast.owner)
+    script = ApiClient(team.owner)
     assert script.get("/time-outs").json()["idle_minutes"] == 30
     changed = script.client.put(
         "/api/v1/time-outs", {"idle_minutes": None, "session_minutes": 480}, content_type="application/json"
@@ -95,8 +95,8 @@ def test_owners_set_them_at_the_page_and_by_api(cast, as_owner, as_researcher):
     ]
 
 
-def test_what_a_page_asks_by_itself_is_no_use(cast):
-    client = browser(cast.annotator)
+def test_what_a_page_asks_by_itself_is_no_use(team):
+    client = browser(team.annotator)
     assert inside(client)
     away(client, 3)
     before = row(client).last_used_at
@@ -108,26 +108,26 @@ def test_what_a_page_asks_by_itself_is_no_use(cast):
     assert row(client).last_used_at > before
 
 
-def test_a_page_that_polls_for_ever_is_signed_out(cast):
-    time_outs.change(cast.owner, 5, None)
-    client = browser(cast.annotator)
+def test_a_page_that_polls_for_ever_is_signed_out(team):
+    time_outs.change(team.owner, 5, None)
+    client = browser(team.annotator)
     assert inside(client)
     began = row(client).last_used_at
     for minute in range(1, 8):
         SignedIn.objects.filter(pk=row(client).pk).update(last_used_at=began - timedelta(minutes=minute))
         if not inside(client, **BY_ITSELF):
             break
-    assert minute == 5 and not SignedIn.objects.filter(user=cast.annotator.user).exists()
+    assert minute == 5 and not SignedIn.objects.filter(user=team.annotator.user).exists()
 
 
-def test_a_session_that_nothing_is_known_of_is_noted_all_the_same(cast):
-    client = browser(cast.owner)
+def test_a_session_that_nothing_is_known_of_is_noted_all_the_same(team):
+    client = browser(team.owner)
     SignedIn.objects.all().delete()
     assert inside(client, **BY_ITSELF) and row(client)
 
 
-def test_the_time_outs_cost_no_query(cast):
-    client = browser(cast.owner)
+def test_the_time_outs_cost_no_query(team):
+    client = browser(team.owner)
     inside(client)
 
     def queries() -> int:
@@ -136,5 +136,5 @@ def test_the_time_outs_cost_no_query(cast):
         return len(seen)
 
     before = queries()
-    time_outs.change(cast.owner, 30, 240)
+    time_outs.change(team.owner, 30, 240)
     assert queries() == before

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.routes import routes
 from tests.webapp.test_what_annotators_see import PARAMETER, filled, ids_of, read, working
 from webapp.annotation.agreement import refresh
@@ -17,22 +17,22 @@ TOLD = b"17:41"
 SEEN = ("project", "task", "assignment", "example", "search", "inbox", "members")
 
 
-def worked(cast):
-    project = working(cast, "pairwise")
-    review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
-    mine = {"user": cast.annotator.user}
+def worked(team):
+    project = working(team, "pairwise")
+    review.comment(team.annotator, Task.objects.first(), "guidelines", "What is clear?")
+    mine = {"user": team.annotator.user}
     Assignment.objects.filter(**mine).update(claimed_at=MOMENT, submitted_at=MOMENT)
     Participant.objects.filter(**mine).update(created_at=MOMENT)
-    Answer.objects.filter(assignment__user=cast.annotator.user).update(submitted_at=MOMENT)
-    Comment.objects.filter(author=cast.annotator.user).update(created_at=MOMENT, resolved_at=None)
+    Answer.objects.filter(assignment__user=team.annotator.user).update(submitted_at=MOMENT)
+    Comment.objects.filter(author=team.annotator.user).update(created_at=MOMENT, resolved_at=None)
     refresh.freshen(project)
     return project
 
 
-def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_work(cast):
-    project = worked(cast)
-    page, script, ids = browser(cast.reviewer), ApiClient(cast.reviewer).client, ids_of(cast, project)
-    theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
+def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_work(team):
+    project = worked(team)
+    page, script, ids = browser(team.reviewer), ApiClient(team.reviewer).client, ids_of(team, project)
+    theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=team.annotator.user).first().task_id}
     days = 0
     for route in routes():
         if route and not any(word in route for word in SEEN):
@@ -48,9 +48,9 @@ def test_no_surface_of_a_reviewer_tells_when_somebody_under_a_pseudonym_was_at_w
     assert days > 5  # the walk has visited pages that show the work
 
 
-def test_who_may_name_people_sees_the_moment_beside_the_name(cast):
-    project = worked(cast)
-    script = ApiClient(cast.researcher)
+def test_who_may_name_people_sees_the_moment_beside_the_name(team):
+    project = worked(team)
+    script = ApiClient(team.researcher)
     for names, told in ((False, False), (True, True)):
         items = script.get(f"/projects/{project.pk}/answers", names=names).json()["items"]
         assert any(":17:41" in each["submitted_at"] for each in items) == told

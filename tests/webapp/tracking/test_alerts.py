@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.webhooks.told import listen, told
 from webapp.notices import words
 from webapp.notices.models import Notice
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def logged(cast):
-    listen(cast.owner)
-    return tracking.begin(cast.researcher, tracking.experiment(cast.researcher, "elsewhere"), "mlflow", name="one")
+def logged(team):
+    listen(team.owner)
+    return tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow", name="one")
 
 
 def alert(row, number: int, title: str = "Loss", **given) -> None:
@@ -31,7 +31,7 @@ def heard() -> list[dict]:
     return [facts for event, facts in told() if event == "run.alert"]
 
 
-def test_an_alert_is_a_notice_an_event_a_tag_and_a_line_of_the_history(logged, cast):
+def test_an_alert_is_a_notice_an_event_a_tag_and_a_line_of_the_history(logged, team):
     alert(logged, 1)
     alert(logged, 1)  # sent again, because the answer was lost
     [facts] = heard()
@@ -41,13 +41,13 @@ def test_an_alert_is_a_notice_an_event_a_tag_and_a_line_of_the_history(logged, c
         "it is NaN",
         "ERROR",
     )
-    row = Notice.objects.get(user=cast.researcher.user, event="run.alert")
+    row = Notice.objects.get(user=team.researcher.user, event="run.alert")
     assert (words.title(row), words.text(row)) == ("One of elsewhere alerts: Loss", "it is NaN")
     assert words.kind(row).tone == "bad" and words.href(row) == f"/runs/{logged.run_id}"
     assert logged.tags == {"alert.1": "ERROR: Loss · it is NaN"}
-    client = browser(cast.reviewer)
+    client = browser(team.reviewer)
     assert "ERROR: Loss · it is NaN" in client.get(f"/runs/{logged.run_id}/history").content.decode()
-    assert "alerts: Loss" in browser(cast.researcher).get("/notices").content.decode()
+    assert "alerts: Loss" in browser(team.researcher).get("/notices").content.decode()
 
 
 def test_the_same_title_is_announced_once_a_minute_and_a_run_twenty_times_an_hour(logged, monkeypatch):

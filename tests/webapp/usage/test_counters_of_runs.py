@@ -50,8 +50,8 @@ def test_a_batch_of_answers_is_one_statement_more(launch, grader, monkeypatch): 
     assert 1 <= len(written) < 16 == MonthlyUse.objects.get().calls
 
 
-def test_a_judge_in_the_runs_own_process_counts_once_even_if_its_verdicts_are_sent_again(cast, launch, local):  # noqa: F811
-    own = judge(cast, local)
+def test_a_judge_in_the_runs_own_process_counts_once_even_if_its_verdicts_are_sent_again(team, launch, local):  # noqa: F811
+    own = judge(team, local)
     run = start(launch, judge=str(own))
     store = store_of(run, own)
     told = outcomes(own)

@@ -38,7 +38,7 @@ def spans(kind):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_runs_keep_their_hours(cast, launch, monkeypatch):  # noqa: F811
+def test_runs_keep_their_hours(team, launch, monkeypatch):  # noqa: F811
     rows = [launch() for _ in range(6)]
     told = [
         {"state": "finished", "under_way": 3 * HOUR, "ended_at": at(4, 1, 1), "learner_device": "NVIDIA H100"},
@@ -72,9 +72,9 @@ def test_runs_keep_their_hours(cast, launch, monkeypatch):  # noqa: F811
 
 
 @pytest.mark.django_db(transaction=True)
-def test_jobs_keep_their_first_attempt_and_what_is_not_known_says_so(cast, monkeypatch):
+def test_jobs_keep_their_first_attempt_and_what_is_not_known_says_so(team, monkeypatch):
     def job(key, **fields):
-        asked = {"workspace": cast.workspace, "kind": "generate", "title": key, "key": key, "started_at": at(3, 9)}
+        asked = {"workspace": team.workspace, "kind": "generate", "title": key, "key": key, "started_at": at(3, 9)}
         return WeightsJob.objects.create(**asked, **fields, params={"resources": {"gpus": 0.5}})
 
     job("a", state="finished", ended_at=at(3, 9, 2), used={"device": "NVIDIA H100"})
@@ -95,16 +95,16 @@ def test_jobs_keep_their_first_attempt_and_what_is_not_known_says_so(cast, monke
 
 
 @pytest.mark.django_db(transaction=True)
-def test_judges_of_runs_keep_their_tokens_and_their_money(cast, launch, monkeypatch):  # noqa: F811
+def test_judges_of_runs_keep_their_tokens_and_their_money(team, launch, monkeypatch):  # noqa: F811
     run = launch()
     Run.objects.filter(pk=run.pk).update(state="finished", ended_at=at(4, 1) - timedelta(microseconds=1))
     for name, price, kinds in (("a", Decimal(2), ("criterion", "pairwise")), ("b", None, ("criterion",))):
         endpoint = Endpoint.objects.create(
-            workspace=cast.workspace, name=name, kind="chat", url="https://a.example/v1", model="m",
+            workspace=team.workspace, name=name, kind="chat", url="https://a.example/v1", model="m",
             price_prompt=price, price_completion=price,
         )  # fmt: skip
         for kind in kinds:
-            judge = create_judge(cast.researcher, name=f"{name} {kind}", spec={"kind": kind}, endpoint=endpoint)
+            judge = create_judge(team.researcher, name=f"{name} {kind}", spec={"kind": kind}, endpoint=endpoint)
             money = Decimal("0.5") if price else Decimal(0)
             RunJudge.objects.create(run=run, version=judge, calls=2, tokens=100, money=money)
     fill(monkeypatch)

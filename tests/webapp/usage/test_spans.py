@@ -7,7 +7,7 @@ from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import launch, model, places_enough, ray, run, version  # noqa: F401  fixtures
 from tests.webapp.experiments.lifecycle.test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401  fixtures among them
 from tests.webapp.weights.conftest import job, process  # noqa: F401  fixtures
@@ -45,11 +45,11 @@ def told():
     ]
 
 
-def test_an_attempt_is_a_span_and_what_it_waits_is_in_none(run, cast):  # noqa: F811
+def test_an_attempt_is_a_span_and_what_it_waits_is_in_none(run, team):  # noqa: F811
     gpus_there(0)
     begin(run)
     span = WorkSpan.objects.get()
-    assert (span.workspace, span.kind, span.work, span.place) == (cast.workspace, "run", run.pk, run.experiment_id)
+    assert (span.workspace, span.kind, span.work, span.place) == (team.workspace, "run", run.pk, run.experiment_id)
     assert (span.person, span.began, span.measured) == (run.created_by, fresh(run).begun_at, True)
     states.move(run, "blocked", reason="Step 2 waits")
     states.move(run, "running")
@@ -57,7 +57,7 @@ def test_an_attempt_is_a_span_and_what_it_waits_is_in_none(run, cast):  # noqa: 
     assert told() == [(1, None, 0.0, False)], "it holds its place until it has saved"
     WorkSpan.objects.update(began=ago(100))
     states.move(run, "paused")
-    lifecycle.resume(cast.researcher, fresh(run))
+    lifecycle.resume(team.researcher, fresh(run))
     run.refresh_from_db()
     begin(run)
     WorkSpan.objects.filter(attempt=2).update(began=ago(50))
@@ -127,14 +127,14 @@ def test_a_logged_run_has_no_span(run):  # noqa: F811
     assert told() == []
 
 
-def test_a_deleted_run_has_cost_what_it_has_cost(run, cast):  # noqa: F811
+def test_a_deleted_run_has_cost_what_it_has_cost(run, team):  # noqa: F811
     begin(run)
     states.move(run, "finished")
-    lifecycle.delete(cast.researcher, run)
+    lifecycle.delete(team.researcher, run)
     assert not Run.objects.exists() and WorkSpan.objects.count() == 1
 
 
-def test_jobs_have_a_span_for_each_attempt_with_a_part_of_a_gpu(process, job, cast):  # noqa: F811
+def test_jobs_have_a_span_for_each_attempt_with_a_part_of_a_gpu(process, job, team):  # noqa: F811
     WeightsJob.objects.filter(pk=job.pk).update(params={**job.params, "resources": {"gpus": 0.5}})
     for _ in range(2):
         assert process.post().status_code == 200, "a sign of life, twice"
@@ -143,12 +143,12 @@ def test_jobs_have_a_span_for_each_attempt_with_a_part_of_a_gpu(process, job, ca
     process.post(0, state="failed", reason="It broke", used=used)
     process.post(0, state="failed", reason="It broke", used=used)
     row = WeightsJob.objects.get(pk=job.pk)
-    weights.retry(row, cast.researcher.user)
+    weights.retry(row, team.researcher.user)
     assert told() == [(1, 30, 0.5, True)], "it waits in the line"
     assert move(row, "starting") and move(row, "running")
     assert [span[:3] for span in told()] == [(1, 30, 0.5), (2, None, 0.5)]
     span = WorkSpan.objects.get(attempt=2)
-    assert (span.kind, span.work, span.person, span.place) == ("job", job.pk, cast.researcher.user, None)
+    assert (span.kind, span.work, span.person, span.place) == ("job", job.pk, team.researcher.user, None)
     weights.stop(row, None)
     move(row, "stopped")
     assert WorkSpan.objects.filter(ended=None).count() == 0
@@ -157,30 +157,32 @@ def test_jobs_have_a_span_for_each_attempt_with_a_part_of_a_gpu(process, job, ca
 @pytest.mark.django_db(transaction=True)
 def test_of_ends_at_once_the_first_counts_and_an_attempt_begins_once(run):  # noqa: F811
     states.move(run, "starting")
-    at_once([lambda: states.move(fresh(run), "running")] * 8)
+    concurrently([lambda: states.move(fresh(run), "running")] * 8)
     began = WorkSpan.objects.get().began
-    ends = at_once([lambda to=to: states.move(fresh(run), to) for to in ("failed", "stopped", "finished", "failed")])
+    ends = concurrently(
+        [lambda to=to: states.move(fresh(run), to) for to in ("failed", "stopped", "finished", "failed")]
+    )
     assert sorted(ends) == [False, False, False, True]
     span = WorkSpan.objects.get()
     assert (span.began, span.ended) == (began, fresh(run).ended_at)
     ended = span.ended
-    assert at_once([lambda: spans.end(WorkKind.RUN, run.pk, timezone.now(), on_gpu=None)] * 4) == [False] * 4
+    assert concurrently([lambda: spans.end(WorkKind.RUN, run.pk, timezone.now(), on_gpu=None)] * 4) == [False] * 4
     assert WorkSpan.objects.get().ended == ended
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deliveries_at_once_write_one_span(cast):
-    work = MeteredWork(cast.workspace.pk, WorkKind.JOB, 7, cast.owner.user.pk)
-    at_once([lambda n=n: spans.begin(work, 1, NOON + timedelta(seconds=n), 1.0) for n in range(8)])
+def test_deliveries_at_once_write_one_span(team):
+    work = MeteredWork(team.workspace.pk, WorkKind.JOB, 7, team.owner.user.pk)
+    concurrently([lambda n=n: spans.begin(work, 1, NOON + timedelta(seconds=n), 1.0) for n in range(8)])
     assert WorkSpan.objects.count() == 1
     ends = [
         lambda n=n: spans.end(WorkKind.JOB, 7, NOON + timedelta(hours=n), on_gpu=True, gpus=1.0) for n in range(1, 9)
     ]
-    assert sorted(at_once(ends)) == [False] * 7 + [True]
+    assert sorted(concurrently(ends)) == [False] * 7 + [True]
 
 
-def test_the_database_keeps_what_makes_no_sense_out(cast):
-    spans.begin(work := MeteredWork(cast.workspace.pk, WorkKind.RUN, 1), 1, NOON, None)
+def test_the_database_keeps_what_makes_no_sense_out(team):
+    spans.begin(work := MeteredWork(team.workspace.pk, WorkKind.RUN, 1), 1, NOON, None)
     with pytest.raises(IntegrityError), transaction.atomic():
         WorkSpan.objects.update(ended=NOON - timedelta(seconds=1))
     spans.begin(work, 2, NOON, None)
@@ -188,10 +190,10 @@ def test_the_database_keeps_what_makes_no_sense_out(cast):
         WorkSpan.objects.update(attempt=1)
 
 
-def test_after_an_erasure_the_hours_stay_and_name_nobody(run, cast):  # noqa: F811
+def test_after_an_erasure_the_hours_stay_and_name_nobody(run, team):  # noqa: F811
     begin(run)
-    assert WorkSpan.objects.get().person == cast.researcher.user
-    erase(cast.researcher.user, None)
+    assert WorkSpan.objects.get().person == team.researcher.user
+    erase(team.researcher.user, None)
     assert WorkSpan.objects.get().person is None
-    spans.begin(MeteredWork(cast.workspace.pk, WorkKind.JOB, 3, cast.researcher.user_id), 1, NOON, None)
+    spans.begin(MeteredWork(team.workspace.pk, WorkKind.JOB, 3, team.researcher.user_id), 1, NOON, None)
     assert WorkSpan.objects.get(kind="job").person is None, "a worker that read the row before"

@@ -16,8 +16,8 @@ def receiver(settings):
 
 
 @pytest.fixture
-def hook(cast, receiver):
+def hook(team, receiver):
     """The owner's hook, with its secret as `hook.plain`."""
     made: Any
-    made, made.plain = services.create(cast.owner, receiver.url, ["run.finished", "run.failed"])
+    made, made.plain = services.create(team.owner, receiver.url, ["run.finished", "run.failed"])
     return made

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
@@ -44,25 +44,25 @@ def test_the_documentation_lists_every_event_and_no_other():
     assert sorted(listed) == sorted(EVENTS)
 
 
-def test_an_event_belongs_into_the_transaction_of_its_change_and_into_the_list(cast):
+def test_an_event_belongs_into_the_transaction_of_its_change_and_into_the_list(team):
     with pytest.raises(ValueError, match="run.exploded is not in EVENTS"):
-        announce(cast.workspace.pk, "run.exploded", {})
+        announce(team.workspace.pk, "run.exploded", {})
 
 
-def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, cast):  # noqa: F811
-    listen(cast.owner)
+def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, team):  # noqa: F811
+    listen(team.owner)
     for state in ("starting", "running", "blocked", "running", "stopped"):
         assert move(run, state)
     assert heard("run") == ["run.started", "run.blocked", "run.stopped"]
-    lifecycle.resume(cast.researcher, run)
+    lifecycle.resume(team.researcher, run)
     for state in ("starting", "running"):
         assert move(run, state)
     assert heard("run")[3:] == ["run.resumed", "run.started"] and told()[-1][1]["attempt"] == 2
 
 
-def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, cast, endpoint):  # noqa: F811
-    listen(cast.owner)
-    judge = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, team, endpoint):  # noqa: F811
+    listen(team.owner)
+    judge = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     row = RunJudge.objects.create(run=run, version=judge)
     why = "Step 4 waits. rubric: Strict v1 cannot be asked: the budget is used up."
     for state in ("starting", "running", "blocked", "blocked", "blocked", "running", "blocked"):
@@ -77,25 +77,25 @@ def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, c
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_report_the_same_at_once_one_is_heard(run, cast):  # noqa: F811
-    listen(cast.owner)
+def test_of_many_who_report_the_same_at_once_one_is_heard(run, team):  # noqa: F811
+    listen(team.owner)
     Run.objects.filter(pk=run.pk).update(state="starting")
 
     def report(state):
         return move(Run.objects.with_names().get(pk=run.pk), state)
 
-    assert sum(at_once([lambda: report("running")] * 8)) == 1
-    assert sum(at_once([lambda: report("failed")] * 8)) == 1
+    assert sum(concurrently([lambda: report("running")] * 8)) == 1
+    assert sum(concurrently([lambda: report("failed")] * 8)) == 1
     assert heard("run") == ["run.started", "run.failed"]
 
 
-def test_a_run_that_is_logged_here_begins_and_ends(cast):
-    listen(cast.owner)
-    where = tracking.experiment(cast.researcher, "elsewhere")
-    row = tracking.begin(cast.researcher, where, "mlflow", key="once")
-    tracking.begin(cast.researcher, where, "mlflow", key="once")
-    tracking.settle(cast.researcher, row, state="failed")
-    tracking.settle(cast.researcher, row, state="failed")
+def test_a_run_that_is_logged_here_begins_and_ends(team):
+    listen(team.owner)
+    where = tracking.experiment(team.researcher, "elsewhere")
+    row = tracking.begin(team.researcher, where, "mlflow", key="once")
+    tracking.begin(team.researcher, where, "mlflow", key="once")
+    tracking.settle(team.researcher, row, state="failed")
+    tracking.settle(team.researcher, row, state="failed")
     assert heard("run") == ["run.started", "run.failed"]
 
 
@@ -107,8 +107,8 @@ def still(run: Run, minutes: int) -> None:  # noqa: F811
     MetricPoint.objects.create(run=run, key=key, step=step, value=1.0, time=last)
 
 
-def test_a_run_that_stands_still_is_told_once_until_its_steps_come_again(run, cast):  # noqa: F811
-    listen(cast.owner)
+def test_a_run_that_stands_still_is_told_once_until_its_steps_come_again(run, team):  # noqa: F811
+    listen(team.owner)
     still(run, 1)
     assert stalls.watch() == 0
     still(run, 200)
@@ -122,67 +122,67 @@ def test_a_run_that_stands_still_is_told_once_until_its_steps_come_again(run, ca
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rounds_at_once_tell_of_a_still_run_once(run, cast):  # noqa: F811
-    listen(cast.owner)
+def test_rounds_at_once_tell_of_a_still_run_once(run, team):  # noqa: F811
+    listen(team.owner)
     still(run, 200)
-    at_once([stalls.watch] * 6)
+    concurrently([stalls.watch] * 6)
     assert heard("run") == ["run.stalled"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sweep_starts_and_is_over_once_however_many_rounds_see_it(sweep, cast):  # noqa: F811
-    listen(cast.owner)
+def test_a_sweep_starts_and_is_over_once_however_many_rounds_see_it(sweep, team):  # noqa: F811
+    listen(team.owner)
     row = sweep(seeds=1)
     for trial in (1, 2, 3):
         for each in runs(row, trial):
             move(each, "stopped")
-    at_once([lambda: rounds.advance(row.pk)] * 6, threads=6)
+    concurrently([lambda: rounds.advance(row.pk)] * 6, threads=6)
     assert heard("sweep") == ["sweep.started", "sweep.finished"]
     facts = told()[-1][1]
     assert (facts["sweep"], facts["trials"], facts["wanted"]) == (row.pk, 3, 3)
 
 
-def test_a_sweep_that_was_stopped_is_told_when_its_last_run_is_over(sweep, cast):  # noqa: F811
-    listen(cast.owner)
+def test_a_sweep_that_was_stopped_is_told_when_its_last_run_is_over(sweep, team):  # noqa: F811
+    listen(team.owner)
     row = sweep(at_once=1)
-    sweeps.stop(cast.researcher, row)
+    sweeps.stop(team.researcher, row)
     rounds.advance(row.pk)
     assert heard("sweep") == ["sweep.started", "sweep.stopped"]
 
 
-def test_a_project_tells_of_its_states(cast):
-    listen(cast.owner)
+def test_a_project_tells_of_its_states(team):
+    listen(team.owner)
     made = projects.create(
-        cast.researcher, name="Colours", kind="pairwise", dataset=make_pairs(cast.owner, name="fruit", examples=2)
+        team.researcher, name="Colours", kind="pairwise", dataset=make_pairs(team.owner, name="fruit", examples=2)
     )
     for state in ("open", "open", "paused", "open", "closed"):
-        projects.set_state(cast.researcher, made, state)
+        projects.set_state(team.researcher, made, state)
     assert heard("project") == ["project.opened", "project.paused", "project.opened", "project.closed"]
 
 
-def test_a_model_is_told_with_where_it_comes_from(cast, tmp_path):
-    listen(cast.owner)
-    made = registry._add(cast.researcher, name="tiny", source=RegisteredModel.Source.LOCAL, path=str(tmp_path))
+def test_a_model_is_told_with_where_it_comes_from(team, tmp_path):
+    listen(team.owner)
+    made = registry._add(team.researcher, name="tiny", source=RegisteredModel.Source.LOCAL, path=str(tmp_path))
     assert told()[-1] == ("model.registered", {"model": made.pk, "name": "tiny", "source": "local", "role": made.role})
 
 
-def test_each_version_of_a_judge_is_told(cast, endpoint):  # noqa: F811
-    listen(cast.owner)
-    made = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+def test_each_version_of_a_judge_is_told(team, endpoint):  # noqa: F811
+    listen(team.owner)
+    made = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     [(event, facts)] = told()
     assert (event, facts["judge"], facts["name"], facts["version"]) == ("judge.versioned", made.judge_id, "Strict", 1)
 
 
-def test_a_moved_alias_and_a_new_stage_are_told_once(cast):
-    listen(cast.owner)
+def test_a_moved_alias_and_a_new_stage_are_told_once(team):
+    listen(team.owner)
     old, new = (
-        RegisteredModel.objects.create(workspace=cast.workspace, name=n, source="hub", path="o/m")
+        RegisteredModel.objects.create(workspace=team.workspace, name=n, source="hub", path="o/m")
         for n in ("old", "new")
     )
-    promotion.move(cast.researcher, "champion", old)
+    promotion.move(team.researcher, "champion", old)
     for _ in range(2):
-        promotion.move(cast.researcher, "champion", new, reason="better")
-        promotion.set_stage(cast.researcher, new, "production")
+        promotion.move(team.researcher, "champion", new, reason="better")
+        promotion.set_stage(team.researcher, new, "production")
     facts = {"model": new.pk, "name": "new"}
     assert told()[1:] == [
         ("model.alias_moved", {**facts, "alias": "champion", "before": "old", "reason": "better"}),
@@ -190,15 +190,15 @@ def test_a_moved_alias_and_a_new_stage_are_told_once(cast):
     ]
 
 
-def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(cast):
-    listen(cast.owner)
-    made = RegisteredModel.objects.create(workspace=cast.workspace, name="old", source="hub", path="o/m")
-    pk, alias = made.pk, promotion.move(cast.researcher, "champion", made)
+def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(team):
+    listen(team.owner)
+    made = RegisteredModel.objects.create(workspace=team.workspace, name="old", source="hub", path="o/m")
+    pk, alias = made.pk, promotion.move(team.researcher, "champion", made)
     with pytest.raises(Conflict):  # the alias points at it already, so nothing happens
-        registry.delete(cast.researcher, made)
+        registry.delete(team.researcher, made)
     for _ in range(2):
-        promotion.remove(cast.researcher, alias, reason="worse")
-    registry.delete(cast.researcher, made)
+        promotion.remove(team.researcher, alias, reason="worse")
+    registry.delete(team.researcher, made)
     facts = {"model": pk, "name": "old"}
     assert told()[1:] == [
         ("model.alias_removed", {**facts, "alias": "champion", "reason": "worse"}),
@@ -206,14 +206,14 @@ def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(cast
     ]
 
 
-def test_a_run_that_is_paused_and_one_that_somebody_resumes_are_told_once(run, cast):  # noqa: F811
-    listen(cast.owner)
+def test_a_run_that_is_paused_and_one_that_somebody_resumes_are_told_once(run, team):  # noqa: F811
+    listen(team.owner)
     for _ in range(2):
-        lifecycle.pause(cast.researcher, Run.objects.with_names().get(pk=run.pk))
+        lifecycle.pause(team.researcher, Run.objects.with_names().get(pk=run.pk))
     assert heard("run") == ["run.paused"] and told()[-1][1]["reason"] == "Paused before it started"
     first, second = (Run.objects.with_names().get(pk=run.pk) for _ in range(2))
-    lifecycle.resume(cast.researcher, first)
-    lifecycle.resume(cast.researcher, second)
+    lifecycle.resume(team.researcher, first)
+    lifecycle.resume(team.researcher, second)
     assert heard("run") == ["run.paused", "run.resumed"] and told()[-1][1]["attempt"] == 1
     for state in ("starting", "running"):
         move(first, state)

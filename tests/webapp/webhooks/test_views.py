@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.core.models import AuditEntry
 from webapp.core.sealed import unseal
 from webapp.webhooks import services
@@ -39,18 +39,18 @@ def test_what_is_wrong_is_said_at_the_field(as_owner, form, words):
     assert not Webhook.objects.exists()
 
 
-def test_only_owners_reach_webhooks(cast, hook):
+def test_only_owners_reach_webhooks(team, hook):
     with_one = [f"{PAGE}/{hook.id}", f"{PAGE}/{hook.id}/act", PAGE]
-    for other in (cast.researcher, cast.reviewer, cast.annotator):
+    for other in (team.researcher, team.reviewer, team.annotator):
         for address in with_one:
             assert browser(other).post(address, {"action": "delete"}).status_code == 403
         assert "Webhooks" not in browser(other).get("/settings/profile").content.decode()
         for method, path in [("get", "/webhooks"), ("get", f"/webhooks/{hook.id}/deliveries")]:
             assert getattr(ApiClient(other), method)(path).status_code == 403
-    outsider = ApiClient(cast.outsider)
+    outsider = ApiClient(team.outsider)
     assert outsider.get(f"/webhooks/{hook.id}").status_code == 404
     assert outsider.get("/webhooks").json()["items"] == []
-    assert browser(cast.outsider).post(f"{PAGE}/{hook.id}/act", {"action": "delete"}).status_code == 404
+    assert browser(team.outsider).post(f"{PAGE}/{hook.id}/act", {"action": "delete"}).status_code == 404
     assert Webhook.objects.count() == 1
 
 
@@ -74,9 +74,9 @@ def test_a_test_that_fails_is_not_tried_again(as_owner, hook, receiver, eager, d
 
 
 def test_a_failed_message_is_sent_again_by_its_button_with_the_same_id(
-    cast, as_owner, hook, receiver, eager, django_capture_on_commit_callbacks
+    team, as_owner, hook, receiver, eager, django_capture_on_commit_callbacks
 ):
-    services.announce(cast.workspace.id, "run.failed", {"run": 1})
+    services.announce(team.workspace.id, "run.failed", {"run": 1})
     Delivery.objects.update(state="failed", attempts=5)
     Webhook.objects.update(failures=9)
     row = Delivery.objects.get()
@@ -106,8 +106,8 @@ def test_pausing_resuming_renewing_and_deleting_leave_their_trace(as_owner, hook
     assert not AuditEntry.objects.filter(detail__icontains="key=1").exists()
 
 
-def test_the_api_does_what_the_pages_do(cast, receiver, eager, django_capture_on_commit_callbacks):
-    script = ApiClient(cast.owner)
+def test_the_api_does_what_the_pages_do(team, receiver, eager, django_capture_on_commit_callbacks):
+    script = ApiClient(team.owner)
     made = script.post("/webhooks", {"url": receiver.url, "events": ["run.failed"]})
     assert made.status_code == 201 and made.json()["secret"].startswith("whsec_")
     hook = f"/webhooks/{made.json()['id']}"
@@ -129,14 +129,14 @@ def test_the_api_does_what_the_pages_do(cast, receiver, eager, django_capture_on
     assert script.get(hook).status_code == 404
 
 
-def test_a_workspace_has_a_bounded_number_of_hooks(cast, receiver, monkeypatch):
+def test_a_workspace_has_a_bounded_number_of_hooks(team, receiver, monkeypatch):
     monkeypatch.setattr(services, "MOST_HOOKS", 2)
-    script = ApiClient(cast.owner)
+    script = ApiClient(team.owner)
     answers = [script.post("/webhooks", {"url": receiver.url, "events": ["run.failed"]}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [201, 201, 409]
 
 
-def test_the_log_costs_the_same_however_long_it_is(cast, as_owner, hook, receiver):
+def test_the_log_costs_the_same_however_long_it_is(team, as_owner, hook, receiver):
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -145,15 +145,15 @@ def test_the_log_costs_the_same_however_long_it_is(cast, as_owner, hook, receive
             assert client_get().status_code == 200
         return len(seen)
 
-    script = ApiClient(cast.owner)
+    script = ApiClient(team.owner)
     asked = [
         lambda: as_owner.get(f"{PAGE}/{hook.id}"),
         lambda: script.get(f"/webhooks/{hook.id}/deliveries"),
         lambda: as_owner.get(PAGE),
     ]
-    services.announce(cast.workspace.id, "run.failed", {})
+    services.announce(team.workspace.id, "run.failed", {})
     before = [(get(), cost(get))[1] for get in asked]
     for _ in range(10):
-        services.announce(cast.workspace.id, "run.failed", {})
-        services.create(cast.owner, receiver.url, ["run.finished"])
+        services.announce(team.workspace.id, "run.failed", {})
+        services.create(team.owner, receiver.url, ["run.finished"])
     assert [cost(get) for get in asked] == before

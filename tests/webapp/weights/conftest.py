@@ -13,18 +13,18 @@ from webapp.weights.models import WeightsJob
 
 
 @pytest.fixture
-def version(cast):
-    return make_version(cast.owner)
+def version(team):
+    return make_version(team.owner)
 
 
 @pytest.fixture
-def model(cast):
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+def model(team):
+    return RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
 
 
 @pytest.fixture
-def job(cast, model, version) -> WeightsJob:
-    return services.generate(cast.workspace, cast.researcher.user, model, version, {"split": ""})
+def job(team, model, version) -> WeightsJob:
+    return services.generate(team.workspace, team.researcher.user, model, version, {"split": ""})
 
 
 @pytest.fixture

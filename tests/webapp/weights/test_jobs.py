@@ -9,8 +9,8 @@ from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import ApiClient
+from tests.concurrency import concurrently
+from tests.team import ApiClient
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
@@ -28,19 +28,19 @@ def fresh(job) -> WeightsJob:
     return WeightsJob.objects.select_related("workspace").get(pk=job.pk)
 
 
-def test_the_same_question_is_one_job(job, cast, model, version):
-    again = services.generate(cast.workspace, cast.owner.user, model, version, {"split": "", "temperature": 0.0})
+def test_the_same_question_is_one_job(job, team, model, version):
+    again = services.generate(team.workspace, team.owner.user, model, version, {"split": "", "temperature": 0.0})
     assert again.pk == job.pk
-    other = services.generate(cast.workspace, cast.owner.user, model, version, {"split": "", "seed": 1})
+    other = services.generate(team.workspace, team.owner.user, model, version, {"split": "", "seed": 1})
     assert other.pk != job.pk
 
 
-def test_what_is_asked_for_is_checked(cast, model, version):
+def test_what_is_asked_for_is_checked(team, model, version):
     with pytest.raises(ConfigInvalid) as caught:
-        services.generate(cast.workspace, None, model, version, {"samples": 0, "colour": "red"})
+        services.generate(team.workspace, None, model, version, {"samples": 0, "colour": "red"})
     assert {problem.path for problem in caught.value.problems} == {"samples", "colour"}
     with pytest.raises(Invalid) as wrong:
-        services.score(cast.workspace, None, model, version, {})
+        services.score(team.workspace, None, model, version, {})
     assert "writes text" in wrong.value.fields["model"]
 
 
@@ -55,8 +55,8 @@ def test_the_process_hears_what_to_do_and_gets_its_items(process, job, version):
     assert [json.loads(line)["key"] for line in rest] == ["e3", "e4"]
 
 
-def test_a_split_and_a_limit_choose_the_items(cast, model, version):
-    job = services.generate(cast.workspace, None, model, version, {"split": "train", "max_prompts": 2})
+def test_a_split_and_a_limit_choose_the_items(team, model, version):
+    job = services.generate(team.workspace, None, model, version, {"split": "train", "max_prompts": 2})
     lines = jsonlines.lines(b"".join(Process(job).get("/items")).decode())
     assert [json.loads(line)["key"] for line in lines] == ["e0", "e1"]
 
@@ -86,19 +86,19 @@ def test_a_batch_that_arrives_twice_at_once_is_stored_once(process, job):
     assert WeightsResult.objects.count() == 1
 
 
-def test_a_job_that_shall_stop_hears_of_it_and_keeps_what_it_has(process, job, cast):
+def test_a_job_that_shall_stop_hears_of_it_and_keeps_what_it_has(process, job, team):
     process.post(1, {"key": "e0"})
-    services.stop(fresh(job), cast.researcher.user)
+    services.stop(fresh(job), team.researcher.user)
     assert process.post().json()["command"] == "stop"
     process.post(state="stopped", reason="Stopped")
     assert (fresh(job).state, WeightsResult.objects.count()) == ("stopped", 1)
 
 
-def test_another_try_goes_on_behind_the_last_result_and_fences_the_first(process, job, cast):
+def test_another_try_goes_on_behind_the_last_result_and_fences_the_first(process, job, team):
     process.post(1, {"key": "e0"}, {"key": "e1"})
     process.post(state="failed", reason="out of memory")
     assert (fresh(job).state, fresh(job).problem) == ("failed", "out of memory")
-    again = services.retry(fresh(job), cast.researcher.user)
+    again = services.retry(fresh(job), team.researcher.user)
     assert (again.state, again.attempt, again.done) == ("queued", 2, 2)
     assert process.post(2, {"key": "e2"}).status_code == 401
     new = Process(again)
@@ -106,17 +106,17 @@ def test_another_try_goes_on_behind_the_last_result_and_fences_the_first(process
     assert (told["done"], told["acked"]) == (2, 1)
     assert new.post(2, {"key": "e2"}).json()["acked"] == 2
     with pytest.raises(Conflict):
-        services.retry(fresh(job), cast.researcher.user)
+        services.retry(fresh(job), team.researcher.user)
 
 
-def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job, cast):
-    listen(cast.owner)
+def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job, team):
+    listen(team.owner)
     process.post(1, {"key": "e0"}, state="running")
     process.post(state="running")
     process.post(state="failed", reason="out of memory")
     process.post(state="failed", reason="out of memory")
-    again = services.retry(fresh(job), cast.researcher.user)
-    services.stop(again, cast.researcher.user)
+    again = services.retry(fresh(job), team.researcher.user)
+    services.stop(again, team.researcher.user)
     heard = told()
     assert [event for event, _ in heard] == [f"weights_job.{word}" for word in ("started", "failed", "stopped")]
     facts = {"weights_job": job.pk, "kind": "generate", "model": job.model_id, "version": job.version_id}
@@ -125,15 +125,15 @@ def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_end_a_job_at_once_one_is_heard(process, job, cast):
-    listen(cast.owner)
-    at_once([lambda: move(fresh(job), "failed", problem="gone")] * 6)
+def test_of_many_who_end_a_job_at_once_one_is_heard(process, job, team):
+    listen(team.owner)
+    concurrently([lambda: move(fresh(job), "failed", problem="gone")] * 6)
     assert [event for event, _ in told()] == ["weights_job.failed"]
 
 
-def test_asking_again_for_what_failed_tries_again(process, job, cast, model, version):
+def test_asking_again_for_what_failed_tries_again(process, job, team, model, version):
     process.post(state="failed", reason="x")
-    again = services.generate(cast.workspace, None, model, version, {"split": ""})
+    again = services.generate(team.workspace, None, model, version, {"split": ""})
     assert (again.pk, again.state, again.attempt) == (job.pk, "queued", 2)
 
 
@@ -151,8 +151,8 @@ def test_a_job_that_is_over_is_told_to_end(process, job):
     assert process.post().json()["command"] == "abandon"
 
 
-def test_only_its_own_token_opens_a_job(process, job, cast, model, version):
-    other = Process(services.generate(cast.workspace, None, model, version, {"seed": 5}))
+def test_only_its_own_token_opens_a_job(process, job, team, model, version):
+    other = Process(services.generate(team.workspace, None, model, version, {"seed": 5}))
     other.job = job
     assert other.get().status_code == 401 and other.post().status_code == 401
 
@@ -218,12 +218,12 @@ def test_a_job_whose_submission_was_never_noted_is_watched_once_it_speaks(proces
     assert (fresh(job).state, fresh(job).ray_job_id) == ("failed", f"weights-{job.pk}-1")
 
 
-def test_a_queued_job_stops_at_once(job, cast):
-    assert services.stop(job, cast.researcher.user).state == "stopped"
+def test_a_queued_job_stops_at_once(job, team):
+    assert services.stop(job, team.researcher.user).state == "stopped"
     assert jobs.launch(job.pk) is None and fresh(job).state == "stopped"
 
 
-def test_jobs_over_the_api(api, cast, model, version):
+def test_jobs_over_the_api(api, team, model, version):
     body = {"kind": "generate", "model": model.pk, "dataset_version": version.pk, "params": {"split": ""}}
     job = api.post("/weights-jobs", body).json()
     assert (job["state"], job["kind"], job["title"]) == ("queued", "generate", "m answers demo v1")
@@ -239,15 +239,15 @@ def test_jobs_over_the_api(api, cast, model, version):
     assert api.post(f"/weights-jobs/{job['id']}/retry").status_code == 409
     missing = api.post("/weights-jobs", body | {"model": 99999})
     assert missing.json()["error"]["fields"][0]["path"] == "model"
-    assert ApiClient(cast.outsider).get(f"/weights-jobs/{job['id']}").status_code == 404
-    assert ApiClient(cast.outsider).post("/weights-jobs", body).status_code == 422
-    assert ApiClient(cast.annotator).get("/weights-jobs").status_code == 403
-    assert ApiClient(cast.reviewer).post("/weights-jobs", body).status_code == 403
+    assert ApiClient(team.outsider).get(f"/weights-jobs/{job['id']}").status_code == 404
+    assert ApiClient(team.outsider).post("/weights-jobs", body).status_code == 422
+    assert ApiClient(team.annotator).get("/weights-jobs").status_code == 403
+    assert ApiClient(team.reviewer).post("/weights-jobs", body).status_code == 403
 
 
-def test_resources_are_asked_of_ray_and_what_was_used_is_told(cast, model, version, ray):
+def test_resources_are_asked_of_ray_and_what_was_used_is_told(team, model, version, ray):
     params = {"split": "", "resources": {"cpus": 2.0, "gpus": 1.0, "memory_gb": 8.0}}
-    job = services.generate(cast.workspace, None, model, version, params)
+    job = services.generate(team.workspace, None, model, version, params)
     assert jobs.launch(job.pk) is None
     body = ray.jobs[f"weights-{job.pk}-1"]["body"]
     assert (body["entrypoint_num_cpus"], body["entrypoint_num_gpus"], body["entrypoint_memory"]) == (
@@ -262,11 +262,11 @@ def test_resources_are_asked_of_ray_and_what_was_used_is_told(cast, model, versi
     used = {"device": "CPU", "cpu_seconds": 1.5, "memory_bytes": 10**8, "gpu_bytes": None, "processors": 2}
     assert Process(job).post(used=used).status_code == 200
     assert fresh(job).used == used and fresh(job).problem == ""
-    other = services.generate(cast.workspace, None, model, version, {"split": "", "resources": {"cpus": 1.0}})
+    other = services.generate(team.workspace, None, model, version, {"split": "", "resources": {"cpus": 1.0}})
     assert other.pk == job.pk, "resources say how, not what"
 
 
-def test_log_probabilities_and_embeddings_have_their_items(cast, api, model, version):
+def test_log_probabilities_and_embeddings_have_their_items(team, api, model, version):
     asked = {"kind": "logprobs", "model": model.pk, "dataset_version": version.pk, "params": {"split": ""}}
     job = WeightsJob.objects.get(pk=api.post("/weights-jobs", asked).json()["id"])
     assert Process(job).get().json()["kind"] == "logprobs"
@@ -287,8 +287,8 @@ def test_log_probabilities_and_embeddings_have_their_items(cast, api, model, ver
         ({"kind": "embed", "params": {"resources": {"gpus": -1.0}}}, "resources.gpus"),
     ],
 )
-def test_a_job_that_cannot_work_is_refused_at_its_field(cast, api, model, version, asked, field):
-    scalar = RegisteredModel.objects.create(workspace=cast.workspace, name="s", source="hub", path="o/s", head="scalar")
+def test_a_job_that_cannot_work_is_refused_at_its_field(team, api, model, version, asked, field):
+    scalar = RegisteredModel.objects.create(workspace=team.workspace, name="s", source="hub", path="o/s", head="scalar")
     if "model" in asked:
         asked = {**asked, "model": {"SCALAR": scalar, "LM": model}[asked["model"]].pk}
     answer = api.post("/weights-jobs", {"dataset_version": version.pk, **asked})

@@ -1,14 +1,14 @@
 """The pages of jobs."""
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.weights.models import WeightsJob, WeightsLogLine
 
 
-def test_the_pages_list_show_stop_and_retry(cast, job):
-    client = browser(cast.researcher)
-    assert "No jobs yet" in browser(cast.outsider).get("/jobs").content.decode()
+def test_the_pages_list_show_stop_and_retry(team, job):
+    client = browser(team.researcher)
+    assert "No jobs yet" in browser(team.outsider).get("/jobs").content.decode()
     assert job.title in client.get("/jobs?kind=generate").content.decode()
-    assert browser(cast.outsider).get(f"/jobs/{job.pk}").status_code == 404
+    assert browser(team.outsider).get(f"/jobs/{job.pk}").status_code == 404
     assert client.post(f"/jobs/{job.pk}/act", {"action": "stop"}).status_code == 302
     job.refresh_from_db()
     assert job.state == "stopped"
@@ -18,11 +18,11 @@ def test_the_pages_list_show_stop_and_retry(cast, job):
     client.post(f"/jobs/{job.pk}/act", {"action": "retry"})
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("queued", 2)
-    assert browser(cast.reviewer).post(f"/jobs/{job.pk}/act", {"action": "stop"}).status_code == 403
+    assert browser(team.reviewer).post(f"/jobs/{job.pk}/act", {"action": "stop"}).status_code == 403
 
 
-def test_the_form_starts_a_job_and_tells_what_is_wrong_at_its_field(cast, model, version):
-    client = browser(cast.researcher)
+def test_the_form_starts_a_job_and_tells_what_is_wrong_at_its_field(team, model, version):
+    client = browser(team.researcher)
     assert client.get(f"/jobs/new?kind=logprobs&model={model.pk}").status_code == 200
     given = {"kind": "logprobs", "dataset_version": version.pk, "split": "", "texts": "responses", "per_token": "on"}
     given |= {"cpus": 1, "gpus": 0, "memory_gb": 0}

@@ -14,7 +14,7 @@ from webapp.weights.line import waiting
 from webapp.weights.models import WeightsJob
 
 
-def test_what_waited_or_was_under_way_before_the_upgrade_goes_on(cast):
+def test_what_waited_or_was_under_way_before_the_upgrade_goes_on(team):
     then = timezone.now() - timedelta(hours=2)
     states: dict[str, dict[str, Any]] = {
         "waits": {"state": "queued", "next_try_at": then},
@@ -23,7 +23,7 @@ def test_what_waited_or_was_under_way_before_the_upgrade_goes_on(cast):
         "empty": {"state": "queued"},
     }
     for key, fields in states.items():
-        row = WeightsJob.objects.create(workspace=cast.workspace, kind="judge", title=key, key=key, **fields)
+        row = WeightsJob.objects.create(workspace=team.workspace, kind="judge", title=key, key=key, **fields)
         WeightsJob.objects.filter(pk=row.pk).update(created_at=then)
     with connection.cursor() as cursor:
         cursor.execute(import_module("webapp.weights.migrations.0005_places_in_the_line").ASKED)

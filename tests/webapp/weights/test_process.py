@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def tiny(cast, tiny_folder):
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
+def tiny(team, tiny_folder):
+    return RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tiny_folder))
 
 
 @pytest.fixture
@@ -83,9 +83,9 @@ def greedy(folder, prompt: str, count: int) -> str:
     return str(tokenizer.decode(out[0, given["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
-def test_generated_responses_are_those_of_stock_transformers(cast, tiny, version, live_server):
+def test_generated_responses_are_those_of_stock_transformers(team, tiny, version, live_server):
     params = {"split": "", "max_new_tokens": 8}
-    asked = services.generate(cast.workspace, None, tiny, version, params)
+    asked = services.generate(team.workspace, None, tiny, version, params)
     job = finished(asked, as_ray_does(asked, live_server))
     assert (job.done, job.total) == (5, 5)
     found = [row.content for row in WeightsResult.objects.order_by("place")]
@@ -93,13 +93,13 @@ def test_generated_responses_are_those_of_stock_transformers(cast, tiny, version
     assert found[0]["responses"][0]["text"] == greedy(tiny.path, "Prompt 0 ü", 8)
 
 
-def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, start):
+def test_a_killed_process_goes_on_behind_its_last_result(team, tiny, version, start):
     params = {"split": "", "max_new_tokens": 200, "temperature": 1.0, "samples": 2, "sampler": {"max_batch": 2}}
-    whole = services.generate(cast.workspace, None, tiny, version, params | {"seed": 3})
+    whole = services.generate(team.workspace, None, tiny, version, params | {"seed": 3})
     finished(whole, start(whole))
     expected = [row.content for row in WeightsResult.objects.filter(job=whole).order_by("place")]
     WeightsJob.objects.filter(pk=whole.pk).update(key="other")
-    job = services.generate(cast.workspace, None, tiny, version, params | {"seed": 3})
+    job = services.generate(team.workspace, None, tiny, version, params | {"seed": 3})
     process = start(job)
     deadline = time.monotonic() + 120
     while not WeightsResult.objects.filter(job=job).exists() and time.monotonic() < deadline:
@@ -116,31 +116,31 @@ def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, st
     assert [row.content for row in WeightsResult.objects.filter(job=job).order_by("place")] == expected
 
 
-def test_a_prompt_that_does_not_fit_is_named_and_the_others_are_answered(cast, tiny, version, start):
-    job = services.generate(cast.workspace, None, tiny, version, {"split": "", "max_new_tokens": 2040})
+def test_a_prompt_that_does_not_fit_is_named_and_the_others_are_answered(team, tiny, version, start):
+    job = services.generate(team.workspace, None, tiny, version, {"split": "", "max_new_tokens": 2040})
     finished(job, start(job))
     problems = [row.content.get("problem", "") for row in WeightsResult.objects.filter(job=job)]
     assert len(problems) == 5 and all("the model sees 2,048" in problem for problem in problems)
 
 
-def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, start, tmp_path):
+def test_a_model_that_cannot_be_loaded_fails_with_its_words(team, version, start, tmp_path):
     model = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="e", source="local", path=str(tmp_path / "empty")
+        workspace=team.workspace, name="e", source="local", path=str(tmp_path / "empty")
     )
     (tmp_path / "empty").mkdir()
-    job = services.generate(cast.workspace, None, model, version, {})
+    job = services.generate(team.workspace, None, model, version, {})
     start(job).communicate(timeout=240)
     job.refresh_from_db()
     assert job.state == "failed" and "no config.json" in job.problem
 
 
-def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, start):
-    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
-    judge = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
+def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(team, tiny, start):
+    endpoint = endpoints.create_endpoint(team.researcher, "local", name="here", registered_model=tiny.pk)
+    judge = create_judge(team.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
     criteria = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(2))
     prompt = (Message(role="user", content="Which\u2028one?"),)
     given = [JudgeInput(f"e{n}", prompt, {"r": f"text {n}"}, criteria) for n in range(150)]
-    errand = Errand(cast.workspace, None, "a test", "J judges")
+    errand = Errand(team.workspace, None, "a test", "J judges")
     job = job_for(judge, given, errand)
     process = start(job)
     deadline = time.monotonic() + 120
@@ -160,7 +160,7 @@ def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, s
     assert job_for(judge, given, errand) is None
 
 
-def test_scores_are_those_of_stock_transformers(cast, version, start, tiny_folder, tmp_path):
+def test_scores_are_those_of_stock_transformers(team, version, start, tiny_folder, tmp_path):
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -186,9 +186,9 @@ def test_scores_are_those_of_stock_transformers(cast, version, start, tiny_folde
     version = DatasetVersion.objects.create(dataset=version.dataset, number=2, state="frozen", digest="e" * 64)
     VersionMember.objects.create(version=version, example=row, position=0)
     model = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="r", source="local", path=str(folder), head="scalar", role="reward_model"
+        workspace=team.workspace, name="r", source="local", path=str(folder), head="scalar", role="reward_model"
     )
-    job = services.score(cast.workspace, None, model, version, {})
+    job = services.score(team.workspace, None, model, version, {})
     finished(job, start(job))
     (content,) = [row.content for row in WeightsResult.objects.all()]
     for response in given:

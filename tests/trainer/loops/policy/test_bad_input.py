@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from safetensors.torch import save_file
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from tests.webapp.experiments.rewards.service import RewardService, reward_service
 from trainer import checkpoints
 from trainer.config import PolicyConfig

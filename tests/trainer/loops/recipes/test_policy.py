@@ -13,7 +13,7 @@ import psutil
 import pytest
 import torch
 
-from tests import fork_server, patience
+from tests import fork_server, timeouts
 from trainer import checkpoints
 from trainer.inference.checksum import digest_of
 from trainer.loops.run import explain
@@ -133,7 +133,7 @@ def test_a_killed_run_resumes_to_the_same_metrics(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 5 * patience.SECONDS
+    deadline = time.monotonic() + 5 * timeouts.SECONDS
     while not checkpoints.steps(broken / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)

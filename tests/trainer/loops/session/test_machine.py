@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.loops.session import machine, nvml, traffic
 from trainer.loops.session.gpus import GpuWatch
 from trainer.loops.session.nvml import GpuUse, Nvml

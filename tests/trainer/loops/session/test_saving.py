@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer import checkpoints
 from trainer.checkpoints import Checkpoint, Folder
 from trainer.loops.session import saving

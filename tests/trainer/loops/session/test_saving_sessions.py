@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer import checkpoints
 from trainer.checkpoints import Folder
 from trainer.loops.session import saving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from trainer.contracts import Example as ExampleRecord
 from trainer.contracts import Message, Response
 from webapp.annotation.agreement.wins import wins
@@ -21,22 +21,22 @@ SAID = {  # the strengths of the first and the second person in favour of the mo
 
 
 @pytest.fixture
-def project(cast):
+def project(team):
     """Two models answer five prompts. Which one has response `a` changes from prompt to prompt."""
     records = []
     for number, key in enumerate(SAID):
         names = ("base", "tuned") if number % 2 else ("tuned", "base")
         answers = tuple(Response(id=i, text=f"{name} says", origin=name) for i, name in zip("ab", names, strict=True))
         records.append(ExampleRecord(key=key, prompt=(Message(role="user", content=key),), responses=answers))
-    dataset = datasets.create_dataset(cast.researcher, "tried")
-    version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
-    project = projects.create(cast.researcher, name="Tried", kind="pairwise", dataset=version)
+    dataset = datasets.create_dataset(team.researcher, "tried")
+    version = datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
+    project = projects.create(team.researcher, name="Tried", kind="pairwise", dataset=version)
     task_services.make(project.pk)
-    return projects.set_state(cast.researcher, project, "open")
+    return projects.set_state(team.researcher, project, "open")
 
 
-def answer(cast, project):
-    for person, membership in enumerate((cast.owner, cast.reviewer)):
+def answer(team, project):
+    for person, membership in enumerate((team.owner, team.reviewer)):
         for _ in SAID:
             (seat,) = queue.claim(membership, project)
             content = seat.task.example.content
@@ -49,9 +49,9 @@ def answer(cast, project):
             queue.submit(membership, seat, {"verdict": "compared", "strength": towards_second})
 
 
-def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(cast, project):
+def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(team, project):
     assert wins(project) == []
-    answer(cast, project)
+    answer(team, project)
     (win,) = wins(project)
     # by task, the result of "tuned": 1, (1 + 0) / 2, (0.5 + 1) / 2, 0
     assert (win.first, win.second, win.rate.value) == ("tuned", "base", pytest.approx(2.25 / 4))
@@ -59,19 +59,19 @@ def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(cast, pro
     assert 0 <= win.rate.low < 2.25 / 4 < win.rate.high <= 1
 
 
-def test_the_page_and_the_api_show_it_to_those_who_may_read(cast, project):
-    answer(cast, project)
-    page = browser(cast.reviewer).get(f"/projects/{project.pk}/wins").content.decode()
+def test_the_page_and_the_api_show_it_to_those_who_may_read(team, project):
+    answer(team, project)
+    page = browser(team.reviewer).get(f"/projects/{project.pk}/wins").content.decode()
     assert "Preferred models" in page and "56%" in page and "+ 1 not assessed" in page
-    found = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/wins").json()["items"]
+    found = ApiClient(team.reviewer).get(f"/projects/{project.pk}/wins").json()["items"]
     assert found[0]["first"] == "tuned" and found[0]["rate"]["n"] == 4
-    assert browser(cast.annotator).get(f"/projects/{project.pk}/wins").status_code == 403
-    assert browser(cast.outsider).get(f"/projects/{project.pk}/wins").status_code == 404
+    assert browser(team.annotator).get(f"/projects/{project.pk}/wins").status_code == 403
+    assert browser(team.outsider).get(f"/projects/{project.pk}/wins").status_code == 404
 
 
-def test_responses_that_say_nothing_of_their_writer_make_no_table(cast, make_project):
+def test_responses_that_say_nothing_of_their_writer_make_no_table(team, make_project):
     project = make_project()
     task_services.make(project.pk)
-    (seat,) = queue.claim(cast.owner, project)
-    queue.submit(cast.owner, seat, {"verdict": "compared", "strength": 1})
+    (seat,) = queue.claim(team.owner, project)
+    queue.submit(team.owner, seat, {"verdict": "compared", "strength": 1})
     assert wins(project) == []  # both responses are from one writer

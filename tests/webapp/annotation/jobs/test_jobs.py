@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.workers import kill, worker
 from trainer.rewards.alignment import WORDS
 from webapp.annotation.agreement import matching, refresh, upkeep
@@ -65,10 +65,10 @@ jobs.run(int(sys.argv[1]))
 
 
 @pytest.fixture
-def project(cast):
+def project(team):
     """Six complete tasks. The two people agree about the side but not about the strength, and each has a reason."""
-    made = make_project(cast, n=6)
-    people = annotators(cast, made)
+    made = make_project(team, n=6)
+    people = annotators(team, made)
     for task in made.tasks.all():
         for member, strength in zip(people, (1, 2), strict=True):
             answer(task, member, preference(strength, "It is short."))
@@ -85,11 +85,11 @@ def kill_a_worker_of(job: Job) -> None:
 
 @pytest.mark.django_db(transaction=True)
 class TestWorkersThatAreKilled:
-    def test_majorities_are_accepted_once_each(self, project, cast, eager):
+    def test_majorities_are_accepted_once_each(self, project, team, eager):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(review, "AT_ONCE", 1)
             patch.setattr(runner, "enqueue", lambda *args: None)
-            assert review.accept_majority(cast.reviewer, project) is None
+            assert review.accept_majority(team.reviewer, project) is None
         job = Job.objects.get()
         kill_a_worker_of(job)
         assert Resolution.objects.count() == 2 and job.result == {"resolved": 2}
@@ -101,12 +101,12 @@ class TestWorkersThatAreKilled:
         [entry] = AuditEntry.objects.filter(action="project.majority_accepted")
         assert entry.detail["tasks"] == 6
 
-    def test_a_publication_is_made_whole_and_once(self, project, cast, eager):
-        review.accept_majority(cast.reviewer, project)
+    def test_a_publication_is_made_whole_and_once(self, project, team, eager):
+        review.accept_majority(team.reviewer, project)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(publish, "AT_ONCE", 1)
             patch.setattr(runner, "enqueue", lambda *args: None)
-            assert publish.start(cast.researcher, project, publish.Choice()) is None
+            assert publish.start(team.researcher, project, publish.Choice()) is None
         job = Job.objects.get(kind="publish")
         kill_a_worker_of(job)
         assert project.version.dataset.versions.count() == 1
@@ -146,15 +146,15 @@ class TestJobs:
         assert report.started_at is None and report.body["answers"] == 12
         assert upkeep.take_up_lost() == 0
 
-    def test_there_is_one_of_a_kind_at_a_time_and_the_last_is_kept(self, project, cast):
+    def test_there_is_one_of_a_kind_at_a_time_and_the_last_is_kept(self, project, team):
         first = runner.start(project, Job.Kind.MATCH)
         assert runner.start(project, Job.Kind.MATCH) is None
         Job.objects.update(finished_at=timezone.now(), state="finished")
         second = runner.start(project, Job.Kind.MATCH)
         assert list(Job.objects.all()) == [second] and second != first
-        runner.start(project, Job.Kind.MAJORITY, cast.reviewer, minimum=0)
+        runner.start(project, Job.Kind.MAJORITY, team.reviewer, minimum=0)
         with pytest.raises(Conflict):
-            review.withdraw_majority(cast.reviewer, project)
+            review.withdraw_majority(team.reviewer, project)
 
     def test_a_mistake_of_ours_ends_it_and_is_not_tried_for_ever(self, project, monkeypatch):
         monkeypatch.setitem(runner.WORK, Job.Kind.MATCH, lambda job, report: 1 / 0)
@@ -163,7 +163,7 @@ class TestJobs:
         job.refresh_from_db()
         assert (job.state, job.problem) == ("failed", jobs.BROKE)
 
-    def test_the_roles(self, project, cast):
+    def test_the_roles(self, project, team):
         runner.start(project, Job.Kind.MATCH)
-        for who, status in ((cast.annotator, 403), (cast.outsider, 404), (cast.reviewer, 200)):
+        for who, status in ((team.annotator, 403), (team.outsider, 404), (team.reviewer, 200)):
             assert ApiClient(who).get(f"/projects/{project.pk}/jobs").status_code == status

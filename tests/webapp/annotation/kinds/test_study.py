@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from django.db.models import Count
 
-from tests.at_once import at_once
-from tests.cast import make_cast
+from tests.concurrency import concurrently
+from tests.team import make_team
 from trainer.contracts import Criterion
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Task
@@ -73,7 +73,7 @@ def test_an_ordinary_pair_shows_no_rubric():
 
 @pytest.mark.django_db
 def test_two_people_share_the_arms_of_every_pair():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     one, two = make_annotators(lab, 2)
     project = study(lab, [one, two], strategy="random")
     for _ in range(3):
@@ -88,7 +88,7 @@ def test_two_people_share_the_arms_of_every_pair():
 
 @pytest.mark.django_db
 def test_a_seat_given_back_still_keeps_its_owner_from_the_other_arm():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     (one,) = make_annotators(lab, 1)
     project = study(lab, [one], pairs=8)
     seats = [seat for _ in range(2) for seat in queue.claim(one, project, 8)]
@@ -99,11 +99,11 @@ def test_a_seat_given_back_still_keeps_its_owner_from_the_other_arm():
 
 @pytest.mark.django_db(transaction=True)
 def test_whatever_comes_at_once_nobody_gets_a_pair_twice_and_every_seat_is_taken():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     people = make_annotators(lab, 8)
     project = study(lab, people, pairs=12, overlap=4, strategy="random")
     for _ in range(12):
-        at_once([claiming(person, project, 10) for person in people for _ in range(3)], threads=24)
+        concurrently([claiming(person, project, 10) for person in people for _ in range(3)], threads=24)
         submit_all(people)
     twice = Assignment.objects.values("user", "task__example").annotate(n=Count("id")).filter(n__gt=1)
     assert not twice.exists()

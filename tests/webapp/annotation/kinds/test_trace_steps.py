@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.annotation.agreement import coefficients, person_figures, refresh
 from webapp.annotation.kinds import Settings
 from webapp.annotation.kinds.table import GivenAnswer, Undecided
@@ -126,11 +126,11 @@ def test_what_is_published_counts_who_found_which_first_error():
 
 
 @pytest.mark.django_db
-def test_two_people_from_the_database_to_agreement_review_and_a_published_version(cast):
+def test_two_people_from_the_database_to_agreement_review_and_a_published_version(team):
     """Both people agree on one trace. In another trace their first errors are one step apart."""
-    made = make_project(cast, "trace_steps", n=2, responses=EXAMPLE["responses"])
+    made = make_project(team, "trace_steps", n=2, responses=EXAMPLE["responses"])
     made.tasks.update(subject=SUBJECT)
-    one, two = annotators(cast, made)
+    one, two = annotators(team, made)
     first, second = made.tasks.order_by("rank")
     for person in (one, two):
         answer(first, person, trace_steps(GOOD, WRONG))
@@ -143,11 +143,11 @@ def test_two_people_from_the_database_to_agreement_review_and_a_published_versio
     assert (errors["percent"]["value"], errors["units"]) == (0.5, 2)
     assert person_figures.measure(made)
 
-    assert browser(cast.reviewer).get(f"/projects/{made.pk}/review/{second.pk}").status_code == 200
-    assert browser(cast.reviewer).get(f"/projects/{made.pk}/agreement").status_code == 200
-    assert b"Calls search" in browser(cast.reviewer).get(f"/projects/{made.pk}/tasks/{second.pk}").content
+    assert browser(team.reviewer).get(f"/projects/{made.pk}/review/{second.pk}").status_code == 200
+    assert browser(team.reviewer).get(f"/projects/{made.pk}/agreement").status_code == 200
+    assert b"Calls search" in browser(team.reviewer).get(f"/projects/{made.pk}/tasks/{second.pk}").content
 
-    version = publish.publish(cast.researcher, made, publish.Choice(what="answers")).version
+    version = publish.publish(team.researcher, made, publish.Choice(what="answers")).version
     rows = [member.example.content for member in version.members.select_related("example").order_by("position")]
     notes = [row["meta"]["annotation"][str(made.pk)] for row in rows]
     assert [note["first_errors"] for note in notes] == [{"r1": {"2": 2}}, {"r1": {"2": 1, "4": 1}}]

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import browser
 from tests.pages import shown
+from tests.team import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.agreement import person_figures, refresh
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def busy(cast, make_project):
+def busy(team, make_project):
     """A project with its tasks made, in which Anna and Ravi take part."""
 
     def _busy(kind="pairwise", **options) -> Project:
         project = make_project(kind=kind, **options)
         task_services.make(project.pk)
-        for membership in (cast.annotator, cast.reviewer):
-            people.add_participant(cast.researcher, project, membership.user)
+        for membership in (team.annotator, team.reviewer):
+            people.add_participant(team.researcher, project, membership.user)
         project.refresh_from_db()
         return project
 
@@ -68,7 +68,7 @@ def person_of(project, membership) -> queries.Person:
     return next(person for person in queries.people(project) if person.user == membership.user)
 
 
-def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(cast, busy):
+def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(team, busy):
     project = busy()
     one, two, three, four = project.tasks.order_by("id")
     for task, anna, ravi in (
@@ -77,10 +77,10 @@ def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(cast, busy
         (three, prefers(0), prefers(0)),
         (four, prefers(None, "both_bad"), prefers(None, "cannot_assess")),
     ):
-        say(cast.annotator, project, task, anna)
-        say(cast.reviewer, project, task, ravi)
-    assert person_of(project, cast.annotator).total.agreement == Share(2, 4)
-    assert person_of(project, cast.reviewer).total.agreement == Share(2, 4)
+        say(team.annotator, project, task, anna)
+        say(team.reviewer, project, task, ravi)
+    assert person_of(project, team.annotator).total.agreement == Share(2, 4)
+    assert person_of(project, team.reviewer).total.agreement == Share(2, 4)
 
 
 @pytest.mark.parametrize(
@@ -105,19 +105,19 @@ def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(cast, busy
         ("rubric", {}, {"rubric": {"criteria": []}}, {"rubric": {"criteria": []}}, Share(0, 0)),
     ],
 )
-def test_each_kind_is_compared_in_its_own_units(kind, options, anna, ravi, expected, cast, busy):
+def test_each_kind_is_compared_in_its_own_units(kind, options, anna, ravi, expected, team, busy):
     project = busy(kind, **options)
     task = project.tasks.order_by("id").first()
-    say(cast.annotator, project, task, anna)
-    say(cast.reviewer, project, task, ravi)
-    assert person_of(project, cast.annotator).total.agreement == expected
+    say(team.annotator, project, task, anna)
+    say(team.reviewer, project, task, ravi)
+    assert person_of(project, team.annotator).total.agreement == expected
 
 
-def test_an_earlier_revision_counts_for_nothing(cast, busy):
+def test_an_earlier_revision_counts_for_nothing(team, busy):
     project = busy()
     task = project.tasks.first()
-    say(cast.reviewer, project, task, prefers(1))
-    answer = say(cast.annotator, project, task, prefers(-1), seconds=1)
+    say(team.reviewer, project, task, prefers(1))
+    answer = say(team.annotator, project, task, prefers(-1), seconds=1)
     Answer.objects.filter(pk=answer.pk).update(current=False)
     Answer.objects.create(
         assignment=answer.assignment,
@@ -127,44 +127,44 @@ def test_an_earlier_revision_counts_for_nothing(cast, busy):
         seconds=30,
         submitted_at=timezone.now(),
     )
-    person = person_of(project, cast.annotator)
+    person = person_of(project, team.annotator)
     assert (person.total.done, person.total.median_seconds, person.total.agreement) == (1, 30, Share(1, 1))
 
 
-def test_times_that_were_not_measured_are_left_out_and_not_taken_for_fast(cast, busy):
+def test_times_that_were_not_measured_are_left_out_and_not_taken_for_fast(team, busy):
     project = busy(settings={"fast_seconds": 5})
     for task, seconds in zip(project.tasks.order_by("id"), (0, 4, 8, 20), strict=True):
-        say(cast.annotator, project, task, prefers(1), seconds=seconds)
-    total = person_of(project, cast.annotator).total
+        say(team.annotator, project, task, prefers(1), seconds=seconds)
+    total = person_of(project, team.annotator).total
     assert (total.done, total.median_seconds, total.fast) == (4, 8, Share(1, 3))
-    assert person_of(project, cast.reviewer).total.median_seconds is None
+    assert person_of(project, team.reviewer).total.median_seconds is None
 
 
-def test_skipped_and_open_work_is_counted_apart(cast, busy):
+def test_skipped_and_open_work_is_counted_apart(team, busy):
     project = busy()
-    first, _ = queue.claim(cast.annotator, project, hold=2)
-    queue.skip(cast.annotator, first, "The prompt is cut off")
-    person = person_of(project, cast.annotator)
+    first, _ = queue.claim(team.annotator, project, hold=2)
+    queue.skip(team.annotator, first, "The prompt is cut off")
+    person = person_of(project, team.annotator)
     assert (person.total.done, person.skipped, person.open) == (0, 1, 1)
 
 
-def test_somebody_who_left_keeps_their_work(cast, busy):
+def test_somebody_who_left_keeps_their_work(team, busy):
     project = busy()
-    say(cast.annotator, project, project.tasks.first(), prefers(1))
-    cast.annotator.delete()
-    person = person_of(project, cast.annotator)
+    say(team.annotator, project, project.tasks.first(), prefers(1))
+    team.annotator.delete()
+    person = person_of(project, team.annotator)
     assert (person.total.done, person.role, person.takes_part) == (1, None, True)
 
 
-def test_drift_has_a_point_per_day_and_of_a_long_project_per_week(cast, busy):
+def test_drift_has_a_point_per_day_and_of_a_long_project_per_week(team, busy):
     project = busy()
     for task, days in zip(project.tasks.order_by("id"), (9, 8, 8, 1), strict=True):
-        say(cast.annotator, project, task, prefers(1), seconds=10 * days, days_ago=days)
-    points = person_of(project, cast.annotator).points
+        say(team.annotator, project, task, prefers(1), seconds=10 * days, days_ago=days)
+    points = person_of(project, team.annotator).points
     assert [(point.done, point.median_seconds) for point in points] == [(1, 90), (2, 80), (1, 10)]
     Project.objects.filter(pk=project.pk).update(created_at=timezone.now() - timedelta(days=90))
     project.refresh_from_db()
-    weeks = person_of(project, cast.annotator).points
+    weeks = person_of(project, team.annotator).points
     assert all(point.at.weekday() == 0 for point in weeks)
     assert sum(point.done for point in weeks) == 4
 
@@ -207,25 +207,25 @@ def test_the_lines_of_drift_leave_out_undefined_points_and_are_none_of_a_single_
     assert person_figures.drift(points[:2]) == {}
 
 
-def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
+def test_warnings_and_drift_are_kept_with_the_report(team, busy):
     project = busy(settings={"fast_seconds": 5}, overlap=1)
     task = project.tasks.first()
     for number in range(person_figures.ENOUGH):
         task.pk = None
         task.subject = {"a": "a", "b": str(number)}
         task.save()
-        say(cast.annotator, project, task, prefers(1), seconds=1 + number, days_ago=number % 2)
-    person = person_of(project, cast.annotator)
+        say(team.annotator, project, task, prefers(1), seconds=1 + number, days_ago=number % 2)
+    person = person_of(project, team.annotator)
     assert person.warnings == ["80% of the answers came faster than a person can read."]
     assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
     assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
-    page = shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
+    page = shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert "80% of the answers" in page and 'points="2.0,2.0 94.0,2.0"' in page
 
 
 class TestPage:
     @pytest.fixture
-    def crowd(self, cast, busy):
+    def crowd(self, team, busy):
         """A project with five people more than a page holds. The last one has a warning."""
         project = busy()
         users = User.objects.bulk_create(
@@ -239,33 +239,33 @@ class TestPage:
         AgreementReport.objects.update(people={str(users[-1].pk): kept | {"warnings": ["Too <fast>."]}})
         return project
 
-    def rows(self, cast, project, query="") -> list[str]:
-        self.content = browser(cast.researcher).get(f"/projects/{project.pk}/people{query}").content.decode()
+    def rows(self, team, project, query="") -> list[str]:
+        self.content = browser(team.researcher).get(f"/projects/{project.pk}/people{query}").content.decode()
         return re.findall(r"Person \d+(?=</span>)", self.content)
 
-    def test_a_page_holds_so_many_and_the_next_the_rest(self, cast, crowd):
-        first = self.rows(cast, crowd)
+    def test_a_page_holds_so_many_and_the_next_the_rest(self, team, crowd):
+        first = self.rows(team, crowd)
         assert len(first) == PAGE and f'href="?from={PAGE}"' in self.content
         assert first[:2] == [f"Person {PAGE + 4:03}", "Person 000"] and "Too &lt;fast&gt;." in self.content
-        rest = self.rows(cast, crowd, f"?from={PAGE}")
+        rest = self.rows(team, crowd, f"?from={PAGE}")
         assert len(rest) == 5 and not set(first) & set(rest) and "More people" not in self.content
-        assert self.rows(cast, crowd, "?from=9000") == [] and "No person matches" in self.content
+        assert self.rows(team, crowd, "?from=9000") == [] and "No person matches" in self.content
 
-    def test_people_are_found_by_name_and_address_and_by_being_warned_of(self, cast, crowd):
-        assert self.rows(cast, crowd, "?q=person+001") == ["Person 001"]
-        assert self.rows(cast, crowd, "?q=P17@") == ["Person 017"]
-        assert self.rows(cast, crowd, "?show=warned") == [f"Person {PAGE + 4:03}"]
-        assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "No person matches" in self.content
-        assert self.rows(cast, crowd, "?q=%00") == []
+    def test_people_are_found_by_name_and_address_and_by_being_warned_of(self, team, crowd):
+        assert self.rows(team, crowd, "?q=person+001") == ["Person 001"]
+        assert self.rows(team, crowd, "?q=P17@") == ["Person 017"]
+        assert self.rows(team, crowd, "?show=warned") == [f"Person {PAGE + 4:03}"]
+        assert self.rows(team, crowd, "?show=warned&q=001") == [] and "No person matches" in self.content
+        assert self.rows(team, crowd, "?q=%00") == []
 
-    def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
-        page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
+    def test_a_reviewer_finds_nobody_by_name(self, team, crowd):
+        page, reader = f"/projects/{crowd.pk}/people", browser(team.reviewer)
         assert "No person matches" in reader.get(f"{page}?q=Person").content.decode()
         found = shown(reader.get(f"{page}?q=annotator+17"))
         assert "Annotator 17" in found and "Person 0" not in found and "p16@example.org" not in found
 
-    def test_the_queries_of_the_page_do_not_grow_with_people(self, cast, crowd):
-        reader = browser(cast.researcher)
+    def test_the_queries_of_the_page_do_not_grow_with_people(self, team, crowd):
+        reader = browser(team.researcher)
 
         def cost() -> int:
             reader.get(f"/projects/{crowd.pk}/people")
@@ -278,18 +278,18 @@ class TestPage:
         assert cost() == many
 
 
-def test_pausing_returns_open_work_and_stops_new_work(cast, busy):
+def test_pausing_returns_open_work_and_stops_new_work(team, busy):
     project = busy()
-    (held,) = queue.claim(cast.annotator, project, hold=1)
-    people.pause_participant(cast.researcher, project, cast.annotator.user, True)
+    (held,) = queue.claim(team.annotator, project, hold=1)
+    people.pause_participant(team.researcher, project, team.annotator.user, True)
     held.refresh_from_db()
     assert held.state == "returned"
-    assert queue.claim(cast.annotator, project, hold=1) == []
-    people.pause_participant(cast.researcher, project, cast.annotator.user, False)
-    assert len(queue.claim(cast.annotator, project, hold=1)) == 1
+    assert queue.claim(team.annotator, project, hold=1) == []
+    people.pause_participant(team.researcher, project, team.annotator.user, False)
+    assert len(queue.claim(team.annotator, project, hold=1)) == 1
 
 
-def test_the_queries_do_not_grow_with_people_and_answers(cast, busy):
+def test_the_queries_do_not_grow_with_people_and_answers(team, busy):
     project = busy()
 
     def cost() -> int:
@@ -298,80 +298,80 @@ def test_the_queries_do_not_grow_with_people_and_answers(cast, busy):
             queries.people(project)
         return len(seen)
 
-    say(cast.annotator, project, project.tasks.first(), prefers(1))
+    say(team.annotator, project, project.tasks.first(), prefers(1))
     few = cost()
     for number in range(6):
         user = User.objects.create_user(f"more{number}@example.org")
-        membership = Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR)
-        people.add_participant(cast.researcher, project, user)
+        membership = Membership.objects.create(user=user, workspace=team.workspace, role=Role.ANNOTATOR)
+        people.add_participant(team.researcher, project, user)
         for task in project.tasks.all():
             say(membership, project, task, prefers(number % 3 - 1))
     assert cost() == few
 
 
-def test_another_projects_answers_stay_out(cast, busy):
+def test_another_projects_answers_stay_out(team, busy):
     project = busy()
     other = projects.create(
-        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+        team.researcher, name="Other", kind="pairwise", dataset=make_version(team.owner, name="other")
     )
     task_services.make(other.pk)
-    say(cast.annotator, other, other.tasks.first(), prefers(1))
-    assert person_of(project, cast.annotator).total.done == 0
+    say(team.annotator, other, other.tasks.first(), prefers(1))
+    assert person_of(project, team.annotator).total.done == 0
 
 
-def test_medians_of_days_and_of_everything_and_the_last_answer(cast, busy):
+def test_medians_of_days_and_of_everything_and_the_last_answer(team, busy):
     project = busy()
     times = [(3, 12.3), (3, 20.7), (1, 5.0), (0, 0)]
     for task, (days_ago, seconds) in zip(project.tasks.order_by("id"), times, strict=True):
-        last = say(cast.annotator, project, task, prefers(1), seconds=seconds, days_ago=days_ago)
-    person = person_of(project, cast.annotator)
+        last = say(team.annotator, project, task, prefers(1), seconds=seconds, days_ago=days_ago)
+    person = person_of(project, team.annotator)
     assert [(point.done, point.median_seconds) for point in person.points] == [(2, 16.5), (1, 5.0), (1, None)]
     assert (person.total.done, person.total.median_seconds, person.last_at) == (4, 12.3, last.submitted_at)
 
 
-def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(cast, busy, monkeypatch):
+def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(team, busy, monkeypatch):
     project = busy()
     one, two = project.tasks.order_by("id")[:2]
-    say(cast.annotator, project, one, prefers(1))
-    assert person_of(project, cast.annotator).total.done == 1
+    say(team.annotator, project, one, prefers(1))
+    assert person_of(project, team.annotator).total.done == 1
     queued = []
     monkeypatch.setattr(refresh, "AT_ONCE", 0)
     monkeypatch.setattr(refresh, "enqueue", lambda *call: queued.append(call))
-    say(cast.annotator, project, two, prefers(1))
-    page = shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
+    say(team.annotator, project, two, prefers(1))
+    page = shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert "Computing with newer answers" in page and queued == [("workers.review.measure", project.pk)]
-    [told] = [row for row in people_over_api(cast, project) if row["user"] == cast.annotator.user.pk]
+    [told] = [row for row in people_over_api(team, project) if row["user"] == team.annotator.user.pk]
     assert told["total"]["done"] == 1
     refresh.bring_up_to_date(project)
-    assert "Computing" not in shown(browser(cast.researcher).get(f"/projects/{project.pk}/people"))
-    assert [row["total"]["done"] for row in people_over_api(cast, project)] == [2, 0]
+    assert "Computing" not in shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
+    assert [row["total"]["done"] for row in people_over_api(team, project)] == [2, 0]
 
 
-def people_over_api(cast, project) -> list[dict]:
-    return browser(cast.researcher).get(f"/api/v1/projects/{project.pk}/people").json()["items"]
+def people_over_api(team, project) -> list[dict]:
+    return browser(team.researcher).get(f"/api/v1/projects/{project.pk}/people").json()["items"]
 
 
-def test_what_is_fast_and_which_task_is_gold_may_change_after_the_answers(cast, busy):
+def test_what_is_fast_and_which_task_is_gold_may_change_after_the_answers(team, busy):
     project = busy(settings={"fast_seconds": 5})
     task = project.tasks.first()
     content = prefers(1) | {"dimensions": {}, "reasons": []}
-    say(cast.annotator, project, task, content, seconds=8)
-    assert person_of(project, cast.annotator).total.fast == Share(0, 1)
-    projects.update(cast.researcher, project, settings={"fast_seconds": 10})
-    task_services.set_gold(cast.researcher, task, content)
+    say(team.annotator, project, task, content, seconds=8)
+    assert person_of(project, team.annotator).total.fast == Share(0, 1)
+    projects.update(team.researcher, project, settings={"fast_seconds": 10})
+    task_services.set_gold(team.researcher, task, content)
     refresh.freshen(project)
-    [person] = [row for row in queries.people(project) if row.user == cast.annotator.user]
+    [person] = [row for row in queries.people(project) if row.user == team.annotator.user]
     assert (person.total.fast, person.total.gold) == (Share(1, 1), Share(1, 1))
 
 
-def test_the_newest_answer_is_a_projects_own(cast, busy):
+def test_the_newest_answer_is_a_projects_own(team, busy):
     project = busy()
     assert newest_answer(project) == 0
-    mine = say(cast.annotator, project, project.tasks.first(), prefers(1))
+    mine = say(team.annotator, project, project.tasks.first(), prefers(1))
     other = projects.create(
-        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+        team.researcher, name="Other", kind="pairwise", dataset=make_version(team.owner, name="other")
     )
     task_services.make(other.pk)
     assert newest_answer(other) == 0
-    theirs = say(cast.annotator, other, other.tasks.first(), prefers(1))
+    theirs = say(team.annotator, other, other.tasks.first(), prefers(1))
     assert (newest_answer(project), newest_answer(other)) == (mine.pk, theirs.pk)

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, User
 from webapp.annotation import queries
@@ -115,8 +115,8 @@ class TestTheForm:
         values = as_researcher.get(f"/projects/new?from={like.pk}").context["form"].values
         assert (values["overlap"], values["reasons"], values["guidelines"]) == ("3", "none", "As before.")
 
-    def test_takes_no_dataset_of_another_workspace(self, cast, as_researcher, form):
-        foreign = make_version(cast.outsider, name="foreign")
+    def test_takes_no_dataset_of_another_workspace(self, team, as_researcher, form):
+        foreign = make_version(team.outsider, name="foreign")
         response = as_researcher.post("/projects/new", {**form, "dataset": foreign.pk})
         assert response.context["form"].problems == {"dataset": "choose a dataset"}
 
@@ -135,19 +135,19 @@ class TestTheForm:
         assert "/datasets/import" in as_researcher.get("/projects/new").content.decode()
 
 
-def test_the_size_of_a_large_version_is_estimated_from_a_sample(cast, monkeypatch):
+def test_the_size_of_a_large_version_is_estimated_from_a_sample(team, monkeypatch):
     monkeypatch.setattr(size_estimate, "SAMPLED", 5)
-    version = make_version(cast.owner, examples=20, responses=3, preferences=False)
+    version = make_version(team.owner, examples=20, responses=3, preferences=False)
     assert size_estimate.expected(version, "pairwise", 2) == size_estimate.Size(40, 80, 20, exact=False)
     assert size_estimate.expected(version, "ranking", 1) == size_estimate.Size(20, 20, 20, exact=False)
 
 
 class TestProgress:
-    def test_counts_tasks_and_seats_but_no_gold(self, cast, project):
-        task_services.set_gold(cast.researcher, project.tasks.last(), {"verdict": "compared", "strength": 1})
-        answer(cast.reviewer, project)
-        answer(cast.owner, project)
-        answer(cast.owner, project)
+    def test_counts_tasks_and_seats_but_no_gold(self, team, project):
+        task_services.set_gold(team.researcher, project.tasks.last(), {"verdict": "compared", "strength": 1})
+        answer(team.reviewer, project)
+        answer(team.owner, project)
+        answer(team.owner, project)
         found = queries.progress(project)
         assert found == queries.Progress(tasks=3, complete=1, in_work=1, seats=6, seats_done=3, gold=1)
         assert (found.untouched, found.fraction) == (1, 0.5)
@@ -155,9 +155,9 @@ class TestProgress:
     def test_of_a_project_without_tasks_has_no_fraction(self, make_project):
         assert queries.progress(make_project(name="Empty")).fraction is None
 
-    def test_the_pace_of_the_last_week_tells_the_end(self, cast, project):
+    def test_the_pace_of_the_last_week_tells_the_end(self, team, project):
         for days in (3, 2, 1):
-            seat = answer(cast.reviewer, project)
+            seat = answer(team.reviewer, project)
             at = timezone.now() - timedelta(days=days)
             Assignment.objects.filter(pk=seat.pk).update(submitted_at=at)
         pace = queries.pace(project, queries.progress(project))
@@ -165,8 +165,8 @@ class TestProgress:
         assert (pace.finish - timezone.now()).total_seconds() == pytest.approx(5 * 86_400, rel=0.01)
 
     @pytest.mark.parametrize("state", ["paused", "closed"])
-    def test_no_end_is_promised_while_nobody_may_work(self, state, cast, project):
-        seat = answer(cast.reviewer, project)
+    def test_no_end_is_promised_while_nobody_may_work(self, state, team, project):
+        seat = answer(team.reviewer, project)
         Assignment.objects.filter(pk=seat.pk).update(submitted_at=timezone.now() - timedelta(days=2))
         Project.objects.filter(pk=project.pk).update(state=state)
         project.refresh_from_db()
@@ -176,10 +176,10 @@ class TestProgress:
         pace = queries.pace(project, queries.progress(project))
         assert (pace.per_day, pace.finish, pace.reason) == (None, None, "nobody has answered in the last week")
 
-    def test_throughput_fills_the_hours_and_days_without_answers(self, cast, project):
+    def test_throughput_fills_the_hours_and_days_without_answers(self, team, project):
         now = timezone.now()
         for hours in (1, 3, 3):
-            seat = answer(cast.reviewer, project)
+            seat = answer(team.reviewer, project)
             Assignment.objects.filter(pk=seat.pk).update(submitted_at=now - timedelta(hours=hours))
         Project.objects.filter(pk=project.pk).update(created_at=now - timedelta(hours=5))
         project.refresh_from_db()
@@ -195,7 +195,7 @@ class TestProgress:
         assert (len(by_day), sum(point["count"] for point in by_day)) == (11, 3)
 
 
-def test_the_list_costs_the_same_however_long_it_is(cast, as_researcher, make_project, version):
+def test_the_list_costs_the_same_however_long_it_is(team, as_researcher, make_project, version):
     def cost() -> int:
         with CaptureQueriesContext(connection) as seen:
             assert as_researcher.get("/projects").status_code == 200
@@ -218,7 +218,7 @@ def test_a_card_shows_the_agreement_once_it_is_known_and_never_an_invented_one(a
     assert "α 0.61" in as_researcher.get("/projects").content.decode()
 
 
-def test_the_table_of_tasks_costs_the_same_however_full_it_is(cast, as_researcher, project):
+def test_the_table_of_tasks_costs_the_same_however_full_it_is(team, as_researcher, project):
     address = f"/projects/{project.pk}/tasks"
 
     def cost() -> int:
@@ -227,10 +227,10 @@ def test_the_table_of_tasks_costs_the_same_however_full_it_is(cast, as_researche
         return len(seen)
 
     few = cost()
-    for membership in (cast.reviewer, cast.owner):
+    for membership in (team.reviewer, team.owner):
         answer(membership, project)
     seat = Assignment.objects.first()
-    Comment.objects.create(task=seat.task, project=project, text="Odd.", author=cast.reviewer.user)
+    Comment.objects.create(task=seat.task, project=project, text="Odd.", author=team.reviewer.user)
     assert cost() == few
 
 
@@ -238,12 +238,12 @@ def test_the_table_of_tasks_costs_the_same_however_full_it_is(cast, as_researche
     ("state", "expected"),
     [("", 4), ("open", 2), ("in_work", 1), ("complete", 0), ("gold", 1), ("skipped", 1), ("flagged", 1)],
 )
-def test_tasks_are_found_by_their_state(state, expected, cast, as_researcher, project):
-    task_services.set_gold(cast.researcher, project.tasks.last(), {"verdict": "compared", "strength": 1})
-    seat = answer(cast.reviewer, project)
-    queue.flag(cast.reviewer, seat, "guidelines", "What if both are rude?")
-    (other,) = queue.claim(cast.reviewer, project, hold=1)
-    queue.skip(cast.reviewer, other, "Cut off")
+def test_tasks_are_found_by_their_state(state, expected, team, as_researcher, project):
+    task_services.set_gold(team.researcher, project.tasks.last(), {"verdict": "compared", "strength": 1})
+    seat = answer(team.reviewer, project)
+    queue.flag(team.reviewer, seat, "guidelines", "What if both are rude?")
+    (other,) = queue.claim(team.reviewer, project, hold=1)
+    queue.skip(team.reviewer, other, "Cut off")
     page = as_researcher.get(f"/projects/{project.pk}/tasks", {"state": state})
     assert len(page.context["rows"]) == expected
     shown = {each["name"]: each["count"] for each in page.context["filters"]}
@@ -262,9 +262,9 @@ def test_a_prompt_with_a_formula_is_read_in_the_list(as_researcher, project):
     assert ">x^2</span></span> <em>even</em>? And…" in page and "frac" not in page
 
 
-def test_a_task_shows_its_answers_side_by_side_with_what_its_authors_saw(cast, as_researcher, project):
-    seat = answer(cast.reviewer, project, strength=3)
-    answer(cast.owner, project, strength=-1)
+def test_a_task_shows_its_answers_side_by_side_with_what_its_authors_saw(team, as_researcher, project):
+    seat = answer(team.reviewer, project, strength=3)
+    answer(team.owner, project, strength=-1)
     text = as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
     assert text.count("guidelines v1") == 2
     assert "is much better" in text and "is slightly better" in text
@@ -283,26 +283,26 @@ def test_a_task_shows_its_answers_side_by_side_with_what_its_authors_saw(cast, a
         ("rationale", {}, {"source": "A is right", "reasons": [{"text": "It is right"}]}, "It is right"),
     ],
 )
-def test_answers_of_every_kind_can_be_read(kind, options, content, shown, cast, as_researcher, make_project):
+def test_answers_of_every_kind_can_be_read(kind, options, content, shown, team, as_researcher, make_project):
     project = make_project(kind=kind, **options)
     task_services.make(project.pk)
-    (seat,) = queue.claim(cast.reviewer, project, hold=1)
-    queue.submit(cast.reviewer, seat, content, None, 5)
+    (seat,) = queue.claim(team.reviewer, project, hold=1)
+    queue.submit(team.reviewer, seat, content, None, 5)
     assert shown in as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
 
 
-def test_a_reason_is_read_with_the_passage_it_is_tied_to(cast, as_researcher, project):
-    (seat,) = queue.claim(cast.reviewer, project, hold=1)
+def test_a_reason_is_read_with_the_passage_it_is_tied_to(team, as_researcher, project):
+    (seat,) = queue.claim(team.reviewer, project, hold=1)
     tied = {"text": "It says so", "response": "A", "start": 2, "end": 9}
-    queue.submit(cast.reviewer, seat, {"strength": 1, "reasons": [tied]}, None, 5)
+    queue.submit(team.reviewer, seat, {"strength": 1, "reasons": [tied]}, None, 5)
     side = Answer.objects.get().content["reasons"][0]["response"]
     [text] = [each["text"] for each in seat.task.example.content["responses"] if each["id"] == side]
     page = as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
     assert f'<q class="soft" dir="auto">{text[2:9]}</q>' in page
 
 
-def test_an_answer_is_taken_as_the_known_one_and_let_go_again(cast, as_researcher, project):
-    seat = answer(cast.reviewer, project)
+def test_an_answer_is_taken_as_the_known_one_and_let_go_again(team, as_researcher, project):
+    seat = answer(team.reviewer, project)
     address = f"/projects/{project.pk}/tasks/{seat.task_id}/gold"
     as_researcher.post(address, {"source": str(seat.answers.get().pk)})
     assert Task.objects.get(pk=seat.task_id).gold["verdict"] == "compared"
@@ -311,15 +311,15 @@ def test_an_answer_is_taken_as_the_known_one_and_let_go_again(cast, as_researche
     assert Task.objects.get(pk=seat.task_id).gold is None
 
 
-def test_an_answer_to_another_task_is_no_known_one(cast, as_researcher, project):
-    seat = answer(cast.reviewer, project)
+def test_an_answer_to_another_task_is_no_known_one(team, as_researcher, project):
+    seat = answer(team.reviewer, project)
     other = project.tasks.exclude(pk=seat.task_id).first()
     as_researcher.post(f"/projects/{project.pk}/tasks/{other.pk}/gold", {"source": str(seat.answers.get().pk)})
     other.refresh_from_db()
     assert other.gold is None
 
 
-def test_guidelines_keep_their_history_with_what_changed(cast, as_researcher, project):
+def test_guidelines_keep_their_history_with_what_changed(team, as_researcher, project):
     as_researcher.post(f"/projects/{project.pk}/guidelines", {"guidelines": "Be fair.\nBe quick."})
     assert Guidelines.objects.count() == 2
     newest, first = as_researcher.get(f"/projects/{project.pk}/guidelines").context["history"]
@@ -327,7 +327,7 @@ def test_guidelines_keep_their_history_with_what_changed(cast, as_researcher, pr
     assert first.lines == []
 
 
-def test_guidelines_that_somebody_changed_meanwhile_are_not_replaced_silently(cast, as_researcher, as_owner, project):
+def test_guidelines_that_somebody_changed_meanwhile_are_not_replaced_silently(team, as_researcher, as_owner, project):
     address = f"/projects/{project.pk}/guidelines"
     assert 'name="base" value="1"' in as_researcher.get(f"{address}?edit").content.decode()
     as_owner.post(address, {"guidelines": "Be fair.\nBe quick.", "base": "1"})
@@ -353,10 +353,10 @@ def test_a_number_that_was_cleared_is_asked_for_and_not_kept_silently(as_researc
     assert project.settings["gold_every"] == 0
 
 
-def test_settings_that_somebody_changed_meanwhile_are_not_replaced_silently(cast, as_researcher, project, form):
+def test_settings_that_somebody_changed_meanwhile_are_not_replaced_silently(team, as_researcher, project, form):
     address = f"/projects/{project.pk}/settings"
     base = as_researcher.get(address).context["form"].values["base"]
-    projects.update(cast.owner, project, settings={"reopen": 3})
+    projects.update(team.owner, project, settings={"reopen": 3})
     late = {**form, "name": "Late", "base": base}
     refused = as_researcher.post(address, late)
     assert refused.status_code == 409
@@ -396,11 +396,11 @@ def test_settings_are_saved_with_keys_and_refused_at_their_field(as_researcher, 
 
 
 class TestJoining:
-    def link(self, cast, project, **options) -> str:
-        return f"/join/{people.invite(cast.researcher, project, **options)[1]}"
+    def link(self, team, project, **options) -> str:
+        return f"/join/{people.invite(team.researcher, project, **options)[1]}"
 
-    def test_a_newcomer_makes_an_account_and_finds_the_project(self, cast, project):
-        client, link = Client(), self.link(cast, project)
+    def test_a_newcomer_makes_an_account_and_finds_the_project(self, team, project):
+        client, link = Client(), self.link(team, project)
         assert project.name in client.get(link).content.decode()
         person = {"name": "Nora", "email": "nora@example.com", "password": "twelve letters"}
         assert client.post(link, person).headers["Location"] == "/"
@@ -408,74 +408,74 @@ class TestJoining:
         assert Membership.objects.get(user__email="nora@example.com").role == "annotator"
         assert client.get(f"/projects/{project.pk}").status_code == 403
 
-    def test_looking_at_the_link_uses_nothing_up(self, cast, project):
-        link = self.link(cast, project)
+    def test_looking_at_the_link_uses_nothing_up(self, team, project):
+        link = self.link(team, project)
         for _ in range(3):
             assert Client().get(link).status_code == 200
 
-    def test_a_weak_password_and_a_known_address_are_told_at_their_fields(self, cast, project):
-        link, nora = self.link(cast, project), {"name": "Nora", "email": "nora@example.com"}
+    def test_a_weak_password_and_a_known_address_are_told_at_their_fields(self, team, project):
+        link, nora = self.link(team, project), {"name": "Nora", "email": "nora@example.com"}
         weak = Client().post(link, {**nora, "password": "short"})
         assert weak.status_code == 422 and "password" in weak.context["form"].errors
         known = Client().post(link, {**nora, "email": "anna@example.org", "password": "twelve letters"})
         assert known.status_code == 422 and "email" in known.context["form"].errors
         assert not User.objects.filter(email="nora@example.com").exists()
 
-    def test_somebody_signed_in_joins_by_one_press(self, cast, project, as_annotator):
-        link = self.link(cast, project)
+    def test_somebody_signed_in_joins_by_one_press(self, team, project, as_annotator):
+        link = self.link(team, project)
         assert "Join as Anna" in as_annotator.get(link).content.decode()
         assert as_annotator.post(link).headers["Location"] == "/"
-        assert Participant.objects.get().user == cast.annotator.user
+        assert Participant.objects.get().user == team.annotator.user
 
-    def test_people_of_other_workspaces_come_in_and_stay_who_they_are(self, cast, project, as_outsider):
-        as_outsider.post(self.link(cast, project))
-        roles = dict(Membership.objects.filter(user=cast.outsider.user).values_list("workspace__name", "role"))
+    def test_people_of_other_workspaces_come_in_and_stay_who_they_are(self, team, project, as_outsider):
+        as_outsider.post(self.link(team, project))
+        roles = dict(Membership.objects.filter(user=team.outsider.user).values_list("workspace__name", "role"))
         assert roles == {"Elsewhere": "owner", "Lab": "annotator"}
 
-    def test_a_spent_link_says_so_but_lets_those_through_who_came_by_it(self, cast, project, as_annotator):
-        link = self.link(cast, project)
+    def test_a_spent_link_says_so_but_lets_those_through_who_came_by_it(self, team, project, as_annotator):
+        link = self.link(team, project)
         as_annotator.post(link)
         assert Client().get(link).status_code == 410
         assert as_annotator.get(link).headers["Location"] == "/"
 
 
 class TestTheStartPage:
-    def test_shows_what_waits_and_what_was_sent(self, cast, project, as_annotator):
-        people.add_participant(cast.researcher, project, cast.annotator.user)
+    def test_shows_what_waits_and_what_was_sent(self, team, project, as_annotator):
+        people.add_participant(team.researcher, project, team.annotator.user)
         assert "Begin" in as_annotator.get("/").content.decode()
-        seat = answer(cast.annotator, project)
+        seat = answer(team.annotator, project)
         page = as_annotator.get("/")
         (waiting,) = page.context["waiting"]
         assert (waiting.done, waiting.free, waiting.held, waiting.waits) == (1, 3, 0, True)
         assert "Continue" in page.content.decode() and seat.task.example.excerpt in page.content.decode()
 
-    def test_counts_one_task_and_several_in_words(self, cast, project, as_annotator):
-        people.add_participant(cast.researcher, project, cast.annotator.user)
+    def test_counts_one_task_and_several_in_words(self, team, project, as_annotator):
+        people.add_participant(team.researcher, project, team.annotator.user)
         page = " ".join(as_annotator.get("/").content.decode().split())
         assert "4 tasks wait " in page and ">Pairwise preference<" in page
         for _ in range(3):
-            answer(cast.annotator, project)
+            answer(team.annotator, project)
         assert "1 task waits " in " ".join(as_annotator.get("/").content.decode().split())
 
     @pytest.mark.parametrize(("state", "words"), [("paused", "Paused"), ("closed", "Closed")])
-    def test_a_project_at_rest_says_so(self, state, words, cast, project, as_annotator):
-        people.add_participant(cast.researcher, project, cast.annotator.user)
-        projects.set_state(cast.researcher, project, state)
+    def test_a_project_at_rest_says_so(self, state, words, team, project, as_annotator):
+        people.add_participant(team.researcher, project, team.annotator.user)
+        projects.set_state(team.researcher, project, state)
         page = as_annotator.get("/")
         assert words in page.content.decode() and f"/projects/{project.pk}/work" not in page.content.decode()
 
-    def test_a_draft_is_not_shown(self, cast, make_project, as_annotator):
+    def test_a_draft_is_not_shown(self, team, make_project, as_annotator):
         draft = make_project(name="Not yet", open=False)
-        people.add_participant(cast.researcher, draft, cast.annotator.user)
+        people.add_participant(team.researcher, draft, team.annotator.user)
         assert "Not yet" not in as_annotator.get("/").content.decode()
 
-    def test_work_that_was_sent_back_is_pointed_at(self, cast, project, as_annotator):
-        people.add_participant(cast.researcher, project, cast.annotator.user)
-        (seat,) = queue.claim(cast.annotator, project, hold=1)
+    def test_work_that_was_sent_back_is_pointed_at(self, team, project, as_annotator):
+        people.add_participant(team.researcher, project, team.annotator.user)
+        (seat,) = queue.claim(team.annotator, project, hold=1)
         Assignment.objects.filter(pk=seat.pk).update(sent_back="Look at B again.")
         assert "1 was sent back to you" in as_annotator.get("/").content.decode()
 
-    def test_costs_the_same_however_many_projects_there_are(self, cast, make_project, as_annotator):
+    def test_costs_the_same_however_many_projects_there_are(self, team, make_project, as_annotator):
         def cost() -> int:
             with CaptureQueriesContext(connection) as seen:
                 as_annotator.get("/")
@@ -484,7 +484,7 @@ class TestTheStartPage:
         def one_more(name):
             row = make_project(name=name)
             task_services.make(row.pk)
-            people.add_participant(cast.researcher, row, cast.annotator.user)
+            people.add_participant(team.researcher, row, team.annotator.user)
 
         one_more("First")
         few = cost()
@@ -492,48 +492,48 @@ class TestTheStartPage:
             one_more(f"More {number}")
         assert cost() == few
 
-    def test_leads_a_researcher_who_takes_part_to_the_task_first(self, cast, project, as_researcher):
-        people.add_participant(cast.researcher, project, cast.researcher.user)
+    def test_leads_a_researcher_who_takes_part_to_the_task_first(self, team, project, as_researcher):
+        people.add_participant(team.researcher, project, team.researcher.user)
         first = as_researcher.get("/").context["steps"][0]
         assert (first.title, first.href) == ("Annotate: Colours", f"/projects/{project.pk}/work")
 
-    def test_counts_tasks_as_the_projects_page_does_and_gold_ones_apart(self, cast, make_project, as_researcher):
+    def test_counts_tasks_as_the_projects_page_does_and_gold_ones_apart(self, team, make_project, as_researcher):
         project = make_project(settings={"gold_every": 2})
         task_services.make(project.pk)
-        gold_services.mark(cast.researcher, project, "labels", 1)
-        people.add_participant(cast.researcher, project, cast.researcher.user)
+        gold_services.mark(team.researcher, project, "labels", 1)
+        people.add_participant(team.researcher, project, team.researcher.user)
         page = as_researcher.get(f"/projects/{project.pk}").context["progress"]
         assert (page.tasks, page.gold) == (3, 1)
         assert as_researcher.get("/").context["steps"][0].text.startswith("3 tasks and 1 gold task wait for you.")
-        first = queue.claim(cast.researcher, project, hold=2)
+        first = queue.claim(team.researcher, project, hold=2)
         assert any(seat.task.overlap is None for seat in first)
         assert as_researcher.get("/").context["steps"][0].text.startswith("3 tasks and 1 gold task wait for you.")
-        (waiting,) = inbox.waiting(cast.researcher)
+        (waiting,) = inbox.waiting(team.researcher)
         assert (waiting.free, waiting.held, waiting.gold) == (2, 2, 1)
 
-    def test_a_seat_that_one_gave_back_waits_again(self, cast, project):
-        people.add_participant(cast.researcher, project, cast.annotator.user)
-        queue.claim(cast.annotator, project, hold=1)
-        before = inbox.waiting(cast.annotator)[0]
-        queue.release(cast.annotator.user, project)
-        after = inbox.waiting(cast.annotator)[0]
+    def test_a_seat_that_one_gave_back_waits_again(self, team, project):
+        people.add_participant(team.researcher, project, team.annotator.user)
+        queue.claim(team.annotator, project, hold=1)
+        before = inbox.waiting(team.annotator)[0]
+        queue.release(team.annotator.user, project)
+        after = inbox.waiting(team.annotator)[0]
         assert (after.free, after.held) == (before.free + 1, 0) and before.held == 1
 
     def test_proposes_a_project_where_there_is_data_and_none(self, as_researcher, version):
         assert "Ask people about a dataset" in [step.title for step in as_researcher.get("/").context["steps"]]
 
 
-def test_the_overview_warns_of_what_keeps_tasks_from_being_complete(cast, as_researcher, project):
+def test_the_overview_warns_of_what_keeps_tasks_from_being_complete(team, as_researcher, project):
     def titles() -> list[str]:
         return [each.title for each in as_researcher.get(f"/projects/{project.pk}").context["warnings"]]
 
     assert titles() == ["Nobody works here yet"]
-    people.add_participant(cast.researcher, project, cast.annotator.user)
+    people.add_participant(team.researcher, project, team.annotator.user)
     assert titles() == ["Too few people"]
-    people.add_participant(cast.researcher, project, cast.reviewer.user)
-    projects.update(cast.researcher, project, settings={"gold_every": 5})
+    people.add_participant(team.researcher, project, team.reviewer.user)
+    projects.update(team.researcher, project, settings={"gold_every": 5})
     assert titles() == ["No gold tasks"]
-    projects.update(cast.researcher, project, settings={"gold_every": 0, "suggestions": "before"})
+    projects.update(team.researcher, project, settings={"gold_every": 0, "suggestions": "before"})
     task_services.make(project.pk)
     assert titles() == ["No model's view"]
     Task.objects.filter(project=project).update(suggestion={"content": {}, "by": "j", "version": 1, "at": "2026-01-01"})
@@ -550,5 +550,5 @@ def test_projects_are_found_in_the_palette(as_researcher, project):
     } in found
 
 
-def test_a_person_who_may_not_is_told_by_the_browser_too(cast, project):
-    assert browser(cast.reviewer).post(f"/projects/{project.pk}/people", {"uses": 1, "days": 1}).status_code == 403
+def test_a_person_who_may_not_is_told_by_the_browser_too(team, project):
+    assert browser(team.reviewer).post(f"/projects/{project.pk}/people", {"uses": 1, "days": 1}).status_code == 403

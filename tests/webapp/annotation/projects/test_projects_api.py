@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Participant, Project
 from webapp.annotation.projects import task_services
@@ -76,36 +76,36 @@ def test_states_and_changes(api, version):
     assert fields(api.patch(address, {"settings": {"gold_every": -1}})) == {"settings.gold_every"}
 
 
-def test_people_come_in_are_seen_and_paused(api, cast, version):
+def test_people_come_in_are_seen_and_paused(api, team, version):
     project = made(api, version, open=True)
     address = f"/projects/{project['id']}/people"
     added = api.post(address, {"email": "Anna@example.org"})
     assert (added.status_code, added.json()["name"]) == (201, "Anna")
     assert fields(api.post(address, {"email": "otto@example.net"})) == {"email"}
-    (seat,) = queue.claim(cast.annotator, Project.objects.get(), hold=1)
-    paused = api.patch(f"{address}/{cast.annotator.user_id}", {"paused": True}).json()
+    (seat,) = queue.claim(team.annotator, Project.objects.get(), hold=1)
+    paused = api.patch(f"{address}/{team.annotator.user_id}", {"paused": True}).json()
     assert (paused["paused"], paused["open"]) == (True, 0)
     assert api.get(address).json()["items"][0]["total"]["agreement"] == {"part": 0, "whole": 0, "value": None}
 
 
-def test_a_link_is_shown_once_and_followed_once(api, cast, version):
+def test_a_link_is_shown_once_and_followed_once(api, team, version):
     project = made(api, version, open=True)
     address = f"/projects/{project['id']}/invites"
     link = api.post(address, {"uses": 1, "days": 2}).json()["link"]
     assert "link" not in api.get(address).json()["items"][0]
     secret = link.rsplit("/", 1)[1]
-    joined = ApiClient(cast.annotator).post("/projects/join", {"secret": secret}).json()
+    joined = ApiClient(team.annotator).post("/projects/join", {"secret": secret}).json()
     assert joined == {"project": project["id"], "name": "Colours", "workspace": "Lab"}
-    assert ApiClient(cast.reviewer).post("/projects/join", {"secret": secret}).status_code == 409
+    assert ApiClient(team.reviewer).post("/projects/join", {"secret": secret}).status_code == 409
     assert Participant.objects.count() == 1
-    (mine,) = ApiClient(cast.annotator).get("/projects/mine").json()["items"]
+    (mine,) = ApiClient(team.annotator).get("/projects/mine").json()["items"]
     assert (mine["project"], mine["free"], mine["done"]) == (project["id"], 4, 0)
 
 
-def test_tasks_and_their_answers_are_read_and_made_gold(api, cast, version):
+def test_tasks_and_their_answers_are_read_and_made_gold(api, team, version):
     project = made(api, version, open=True)
-    (seat,) = queue.claim(cast.reviewer, Project.objects.get(), hold=1)
-    queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 9)
+    (seat,) = queue.claim(team.reviewer, Project.objects.get(), hold=1)
+    queue.submit(team.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 9)
     address = f"/projects/{project['id']}/tasks"
     listed = api.get(address, state="in_work").json()["items"]
     assert [(task["id"], task["state"], task["done"]) for task in listed] == [(seat.task_id, "in_work", 1)]
@@ -122,7 +122,7 @@ def test_tasks_and_their_answers_are_read_and_made_gold(api, cast, version):
     assert fields(api.get(address, state="lost")) == {"state"}
 
 
-def test_guidelines_and_progress(api, cast, version):
+def test_guidelines_and_progress(api, team, version):
     project = made(api, version, open=True, guidelines="Be fair.")
     address = f"/projects/{project['id']}"
     assert api.post(f"{address}/guidelines", {"text": "Be quick."}).json()["number"] == 2

@@ -86,19 +86,19 @@ def keys(project):
 
 
 @pytest.mark.django_db
-def test_the_strategy_orders_the_queue_and_what_has_no_score_comes_last(cast):
+def test_the_strategy_orders_the_queue_and_what_has_no_score_comes_last(team):
     scores = {"q0": None, "q1": 0.1, "q2": 0.9, "q3": None, "q4": 0.9}
     listed = [pair(key, meta={} if score is None else {"uncertainty": score}) for key, score in scores.items()]
-    assert keys(make_project(cast.researcher, listed, strategy="order")) == ["q0", "q1", "q2", "q3", "q4"]
-    assert keys(make_project(cast.researcher, listed, strategy="uncertainty")) == ["q2", "q4", "q1", "q0", "q3"]
-    drawn = keys(make_project(cast.researcher, 30, strategy="random"))
+    assert keys(make_project(team.researcher, listed, strategy="order")) == ["q0", "q1", "q2", "q3", "q4"]
+    assert keys(make_project(team.researcher, listed, strategy="uncertainty")) == ["q2", "q4", "q1", "q0", "q3"]
+    drawn = keys(make_project(team.researcher, 30, strategy="random"))
     assert sorted(drawn) == sorted(f"q{n}" for n in range(30)) and drawn != [f"q{n}" for n in range(30)]
 
 
 @pytest.mark.django_db
-def test_making_tasks_twice_or_after_a_crash_makes_each_once(cast, monkeypatch):
+def test_making_tasks_twice_or_after_a_crash_makes_each_once(team, monkeypatch):
     monkeypatch.setattr(task_services, "BATCH", 4)
-    project = make_project(cast.researcher, 10, strategy="random")
+    project = make_project(team.researcher, 10, strategy="random")
     before = list(Task.objects.order_by("id").values_list("id", "rank"))
     task_services.make(project.pk)
     Task.objects.filter(id__gt=before[6][0]).delete()
@@ -111,14 +111,14 @@ def test_making_tasks_twice_or_after_a_crash_makes_each_once(cast, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_examples_without_a_task_are_counted_in_the_audit_log(cast):
-    make_project(cast.researcher, [pair("q1"), pair("q2", responses=[], preferences=[])])
+def test_examples_without_a_task_are_counted_in_the_audit_log(team):
+    make_project(team.researcher, [pair("q1"), pair("q2", responses=[], preferences=[])])
     assert AuditEntry.objects.get(action="project.tasks_made").detail == {"tasks": 1, "examples_without": 1}
 
 
 @pytest.mark.django_db
-def test_the_number_of_queries_grows_with_the_batches_only(cast, django_assert_max_num_queries):
-    project = make_project(cast.researcher, 40)
+def test_the_number_of_queries_grows_with_the_batches_only(team, django_assert_max_num_queries):
+    project = make_project(team.researcher, 40)
     Task.objects.all().delete()
     Project.objects.update(tasks_made=False)
     with django_assert_max_num_queries(20):
@@ -127,8 +127,8 @@ def test_the_number_of_queries_grows_with_the_batches_only(cast, django_assert_m
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("at", ["2020-01-01T00:00Z", "2100-01-01T00:00Z"], ids=["long ago", "the clock went back"])
-def test_lost_makings_are_queued_again(at, cast, django_capture_on_commit_callbacks, monkeypatch, eager):
-    project = make_project(cast.researcher, 2)
+def test_lost_makings_are_queued_again(at, team, django_capture_on_commit_callbacks, monkeypatch, eager):
+    project = make_project(team.researcher, 2)
     Task.objects.all().delete()
     Project.objects.update(tasks_made=False, created_at=at)
     with django_capture_on_commit_callbacks(execute=True):
@@ -137,27 +137,27 @@ def test_lost_makings_are_queued_again(at, cast, django_capture_on_commit_callba
 
 
 @pytest.mark.django_db
-def test_a_known_answer_is_checked_as_if_a_person_had_given_it(cast):
-    make_project(cast.researcher, 1)
+def test_a_known_answer_is_checked_as_if_a_person_had_given_it(team):
+    make_project(team.researcher, 1)
     task = Task.objects.get()
     with pytest.raises(Invalid) as refused:
-        task_services.set_gold(cast.researcher, task, {"strength": 5})
+        task_services.set_gold(team.researcher, task, {"strength": 5})
     assert refused.value.fields == {"content.strength": "must be at most 3"}
     with pytest.raises(Invalid, match="complete") as refused:
-        task_services.set_gold(cast.researcher, task, {"strength": 1, "reasons": [{"text": "x", "response": "A"}]})
+        task_services.set_gold(team.researcher, task, {"strength": 1, "reasons": [{"text": "x", "response": "A"}]})
     assert "no response 'A'" in refused.value.fields["content"]
-    gold = task_services.set_gold(cast.researcher, task, {"strength": 1})
+    gold = task_services.set_gold(team.researcher, task, {"strength": 1})
     assert gold.overlap is None and gold.gold["strength"] == 1
 
 
 @pytest.mark.django_db
-def test_gold_set_late_is_held_against_the_answers_there_are_and_can_be_taken_away(cast):
-    project = make_project(cast.researcher, 1, people=[cast.annotator, cast.reviewer], overlap=1)
-    (seat,) = queue.claim(cast.annotator, project)
-    answer = queue.submit(cast.annotator, seat, ANSWER)
+def test_gold_set_late_is_held_against_the_answers_there_are_and_can_be_taken_away(team):
+    project = make_project(team.researcher, 1, people=[team.annotator, team.reviewer], overlap=1)
+    (seat,) = queue.claim(team.annotator, project)
+    answer = queue.submit(team.annotator, seat, ANSWER)
     opposite = {"strength": -answer.content["strength"]}
-    task_services.set_gold(cast.researcher, Task.objects.get(), opposite)
+    task_services.set_gold(team.researcher, Task.objects.get(), opposite)
     assert Answer.objects.get().gold_right is False and Project.objects.get().tasks_total == 0
-    back = task_services.set_gold(cast.researcher, Task.objects.get(), None)
+    back = task_services.set_gold(team.researcher, Task.objects.get(), None)
     assert (back.overlap, back.taken, back.done) == (1, 1, 1)
     assert Answer.objects.get().gold_right is None and Project.objects.get().tasks_total == 1

@@ -7,8 +7,8 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
 from tests.pages import shown
+from tests.team import ApiClient, browser
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement import coefficients, rating_columns, refresh
 from webapp.annotation.agreement.coefficients import measure
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def project(cast) -> Project:
+def project(team) -> Project:
     """Two people and four pairs. They agree on two, are one step apart on one, and choose opposite sides on one."""
-    made = make_project(cast)
-    one, two = annotators(cast, made)
+    made = make_project(team)
+    one, two = annotators(team, made)
     for task, pair in zip(made.tasks.order_by("rank"), [(2, 2), (-1, -1), (1, 2), (-2, 2)], strict=True):
         answer(task, one, preference(pair[0]))
         answer(task, two, preference(pair[1]))
@@ -48,8 +48,8 @@ def test_strength_is_ordinal_and_direction_nominal(project):
     assert strength["alphas"]["interval"]["value"] != strength["alphas"]["nominal"]["value"]
 
 
-def test_reasons_in_common_are_shown_only_if_somebody_gave_one(cast, project):
-    client, path = browser(cast.reviewer), f"/projects/{project.pk}/agreement"
+def test_reasons_in_common_are_shown_only_if_somebody_gave_one(team, project):
+    client, path = browser(team.reviewer), f"/projects/{project.pk}/agreement"
     assert "Reasons in common" not in client.get(path).content.decode()
     task = project.tasks.order_by("rank").first()
     for seat in task.assignments.select_related("user"):
@@ -67,9 +67,9 @@ def test_each_domain_and_each_pair_has_its_numbers(project):
     assert sum(map(sum, pair["matrix"])) == pair["n"] == 4
 
 
-def test_one_value_throughout_is_undefined_with_its_reason(cast):
-    made = make_project(cast)
-    for member in annotators(cast, made):
+def test_one_value_throughout_is_undefined_with_its_reason(team):
+    made = make_project(team)
+    for member in annotators(team, made):
         for task in made.tasks.all():
             answer(task, member, preference(1))
     found = field(measure(made), "direction")
@@ -77,9 +77,9 @@ def test_one_value_throughout_is_undefined_with_its_reason(cast):
     assert "only one value" in found["alpha"]["undefined"] and found["alpha"]["value"] is None
 
 
-def test_what_could_not_be_assessed_is_missing_and_counted(cast):
-    made = make_project(cast, n=2)
-    one, two = annotators(cast, made)
+def test_what_could_not_be_assessed_is_missing_and_counted(team):
+    made = make_project(team, n=2)
+    one, two = annotators(team, made)
     first, second = made.tasks.order_by("rank")
     answer(first, one, preference(None, verdict="cannot_assess"))
     answer(first, two, preference(1))
@@ -106,9 +106,9 @@ def criteria(**texts):
     return {"criteria": [{"id": id, "text": text, "points": 1} for id, text in texts.items()]}
 
 
-def test_criteria_of_grades_are_units(cast):
-    made = make_project(cast, "grading", n=6, rubric=criteria(c1="Is correct", c2="Is short"))
-    one, two = annotators(cast, made)
+def test_criteria_of_grades_are_units(team):
+    made = make_project(team, "grading", n=6, rubric=criteria(c1="Is correct", c2="Is short"))
+    one, two = annotators(team, made)
     for task in made.tasks.all():
         answer(task, one, grades(c1="met", c2="not_met"))
         answer(task, two, grades(c1="met", c2="cannot_assess" if task.rank == 0 else "met"))
@@ -118,11 +118,11 @@ def test_criteria_of_grades_are_units(cast):
     assert found["criteria"][0]["percent"]["value"] == 1 and found["criteria"][1]["percent"]["value"] == 0
 
 
-def test_tasks_share_a_criterion_by_its_words_not_by_its_id(cast):
+def test_tasks_share_a_criterion_by_its_words_not_by_its_id(team):
     """Importers number the criteria of each example from 1. The first criterion of one example is not related to that of the next."""
     shared = [seed.pair(f"s{n}", rubric=criteria(**{f"c{n}": "Is true", "own": f"Says {n}"})) for n in range(5)]
-    made = seed.make_project(cast.researcher, shared, kind="grading")
-    one, two = annotators(cast, made)
+    made = seed.make_project(team.researcher, shared, kind="grading")
+    one, two = annotators(team, made)
     for task in made.tasks.select_related("example"):
         first = task.example.record.rubric.criteria[0].id
         for person in (one, two):
@@ -131,9 +131,9 @@ def test_tasks_share_a_criterion_by_its_words_not_by_its_id(cast):
     assert [(each["criterion"], each["units"]) for each in found["criteria"]] == [("Is true", 10)]  # two responses each
 
 
-def test_every_two_of_three_people_are_compared_in_either_order(cast):
-    made = make_project(cast, n=2, overlap=3)
-    people = annotators(cast, made, 3)
+def test_every_two_of_three_people_are_compared_in_either_order(team):
+    made = make_project(team, n=2, overlap=3)
+    people = annotators(team, made, 3)
     for task, given_order in zip(made.tasks.order_by("rank"), (people, people[::-1]), strict=True):
         for person in given_order:
             answer(task, person, preference(people.index(person) - 1 or 2))
@@ -144,9 +144,9 @@ def test_every_two_of_three_people_are_compared_in_either_order(cast):
     assert found["pairs"][0]["matrix"][values.index("-1")][values.index("2")] == 2 == found["pairs"][0]["n"]
 
 
-def test_rankings_are_compared_pair_by_pair(cast):
-    made = make_project(cast, "ranking", n=2)
-    one, two = annotators(cast, made)
+def test_rankings_are_compared_pair_by_pair(team):
+    made = make_project(team, "ranking", n=2)
+    one, two = annotators(team, made)
     for task in made.tasks.all():
         answer(task, one, ranking("r1", "r2"))
         answer(task, two, ranking("r1 r2") if task.rank else ranking("r1", "r2"))
@@ -155,9 +155,9 @@ def test_rankings_are_compared_pair_by_pair(cast):
     assert [value["label"] for value in found["values"]] == ["first better", "equal"]
 
 
-def test_scales_are_fields(cast):
-    made = make_project(cast, "rating", n=3, scales=[{"name": "clarity", "labels": {"1": "muddled"}}, {"name": "tone"}])
-    one, two = annotators(cast, made)
+def test_scales_are_fields(team):
+    made = make_project(team, "rating", n=3, scales=[{"name": "clarity", "labels": {"1": "muddled"}}, {"name": "tone"}])
+    one, two = annotators(team, made)
     for task in made.tasks.all():
         answer(task, one, ratings(clarity=1 + int(task.rank), tone=None))
         answer(task, two, ratings(clarity=1 + int(task.rank), tone=3))
@@ -166,9 +166,9 @@ def test_scales_are_fields(cast):
     assert tone["missing"] == 3 and "undefined" in tone["alpha"]
 
 
-def test_rubrics_agree_by_the_items_they_have_in_common(cast):
-    made = make_project(cast, "rubric", n=1)
-    one, two = annotators(cast, made)
+def test_rubrics_agree_by_the_items_they_have_in_common(team):
+    made = make_project(team, "rubric", n=1)
+    one, two = annotators(team, made)
     task = made.tasks.get()
     answer(task, one, rubric("Names three rivers of France", "Says where each river begins", ("Invents a river", -5.0)))
     answer(task, two, rubric("Names exactly three rivers of France", "Is friendly"))
@@ -177,15 +177,15 @@ def test_rubrics_agree_by_the_items_they_have_in_common(cast):
     assert items["share"]["value"] == pytest.approx(2 / 5)  # one match of three and two items
     assert items["matchers"] == {"words": 1}
     assert TaskReview.objects.get(task=task).agreement == pytest.approx(2 / 5)
-    page = browser(cast.reviewer).get(f"/projects/{made.pk}/agreement")
+    page = browser(team.reviewer).get(f"/projects/{made.pk}/agreement")
     assert "averaged over tasks. 1 task matched by words only." in shown(page)
     named = {**items, "matchers": {"all-MiniLM-L6-v2": 2, "a reviewer": 1}}
     told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})  # type: ignore[index]
     assert "2 tasks matched by meaning (all-MiniLM-L6-v2), 1 task corrected by a reviewer." in " ".join(told.split())
 
 
-def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
-    client = browser(cast.reviewer)
+def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, team):
+    client = browser(team.reviewer)
     page = client.get(f"/projects/{project.pk}/agreement").content.decode()
     assert "Preference strength" in page and "Annotator 1" in page and "Anna" not in page
     cell = f"/projects/{project.pk}/agreement/tasks?field=strength&pair=1-2&first=-2&second=2"
@@ -194,42 +194,42 @@ def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
     assert [row.task.rank for row in behind.context["rows"]] == [3]
     assert client.get(cell.replace("field=strength", "field=nope")).status_code == 404
     assert client.get(cell.replace("first=-2", "first=x")).status_code == 404
-    api = ApiClient(cast.reviewer)
+    api = ApiClient(team.reviewer)
     assert [row["task"] for row in api.get(cell).json()["items"]] == [row.task.pk for row in behind.context["rows"]]
     assert api.get(f"{cell}&limit=1").json()["next"] is None
     assert api.get(cell.replace("pair=1-2", "pair=1-9")).status_code == 404
     assert api.post(f"/projects/{project.pk}/agreement/match", {}).json() == {"started": False}
 
 
-def test_names_are_for_researchers_who_ask(project, cast):
+def test_names_are_for_researchers_who_ask(project, team):
     url = f"/projects/{project.pk}/agreement?names=1"
-    assert "Anna" in browser(cast.researcher).get(url).content.decode()
-    assert "Anna" not in browser(cast.reviewer).get(url).content.decode()
+    assert "Anna" in browser(team.researcher).get(url).content.decode()
+    assert "Anna" not in browser(team.reviewer).get(url).content.decode()
 
 
-def test_without_two_answers_the_page_says_what_is_missing(cast):
-    made = make_project(cast)
+def test_without_two_answers_the_page_says_what_is_missing(team):
+    made = make_project(team)
     url = f"/projects/{made.pk}/agreement"
-    assert "Nobody has answered so far" in browser(cast.reviewer).get(url).content.decode()
-    [one] = annotators(cast, made, 1)
+    assert "Nobody has answered so far" in browser(team.reviewer).get(url).content.decode()
+    [one] = annotators(team, made, 1)
     answer(made.tasks.first(), one, preference(1))
-    assert "1 answer by 1 person" in shown(browser(cast.reviewer).get(url))
+    assert "1 answer by 1 person" in shown(browser(team.reviewer).get(url))
 
 
-def test_the_api_tells_the_same_under_pseudonyms(project, cast):
-    found = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/agreement").json()
+def test_the_api_tells_the_same_under_pseudonyms(project, team):
+    found = ApiClient(team.reviewer).get(f"/projects/{project.pk}/agreement").json()
     assert found["state"] == "ready" and found["report"]["answers"] == 8
     assert found["report"]["fields"][0]["pairs"][0]["raters"] == ["annotator-1", "annotator-2"]
 
 
 def test_many_answers_are_counted_by_a_job_and_the_last_result_stays(
-    project, cast, monkeypatch, eager, django_capture_on_commit_callbacks
+    project, team, monkeypatch, eager, django_capture_on_commit_callbacks
 ):
-    api = ApiClient(cast.reviewer)
+    api = ApiClient(team.reviewer)
     api.get(f"/projects/{project.pk}/agreement")
     monkeypatch.setattr(refresh, "AT_ONCE", 3)
     task = project.tasks.first()
-    answer(task, cast.annotator, preference(-3))
+    answer(task, team.annotator, preference(-3))
     with django_capture_on_commit_callbacks(execute=True):
         waiting = api.get(f"/projects/{project.pk}/agreement").json()
     assert waiting["state"] == "computing" and waiting["started_at"] and waiting["report"]["answers"] == 8
@@ -238,35 +238,35 @@ def test_many_answers_are_counted_by_a_job_and_the_last_result_stays(
     assert field(ready["report"], "strength")["percent"]["value"] == 0.25
 
 
-def test_reading_it_again_computes_nothing(project, cast, monkeypatch):
-    api = ApiClient(cast.reviewer)
+def test_reading_it_again_computes_nothing(project, team, monkeypatch):
+    api = ApiClient(team.reviewer)
     api.get(f"/projects/{project.pk}/agreement")
     monkeypatch.setattr(refresh, "measure", lambda project: pytest.fail("measured again"))
     assert api.get(f"/projects/{project.pk}/agreement").json()["state"] == "ready"
 
 
-def test_annotators_and_outsiders_see_none_of_it(project, cast):
+def test_annotators_and_outsiders_see_none_of_it(project, team):
     for path in (f"/projects/{project.pk}/agreement", f"/projects/{project.pk}/agreement/tasks"):
-        assert browser(cast.annotator).get(path).status_code == 403
-        assert browser(cast.outsider).get(path).status_code == 404
-    assert ApiClient(cast.annotator).get(f"/projects/{project.pk}/agreement").status_code == 403
-    assert ApiClient(cast.outsider).get(f"/projects/{project.pk}/agreement").status_code == 404
+        assert browser(team.annotator).get(path).status_code == 403
+        assert browser(team.outsider).get(path).status_code == 404
+    assert ApiClient(team.annotator).get(f"/projects/{project.pk}/agreement").status_code == 403
+    assert ApiClient(team.outsider).get(f"/projects/{project.pk}/agreement").status_code == 404
 
 
 class TestWhatNoNewIdShows:
     """Answers that are submitted or opened again, and changes that are made during a measurement."""
 
     @pytest.fixture
-    def worked(self, cast):
+    def worked(self, team):
         """Two people agree on each of three tasks; Anna has opened her first answer again."""
-        project = seed.make_project(cast.researcher, 3, people=[cast.annotator, cast.reviewer])
-        for person in (cast.annotator, cast.reviewer):
+        project = seed.make_project(team.researcher, 3, people=[team.annotator, team.reviewer])
+        for person in (team.annotator, team.reviewer):
             for seat in queue.claim(person, project, 3):
                 queue.submit(person, seat, seed.ANSWER | {"strength": 0})
         refresh.bring_up_to_date(project)
         assert Resolution.objects.count() == 3
-        self.seat = project.assignments.filter(user=cast.annotator.user).order_by("id").first()
-        self.opened = queue.reopen(cast.annotator, self.seat)
+        self.seat = project.assignments.filter(user=team.annotator.user).order_by("id").first()
+        self.opened = queue.reopen(team.annotator, self.seat)
         return project
 
     def counted(self, project) -> tuple[int, int, int]:
@@ -281,28 +281,28 @@ class TestWhatNoNewIdShows:
         monkeypatch.setattr(refresh, "LATE", 0)  # as if there were many new answers
 
     def test_an_answer_measured_while_it_was_open_counts_again_when_it_stands(
-        self, cast, worked, monkeypatch, django_capture_on_commit_callbacks
+        self, team, worked, monkeypatch, django_capture_on_commit_callbacks
     ):
         self.measured_meanwhile(worked, monkeypatch)
         with django_capture_on_commit_callbacks(execute=True):
-            queue.submit(cast.annotator, self.seat, self.opened.draft, self.opened.draft_revision)
+            queue.submit(team.annotator, self.seat, self.opened.draft, self.opened.draft_revision)
         assert self.counted(worked) == (6, 3, 3)
 
     @pytest.mark.parametrize("how", ["lease", "pause"])
-    def test_and_when_it_goes_back_by_itself(self, cast, worked, monkeypatch, django_capture_on_commit_callbacks, how):
+    def test_and_when_it_goes_back_by_itself(self, team, worked, monkeypatch, django_capture_on_commit_callbacks, how):
         self.measured_meanwhile(worked, monkeypatch)
         with django_capture_on_commit_callbacks(execute=True):
             if how == "pause":
-                participants.pause_participant(cast.researcher, worked, cast.annotator.user, True)
+                participants.pause_participant(team.researcher, worked, team.annotator.user, True)
             else:
                 self.seat.__class__.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
                 queue.expire_leases()
         assert self.counted(worked) == (6, 3, 3)
 
-    def test_a_withdrawn_answer_counts_no_longer(self, cast, worked, monkeypatch, django_capture_on_commit_callbacks):
+    def test_a_withdrawn_answer_counts_no_longer(self, team, worked, monkeypatch, django_capture_on_commit_callbacks):
         monkeypatch.setattr(refresh, "LATE", 0)
         with django_capture_on_commit_callbacks(execute=True):
-            queue.skip(cast.annotator, self.seat, "I know the author")
+            queue.skip(team.annotator, self.seat, "I know the author")
         assert self.counted(worked) == (5, 2, 2)
 
     def test_what_changes_while_everything_is_measured_is_measured_next(self, worked, monkeypatch):

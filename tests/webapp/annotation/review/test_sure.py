@@ -10,13 +10,13 @@ from webapp.inference.models import RegisteredModel
 
 
 @pytest.fixture
-def losses(cast, make_project):
+def losses(team, make_project):
     """(whose page, address, posted fields, whether the object still exists)."""
     project = make_project()
-    token, _ = create_token(cast.researcher, "laptop")
-    invite, _ = people.invite(cast.researcher, project)
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m <b>", source="hub", path="o/m")
-    row = Evaluation.objects.create(workspace=cast.workspace, name="E", recipe="judge_audit", state="running")
+    token, _ = create_token(team.researcher, "laptop")
+    invite, _ = people.invite(team.researcher, project)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m <b>", source="hub", path="o/m")
+    row = Evaluation.objects.create(workspace=team.workspace, name="E", recipe="judge_audit", state="running")
     return {
         "token": (
             f"/settings/tokens/{token.pk}/revoke",

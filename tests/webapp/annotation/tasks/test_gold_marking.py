@@ -79,39 +79,39 @@ class TestMarking:
         project.refresh_from_db()
         return project
 
-    def test_labels_make_so_many_gold_tasks_and_no_more(self, cast, project):
-        assert gold_services.mark(cast.researcher, project, "labels", 3) == gold_services.MarkedGold(3, 4)
+    def test_labels_make_so_many_gold_tasks_and_no_more(self, team, project):
+        assert gold_services.mark(team.researcher, project, "labels", 3) == gold_services.MarkedGold(3, 4)
         found = Task.objects.filter(project=project, overlap=None)
         assert [task.gold["strength"] for task in found] == [2, 2, 2]
         project.refresh_from_db()
         assert project.tasks_total == 1
 
-    def test_many_cost_as_few_queries_as_one(self, cast, project, make_project):
+    def test_many_cost_as_few_queries_as_one(self, team, project, make_project):
         other = make_project(name="Others")
         task_services.make(other.pk)
         with CaptureQueriesContext(connection) as one:
-            gold_services.mark(cast.researcher, project, "labels", 1)
+            gold_services.mark(team.researcher, project, "labels", 1)
         with CaptureQueriesContext(connection) as four:
-            gold_services.mark(cast.researcher, other, "labels", 4)
+            gold_services.mark(team.researcher, other, "labels", 4)
         assert len(four) == len(one)
         assert AuditEntry.objects.filter(action="task.gold_set", detail__project=other.pk).count() == 4
 
-    def test_tasks_that_somebody_has_begun_are_left_alone(self, cast, project):
-        queue.claim(cast.reviewer, project, hold=1)
-        assert gold_services.mark(cast.researcher, project, "labels", 100).made == 3
+    def test_tasks_that_somebody_has_begun_are_left_alone(self, team, project):
+        queue.claim(team.reviewer, project, hold=1)
+        assert gold_services.mark(team.researcher, project, "labels", 100).made == 3
 
-    def test_answers_alike_become_known(self, cast, project):
-        for membership in (cast.reviewer, cast.owner):
+    def test_answers_alike_become_known(self, team, project):
+        for membership in (team.reviewer, team.owner):
             for seat in queue.claim(membership, project, hold=2):
                 swapped = seat.order == [1, 0]
                 content = {"verdict": "compared", "strength": -1 if swapped else 1}
                 queue.submit(membership, seat, content, None, 5)
-        done = gold_services.mark(cast.researcher, project, "answers", 10, least=2)
+        done = gold_services.mark(team.researcher, project, "answers", 10, least=2)
         assert done == gold_services.MarkedGold(2, 2)
         assert set(Task.objects.filter(overlap=None).values_list("gold__strength", flat=True)) == {1}
 
-    def test_what_cannot_be_checked_is_refused(self, cast, make_project):
+    def test_what_cannot_be_checked_is_refused(self, team, make_project):
         grading = make_project(kind="grading", name="Grades")
         with pytest.raises(Invalid) as caught:
-            gold_services.mark(cast.researcher, grading, "labels", 0, 99)
+            gold_services.mark(team.researcher, grading, "labels", 0, 99)
         assert set(caught.value.fields) == {"source", "most", "least"}

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser, make_cast
+from tests.team import ApiClient, browser, make_team
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Assignment, Task
 from webapp.annotation.projects import task_services
@@ -33,19 +33,19 @@ class Seen(NamedTuple):
 
 
 @pytest.fixture
-def project(cast):
-    return with_gold(cast)
+def project(team):
+    return with_gold(team)
 
 
-def with_gold(cast):
+def with_gold(team):
     """A project whose first twelve tasks are gold, so their ids would show it. All prompts are equally long; otherwise numbers that have
     one digit would show it.
     """
     examples = [pair(f"q{n:02}") for n in range(TASKS)]
     settings = {"gold_every": EVERY, "fast_seconds": 1}
-    made = make_project(cast.researcher, examples, people=[cast.annotator], settings=settings, overlap=1)
+    made = make_project(team.researcher, examples, people=[team.annotator], settings=settings, overlap=1)
     for task in Task.objects.filter(project=made).order_by("rank")[:GOLD]:
-        task_services.set_gold(cast.researcher, task, {"verdict": "compared", "strength": 3})
+        task_services.set_gold(team.researcher, task, {"verdict": "compared", "strength": 3})
     return made
 
 
@@ -69,15 +69,15 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 @pytest.fixture(scope="module")
 def as_it_is(making) -> list[Seen]:
     with making(), transaction.atomic():
-        cast = make_cast()
-        seen = worked(cast, with_gold(cast))
+        team = make_team()
+        seen = worked(team, with_gold(team))
         transaction.set_rollback(True)
     return seen
 
 
-def worked(cast, project) -> list[Seen]:
+def worked(team, project) -> list[Seen]:
     """All tasks, from the first to the last."""
-    script, home = ApiClient(cast.annotator), browser(cast.annotator)
+    script, home = ApiClient(team.annotator), browser(team.annotator)
     seen = []
     reply = script.post(f"/projects/{project.pk}/claim", {"hold": 1}).json()
     while reply["items"]:
@@ -150,31 +150,31 @@ def test_what_is_done_and_what_is_left_make_one_number(as_it_is):
 
 
 @pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (gold_schedule, "to_come")])
-def test_the_attempt_finds_numbers_that_stand_still(cast, project, monkeypatch, where, name):
+def test_the_attempt_finds_numbers_that_stand_still(team, project, monkeypatch, where, name):
     """An earlier version left the gold tasks out of the number that is left. The attempt above would notice that."""
     monkeypatch.setattr(where, name, lambda *args: 0)
-    assert any("left" in each or "total" in each or "free" in each for each in telling(worked(cast, project)))
+    assert any("left" in each or "total" in each or "free" in each for each in telling(worked(team, project)))
 
 
 def test_the_attempt_finds_ids_of_tasks(as_it_is):
     assert telling([each._replace(told={"task": each.task}) for each in as_it_is])
 
 
-def test_no_reply_names_the_task(cast, project):
-    script = ApiClient(cast.annotator)
+def test_no_reply_names_the_task(team, project):
+    script = ApiClient(team.annotator)
     [item] = script.post(f"/projects/{project.pk}/claim", {"hold": 1}).json()["items"]
     assert "task" not in item and item["gold"] is False
     script.post(f"/assignments/{item['id']}/submit", {"content": ANSWER, "hold": 0})
     assert "task" not in script.get(f"/projects/{project.pk}/mine").json()["items"][0]
 
 
-def test_left_ends_at_nothing_for_everybody(cast, project):
+def test_left_ends_at_nothing_for_everybody(team, project):
     """This also holds if gold tasks run out, or if other people take seats."""
     served = 0
-    while turn := queue.serve(cast.annotator, project.pk, 1):
+    while turn := queue.serve(team.annotator, project.pk, 1):
         if not turn.items:
             assert turn.left == 0 and turn.reason == "none_left"
             break
         served += 1
-        queue.submit(cast.annotator, turn.items[0], ANSWER)
+        queue.submit(team.annotator, turn.items[0], ANSWER)
     assert served == TASKS

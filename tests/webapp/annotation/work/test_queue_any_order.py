@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.cast import make_cast
+from tests.team import make_team
 from tests.webapp.annotation.seed import make_annotators, make_project
 from tests.webapp.annotation.work.test_races import assert_counts_equal_the_rows
 from webapp.annotation.models import Answer, Assignment, Task
@@ -35,9 +35,9 @@ class Queue(RuleBasedStateMachine):
         super().__init__()
         self.world = transaction.atomic()  # undone at the end, because every run begins with an untouched project
         self.world.__enter__()
-        self.cast = make_cast()
-        self.people = make_annotators(self.cast.researcher, PEOPLE)
-        self.project = make_project(self.cast.researcher, TASKS, people=self.people, overlap=2)
+        self.team = make_team()
+        self.people = make_annotators(self.team.researcher, PEOPLE)
+        self.project = make_project(self.team.researcher, TASKS, people=self.people, overlap=2)
         self.answers: dict[tuple[int, int], int] = {}  # (task, person) -> strength as the person saw it
         self.skipped: set[tuple[int, int]] = set()
 
@@ -93,7 +93,7 @@ class Queue(RuleBasedStateMachine):
     def send_back(self, person: int, number: int) -> None:
         if seat := self.seat(person, number):
             with suppress(Conflict):
-                review.send_back(self.cast.reviewer, seat, "Look again.")
+                review.send_back(self.team.reviewer, seat, "Look again.")
 
     @rule(person=people, number=which)
     def expire(self, person: int, number: int) -> None:
@@ -109,15 +109,15 @@ class Queue(RuleBasedStateMachine):
 
     @rule(person=people, paused=st.booleans())
     def pause_person(self, person: int, paused: bool) -> None:
-        participants.pause_participant(self.cast.researcher, self.project, self.people[person].user, paused)
+        participants.pause_participant(self.team.researcher, self.project, self.people[person].user, paused)
 
     @rule(state=st.sampled_from(["paused", "open"]))
     def pause_project(self, state: str) -> None:
-        projects.set_state(self.cast.researcher, self.project, state)
+        projects.set_state(self.team.researcher, self.project, state)
 
     @rule(overlap=st.integers(1, PEOPLE))
     def change_overlap(self, overlap: int) -> None:
-        projects.update(self.cast.researcher, self.project, overlap=overlap)
+        projects.update(self.team.researcher, self.project, overlap=overlap)
         assert not Task.objects.filter(project=self.project, overlap__lt=overlap).exists()
 
     @invariant()

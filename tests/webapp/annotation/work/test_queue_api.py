@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.kinds import KINDS
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
@@ -16,8 +16,8 @@ SECRETS = ("ID-ONE", "ID-TWO", "MODEL-ONE", "MODEL-TWO", "RATER", "CLASSIFIED", 
 
 
 @pytest.fixture
-def script(cast):
-    return ApiClient(cast.annotator)
+def script(team):
+    return ApiClient(team.annotator)
 
 
 def put(script, path, body):
@@ -28,8 +28,8 @@ def claim(script, project, hold=1):
     return script.post(f"/projects/{project.pk}/claim", {"hold": hold}).json()
 
 
-def test_a_claim_gives_tasks_and_says_how_many_are_left(cast, script):
-    project = make_project(cast.researcher, 4, people=[cast.annotator])
+def test_a_claim_gives_tasks_and_says_how_many_are_left(team, script):
+    project = make_project(team.researcher, 4, people=[team.annotator])
     got = claim(script, project, hold=2)
     assert [item["view"]["prompt"][0]["content"] for item in got["items"]] == ["Question q0?", "Question q1?"]
     assert (got["left"], got["done"], got["state"], got["reason"]) == (2, 0, "open", "")
@@ -37,8 +37,8 @@ def test_a_claim_gives_tasks_and_says_how_many_are_left(cast, script):
     assert [item["id"] for item in again["items"]] == [item["id"] for item in got["items"]]
 
 
-def test_one_request_submits_and_brings_the_next(cast, script):
-    project = make_project(cast.researcher, 4, people=[cast.annotator])
+def test_one_request_submits_and_brings_the_next(team, script):
+    project = make_project(team.researcher, 4, people=[team.annotator])
     first, second = claim(script, project, hold=2)["items"]
     reply = script.post(f"/assignments/{first['id']}/submit", {"content": ANSWER, "hold": 2}).json()
     assert reply["answer"]["revision"] == 1
@@ -48,7 +48,7 @@ def test_one_request_submits_and_brings_the_next(cast, script):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, kind):
+def test_annotators_never_see_labels_ids_models_or_other_answers(team, script, kind):
     reason = {"text": "clearer", "response": "ID-ONE"}
     example = pair(
         preferences=[{"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": [reason]}],
@@ -59,7 +59,7 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
     )
     settings = {"scales": [{"name": "Clarity"}]}
     project = make_project(
-        cast.researcher, [example], kind=kind, settings=settings, people=[cast.annotator, cast.researcher]
+        team.researcher, [example], kind=kind, settings=settings, people=[team.annotator, team.researcher]
     )
     # another person has answered, in words that no other person may read
     answers = {
@@ -72,7 +72,7 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
         "best_worst": {"best": "A", "worst": "B", "note": "SECRET"},
         "trace_steps": {"steps": [{"step": 1, "verdict": "correct", "reason": "SECRET"}]},
     }
-    other = ApiClient(cast.researcher)
+    other = ApiClient(team.researcher)
     theirs = claim(other, project)["items"][0]["id"]
     assert other.post(f"/assignments/{theirs}/submit", {"content": answers[kind]}).status_code == 200
     claimed = script.post(f"/projects/{project.pk}/claim", {"hold": 2})
@@ -96,19 +96,19 @@ def test_annotators_never_see_labels_ids_models_or_other_answers(cast, script, k
 ONE_OR_NONE = {"grading": 1, "rating": 1, "trace_steps": 1, "rubric": 0}
 
 
-def test_the_view_fits_its_contract(cast, script):
+def test_the_view_fits_its_contract(team, script):
     from webapp.annotation.work.api import QueueOut
 
     example = pair(rubric={"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]})
     for kind in KINDS:
-        project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator])
+        project = make_project(team.researcher, [example], kind=kind, people=[team.annotator])
         got = claim(script, project)
         assert QueueOut.model_validate(got).items[0].view.kind == kind
         assert len(got["items"][0]["view"]["responses"]) == ONE_OR_NONE.get(kind, 2)
 
 
-def test_the_responses_are_not_sent_before_the_rubric_stands(cast, script):
-    project = make_project(cast.researcher, 2, kind="rubric", people=[cast.annotator])
+def test_the_responses_are_not_sent_before_the_rubric_stands(team, script):
+    project = make_project(team.researcher, 2, kind="rubric", people=[team.annotator])
     claimed = script.post(f"/projects/{project.pk}/claim", {"hold": 2})
     assert b"answer to" not in claimed.content
     seat = claimed.json()["items"][0]["id"]
@@ -118,9 +118,9 @@ def test_the_responses_are_not_sent_before_the_rubric_stands(cast, script):
     assert len(script.get(f"/assignments/{seat}").json()["view"]["responses"]) == 2
 
 
-def test_the_reference_is_not_sent_before_the_rubric_stands(cast, script):
+def test_the_reference_is_not_sent_before_the_rubric_stands(team, script):
     examples = [pair("q1", reference="THE REFERENCE"), pair("q2", reference="THE REFERENCE")]
-    project = make_project(cast.researcher, examples, kind="rubric", people=[cast.annotator])
+    project = make_project(team.researcher, examples, kind="rubric", people=[team.annotator])
     claimed = script.post(f"/projects/{project.pk}/claim", {"hold": 2})
     assert b"THE REFERENCE" not in claimed.content
     seat = claimed.json()["items"][0]["id"]
@@ -130,9 +130,9 @@ def test_the_reference_is_not_sent_before_the_rubric_stands(cast, script):
     assert script.get(f"/assignments/{seat}").json()["view"]["reference"] == "THE REFERENCE"
 
 
-def test_what_is_missing_is_said_where_it_is_missing(cast, script):
+def test_what_is_missing_is_said_where_it_is_missing(team, script):
     project = make_project(
-        cast.researcher, 1, people=[cast.annotator], settings={"reasons": "required", "dimensions": ["Tone"]}
+        team.researcher, 1, people=[team.annotator], settings={"reasons": "required", "dimensions": ["Tone"]}
     )
     seat = claim(script, project)["items"][0]["id"]
     content = {
@@ -158,8 +158,8 @@ def test_what_is_missing_is_said_where_it_is_missing(cast, script):
     assert "choose one of the seven steps" in refused()["content.strength"]
 
 
-def test_drafts_are_numbered_and_two_tabs_do_not_overwrite_each_other(cast, script):
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
+def test_drafts_are_numbered_and_two_tabs_do_not_overwrite_each_other(team, script):
+    project = make_project(team.researcher, 1, people=[team.annotator])
     seat = claim(script, project)["items"][0]["id"]
     first = put(script, f"/assignments/{seat}/draft", {"content": {"strength": 1}, "revision": 0, "seconds": 4.5})
     assert first.json()["revision"] == 1 and first.json()["saved_at"]
@@ -177,34 +177,34 @@ def test_drafts_are_numbered_and_two_tabs_do_not_overwrite_each_other(cast, scri
     assert script.post(f"/assignments/{seat}/submit", {"content": ANSWER, "revision": 2}).status_code == 200
 
 
-def test_a_flag_is_a_comment_on_the_task(cast, script):
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
+def test_a_flag_is_a_comment_on_the_task(team, script):
+    project = make_project(team.researcher, 1, people=[team.annotator])
     seat = claim(script, project)["items"][0]["id"]
     made = script.post(f"/assignments/{seat}/flag", {"kind": "guidelines", "text": "What of ties?"})
     assert made.status_code == 201 and made.json()["kind"] == "guidelines"
-    assert Comment.objects.get().author == cast.annotator.user
+    assert Comment.objects.get().author == team.annotator.user
     refused = script.post(f"/assignments/{seat}/flag", {"kind": "shout", "text": ""})
     assert refused.json()["error"]["fields"][0]["path"] == "kind"
 
 
-def test_who_was_not_let_in_finds_no_project(cast, script):
-    project = make_project(cast.researcher, 1)
-    for person in (script, ApiClient(cast.outsider)):
+def test_who_was_not_let_in_finds_no_project(team, script):
+    project = make_project(team.researcher, 1)
+    for person in (script, ApiClient(team.outsider)):
         assert person.post(f"/projects/{project.pk}/claim", {"hold": 1}).status_code == 404
         assert person.get(f"/projects/{project.pk}/mine").status_code == 404
     assert not Participant.objects.exists()
-    assert claim(ApiClient(cast.reviewer), project)["items"]  # other people join with their first claim
-    assert Participant.objects.get().user == cast.reviewer.user
+    assert claim(ApiClient(team.reviewer), project)["items"]  # other people join with their first claim
+    assert Participant.objects.get().user == team.reviewer.user
 
 
-def test_a_reading_token_cannot_work(cast):
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
-    reader = ApiClient(cast.annotator, scope="read")
+def test_a_reading_token_cannot_work(team):
+    project = make_project(team.researcher, 1, people=[team.annotator])
+    reader = ApiClient(team.annotator, scope="read")
     assert reader.post(f"/projects/{project.pk}/claim", {"hold": 1}).status_code == 403
 
 
-def test_one_sees_ones_last_submissions(cast, script):
-    project = make_project(cast.researcher, 3, people=[cast.annotator])
+def test_one_sees_ones_last_submissions(team, script):
+    project = make_project(team.researcher, 3, people=[team.annotator])
     for _ in range(3):
         seat = claim(script, project)["items"][0]["id"]
         script.post(f"/assignments/{seat}/submit", {"content": ANSWER, "hold": 0})
@@ -214,8 +214,8 @@ def test_one_sees_ones_last_submissions(cast, script):
     assert [row["excerpt"] for row in rest["items"]] == ["about q0"] and rest["next"] is None
 
 
-def test_a_reopened_answer_comes_back_as_it_was_shown(cast, script):
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
+def test_a_reopened_answer_comes_back_as_it_was_shown(team, script):
+    project = make_project(team.researcher, 1, people=[team.annotator])
     seat = claim(script, project)["items"][0]["id"]
     script.post(f"/assignments/{seat}/submit", {"content": ANSWER})
     opened = script.post(f"/assignments/{seat}/reopen").json()
@@ -226,8 +226,8 @@ def test_a_reopened_answer_comes_back_as_it_was_shown(cast, script):
     assert [(a.current, abs(a.content["strength"])) for a in kept] == [(False, 2), (True, 3)]
 
 
-def test_skipping_frees_the_seat_and_does_not_ask_again(cast, script):
-    project = make_project(cast.researcher, 2, people=[cast.annotator])
+def test_skipping_frees_the_seat_and_does_not_ask_again(team, script):
+    project = make_project(team.researcher, 2, people=[team.annotator])
     first, second = claim(script, project, hold=2)["items"]
     reply = script.post(f"/assignments/{first['id']}/skip", {"reason": "not my field", "hold": 2}).json()
     assert [item["id"] for item in reply["queue"]["items"]] == [second["id"]]
@@ -236,8 +236,8 @@ def test_skipping_frees_the_seat_and_does_not_ask_again(cast, script):
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "reason"
 
 
-def test_renewing_keeps_all_open_seats(cast, script):
-    project = make_project(cast.researcher, 2, people=[cast.annotator])
+def test_renewing_keeps_all_open_seats(team, script):
+    project = make_project(team.researcher, 2, people=[team.annotator])
     seats = [item["id"] for item in claim(script, project, hold=2)["items"]]
     soon = timezone.now() + timedelta(seconds=5)
     Assignment.objects.update(lease_until=soon)
@@ -245,8 +245,8 @@ def test_renewing_keeps_all_open_seats(cast, script):
     assert not Assignment.objects.filter(lease_until__lte=soon).exists()
 
 
-def test_the_number_of_queries_does_not_grow_with_what_is_done(cast, script, django_assert_max_num_queries):
-    project = make_project(cast.researcher, 30, people=[cast.annotator])
+def test_the_number_of_queries_does_not_grow_with_what_is_done(team, script, django_assert_max_num_queries):
+    project = make_project(team.researcher, 30, people=[team.annotator])
     seat = claim(script, project, hold=2)["items"][0]["id"]
     for _ in range(12):
         with django_assert_max_num_queries(12):

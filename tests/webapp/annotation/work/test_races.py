@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from django.db.models import Count, F, Q
 from django.utils import timezone
 
-from tests.at_once import at_once, outcome, somebody_waits
-from tests.cast import make_cast
+from tests.concurrency import concurrently, outcome, somebody_waits
+from tests.team import make_team
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.models import Answer, Assignment, Participant, Project, ProjectInvite, Resolution, Task
@@ -65,85 +65,85 @@ def assert_counts_equal_the_rows(project):
 
 
 def test_of_200_claims_of_one_task_exactly_as_many_as_seats_succeed():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     people = make_annotators(lab, 200)
     project = make_project(lab, 1, people=people, overlap=3)
-    got = at_once(claiming(person, project) for person in people)
+    got = concurrently(claiming(person, project) for person in people)
     assert sum(map(len, got)) == 3
     assert Task.objects.get().taken == 3
     assert_counts_equal_the_rows(project)
 
 
 def test_two_tabs_get_the_same_tasks_not_twice_as_many():
-    lab = make_cast().annotator
+    lab = make_team().annotator
     project = make_project(lab, 10, people=[lab])
-    got = at_once([claiming(lab, project, 2)] * 8)
+    got = concurrently([claiming(lab, project, 2)] * 8)
     assert {tuple(seat.pk for seat in seats) for seats in got} == {tuple(seat.pk for seat in got[0])}
     assert Assignment.objects.count() == 2
 
 
 def test_of_two_new_versions_of_the_guidelines_at_once_one_is_told_of_the_other():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     project = make_project(lab, 1)
     texts = ("Be quick.", "Be slow.")
-    got = at_once([lambda t=text: projects.new_guidelines(lab, project, t, 1) for text in texts])
+    got = concurrently([lambda t=text: projects.new_guidelines(lab, project, t, 1) for text in texts])
     assert sorted(type(one).__name__ for one in got) == ["Conflict", "Guidelines"]
     assert project.guidelines.count() == 2
 
 
 def test_of_two_changes_of_the_settings_at_once_one_is_told_of_the_other():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     project = make_project(lab, 1)
     base = projects.mark(Project.objects.get(pk=project.pk))
     reads = [Project.objects.get(pk=project.pk) for _ in range(2)]
-    got = at_once(
+    got = concurrently(
         [lambda r=read, n=n: projects.update(lab, r, base, settings={"reopen": n}) for n, read in enumerate(reads)]
     )
     assert sorted(type(one).__name__ for one in got) == ["Conflict", "Project"]
 
 
 def test_a_double_click_submits_once():
-    lab = make_cast().annotator
+    lab = make_team().annotator
     project = make_project(lab, 2, people=[lab])
     (seat,) = queue.claim(lab, project)
-    got = at_once([lambda: queue.submit(lab, seat, ANSWER)] * 8)
+    got = concurrently([lambda: queue.submit(lab, seat, ANSWER)] * 8)
     assert {answer.pk for answer in got} == {Answer.objects.get().pk}
     assert Task.objects.get(id=seat.task_id).done == 1
     assert_counts_equal_the_rows(project)
 
 
 def test_of_the_last_answers_given_at_once_one_completes_the_project():
-    lab = make_cast()
+    lab = make_team()
     people = [lab.annotator, lab.reviewer, lab.researcher, *make_annotators(lab.owner, 5)]
     project = make_project(lab.owner, len(people), overlap=1, people=people)
     seats = [(person, queue.claim(person, project)[0]) for person in people]
     listen(lab.owner)
-    at_once([lambda p=person, s=seat: queue.submit(p, s, ANSWER) for person, seat in seats])
+    concurrently([lambda p=person, s=seat: queue.submit(p, s, ANSWER) for person, seat in seats])
     events = Counter(event for event, _ in told())
     assert events == {"answer.submitted": len(people), "task.completed": len(people), "project.complete": 1}
 
 
 def test_two_different_submissions_at_once_leave_one_answer_and_one_conflict():
-    lab = make_cast().annotator
+    lab = make_team().annotator
     project = make_project(lab, 1, people=[lab])
     (seat,) = queue.claim(lab, project)
-    got = at_once([lambda s=s: queue.submit(lab, seat, {**ANSWER, "strength": s}) for s in (-3, 3)])
+    got = concurrently([lambda s=s: queue.submit(lab, seat, {**ANSWER, "strength": s}) for s in (-3, 3)])
     assert sorted(type(one).__name__ for one in got) == ["Answer", "Conflict"]
     assert_counts_equal_the_rows(project)
 
 
 def test_two_tabs_that_save_at_once_keep_one_draft_and_tell_the_other():
-    lab = make_cast().annotator
+    lab = make_team().annotator
     project = make_project(lab, 1, people=[lab])
     (seat,) = queue.claim(lab, project)
-    got = at_once([lambda s=s: queue.save_draft(lab, seat, {"strength": s}, 0) for s in range(1, 4)])
+    got = concurrently([lambda s=s: queue.save_draft(lab, seat, {"strength": s}, 0) for s in range(1, 4)])
     assert sum(one == 1 for one in got) == 1
     refused: list[Any] = [one.extra["current"] for one in got if isinstance(one, Conflict)]
     assert all(current["revision"] == 1 for current in refused)
 
 
 def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     people = make_annotators(lab, 12)
     project = make_project(lab, 6, people=people, overlap=2)
     held = [(person, seat) for person in people for seat in queue.claim(person, project, 1)]
@@ -151,14 +151,14 @@ def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
     calls: list[Any] = [lambda p=p, s=s: queue.submit(p, s, ANSWER) for p, s in held]
     calls[3:3] = [queue.expire_leases] * 4
     calls += [queue.expire_leases] * 4
-    at_once(calls)
+    concurrently(calls)
     assert Answer.objects.count() == len(held) == 12  # nobody else came, so every seat was free again
     assert_counts_equal_the_rows(project)
 
 
 def test_many_people_working_at_once_share_out_every_seat():
     """Claims, drafts, skips, expiries, releases and submissions in a mixed order, until nothing is left."""
-    lab = make_cast().researcher
+    lab = make_team().researcher
     people = make_annotators(lab, 16)
     project = make_project(lab, 60, people=people, overlap=3, settings={"gold_every": 7})
     for task in Task.objects.order_by("id")[:3]:
@@ -186,7 +186,7 @@ def test_many_people_working_at_once_share_out_every_seat():
                 done["refused"] += 1
         return done
 
-    got = at_once([lambda i=i: work(i) for i in range(len(people))], threads=16)
+    got = concurrently([lambda i=i: work(i) for i in range(len(people))], threads=16)
     assert all(isinstance(one, Counter) for one in got)
     queue.expire_leases()
     assert_counts_equal_the_rows(project)
@@ -199,20 +199,20 @@ def test_many_people_working_at_once_share_out_every_seat():
 
 
 def test_a_task_locked_by_someone_else_is_passed_over_and_found_later():
-    cast = make_cast()
-    project = make_project(cast.researcher, 3, people=[cast.annotator], overlap=1)
+    team = make_team()
+    project = make_project(team.researcher, 3, people=[team.annotator], overlap=1)
     first, second, third = Task.objects.order_by("rank").values_list("id", flat=True)
     with transaction.atomic():
         list(Task.objects.select_for_update().filter(id=first))
-        ((seat,),) = at_once([claiming(cast.annotator, project)])
+        ((seat,),) = concurrently([claiming(team.annotator, project)])
     assert seat.task_id == second
-    queue.submit(cast.annotator, seat, ANSWER)
-    served = [seat.task_id for seat in queue.claim(cast.annotator, project, 3)]
+    queue.submit(team.annotator, seat, ANSWER)
+    served = [seat.task_id for seat in queue.claim(team.annotator, project, 3)]
     assert sorted(served) == [first, third]
 
 
 def test_the_database_itself_refuses_one_person_too_many():
-    lab = make_cast().researcher
+    lab = make_team().researcher
     make_project(lab, 1, overlap=1)
     from django.db import IntegrityError
 
@@ -226,38 +226,38 @@ def settle(seat, person) -> Resolution:
 
 
 def test_a_task_that_is_settled_while_an_answer_to_it_is_reopened_stays_as_it_was():
-    cast = make_cast()
-    make_project(cast.researcher, 1, people=[cast.annotator])
-    (seat,) = queue.claim(cast.annotator, Task.objects.get().project)
-    queue.submit(cast.annotator, seat, ANSWER)
+    team = make_team()
+    make_project(team.researcher, 1, people=[team.annotator])
+    (seat,) = queue.claim(team.annotator, Task.objects.get().project)
+    queue.submit(team.annotator, seat, ANSWER)
     with ExitStack() as stack:
         with transaction.atomic():
             review._locked(seat.task)
-            reopened = stack.enter_context(behind(lambda: queue.reopen(cast.annotator, seat)))
-            settle(seat, cast.reviewer)
+            reopened = stack.enter_context(behind(lambda: queue.reopen(team.annotator, seat)))
+            settle(seat, team.reviewer)
         assert getattr(reopened.result(), "code", "") == "settled"
     assert Assignment.objects.get().state == "submitted"
     assert_counts_equal_the_rows(seat.project)
 
 
 def test_sending_back_and_settling_at_once_do_not_wait_for_each_other():
-    cast = make_cast()
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
-    (seat,) = queue.claim(cast.annotator, project)
-    queue.submit(cast.annotator, seat, ANSWER)
-    settle(seat, cast.reviewer)
+    team = make_team()
+    project = make_project(team.researcher, 1, people=[team.annotator])
+    (seat,) = queue.claim(team.annotator, project)
+    queue.submit(team.annotator, seat, ANSWER)
+    settle(seat, team.reviewer)
     with ExitStack() as stack:
         with transaction.atomic():
             review._locked(seat.task)
-            sent_back = stack.enter_context(behind(lambda: review.send_back(cast.reviewer, seat, "Look again")))
-            settle(seat, cast.reviewer)  # the row that sending back is about to delete
+            sent_back = stack.enter_context(behind(lambda: review.send_back(team.reviewer, seat, "Look again")))
+            settle(seat, team.reviewer)  # the row that sending back is about to delete
         assert sent_back.result().sent_back == "Look again"
     assert not Resolution.objects.exists() and Assignment.objects.get().state == "claimed"
 
 
 @pytest.mark.parametrize("what", ["seats", "ranks"])
 def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
-    lab = make_cast().researcher
+    lab = make_team().researcher
     project = make_project(lab, 3, overlap=2)
     first, second, _ = Task.objects.order_by("id").values_list("id", flat=True)
     Task.objects.filter(id=first).update(rank=F("rank") + 0.5)  # it is now behind the others, and is found last
@@ -277,18 +277,18 @@ def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
 
 
 def test_two_projects_that_publish_at_once_make_two_versions_of_what_was_annotated():
-    cast = make_cast()
-    one = make_project(cast.researcher, 1, people=[cast.annotator])
-    two = make_project(cast.researcher, 1, people=[cast.annotator], version=one.version)
+    team = make_team()
+    one = make_project(team.researcher, 1, people=[team.annotator])
+    two = make_project(team.researcher, 1, people=[team.annotator], version=one.version)
     for project in (one, two):
-        (seat,) = queue.claim(cast.annotator, project)
-        queue.submit(cast.annotator, seat, ANSWER)
+        (seat,) = queue.claim(team.annotator, project)
+        queue.submit(team.annotator, seat, ANSWER)
     choice = publish.Choice(what="answers", replace=False)
     dataset = one.version.dataset
     with ExitStack() as stack:
         with writer.alone(dataset.workspace_id, dataset.name):
-            first = stack.enter_context(behind(lambda: publish.publish(cast.researcher, one, choice)))
-            second = publish.publish(cast.researcher, two, choice).version
+            first = stack.enter_context(behind(lambda: publish.publish(team.researcher, one, choice)))
+            second = publish.publish(team.researcher, two, choice).version
         last = first.result().version
     assert (second.number, last.number) == (2, 3)
     told = json.loads(last.members.get().example.canonical)["meta"]["annotation"]
@@ -296,35 +296,35 @@ def test_two_projects_that_publish_at_once_make_two_versions_of_what_was_annotat
 
 
 def test_who_follows_a_link_in_many_windows_at_once_uses_it_up_once():
-    cast = make_cast()
-    project = make_project(cast.researcher, 1)
-    _, secret = participants.invite(cast.researcher, project, uses=8)
-    _, last = participants.invite(cast.researcher, project, uses=1)
+    team = make_team()
+    project = make_project(team.researcher, 1)
+    _, secret = participants.invite(team.researcher, project, uses=8)
+    _, last = participants.invite(team.researcher, project, uses=1)
     for key, left in ((secret, 7), (last, 0)):
         Participant.objects.all().delete()
-        got = at_once([lambda key=key: participants.join(cast.annotator.user, key)] * 8)
+        got = concurrently([lambda key=key: participants.join(team.annotator.user, key)] * 8)
         assert {row.pk for row in got} == {Participant.objects.get().pk}
         assert ProjectInvite.objects.order_by("id")[left == 0].uses_left == left
 
 
 @pytest.mark.parametrize("before", [None, ANSWER], ids=["given", "taken away"])
 def test_a_known_answer_that_changes_during_a_submission_is_held_against_it(monkeypatch, before):
-    cast = make_cast()
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
+    team = make_team()
+    project = make_project(team.researcher, 1, people=[team.annotator])
     task = Task.objects.select_related("project__workspace", "example").get()
     known = {"verdict": "compared", "strength": 1}
-    (seat,) = queue.claim(cast.annotator, project)
+    (seat,) = queue.claim(team.annotator, project)
     if before:
-        task_services.set_gold(cast.researcher, task, known)
+        task_services.set_gold(team.researcher, task, known)
     look = submissions._right
 
     def looked_up(*given):
         found = look(*given)
         monkeypatch.setattr(submissions, "_right", look)
-        at_once([lambda: task_services.set_gold(cast.researcher, task, None if before else known)])
+        concurrently([lambda: task_services.set_gold(team.researcher, task, None if before else known)])
         return found
 
     monkeypatch.setattr(submissions, "_right", looked_up)
-    answer = queue.submit(cast.annotator, seat, ANSWER)
+    answer = queue.submit(team.annotator, seat, ANSWER)
     stored = Answer.objects.get()
     assert (stored.gold_right is None, answer.gold_right) == (bool(before), stored.gold_right)

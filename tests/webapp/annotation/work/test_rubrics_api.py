@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from tests.webapp.annotation.seed import make_project, pair
 from webapp.annotation.models import Answer
 from webapp.annotation.tasks import blinding
@@ -71,9 +71,9 @@ EXAMPLE = pair(
 )
 
 
-def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and_when_reopened(cast):
-    project = make_project(cast.researcher, [EXAMPLE], kind="rubric", people=[cast.annotator])
-    script = ApiClient(cast.annotator)
+def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and_when_reopened(team):
+    project = make_project(team.researcher, [EXAMPLE], kind="rubric", people=[team.annotator])
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]
     assert seat["view"]["responses"] == []
     reply = script.post(f"/assignments/{seat['id']}/submit", {"content": {"rubric": RUBRIC}, "hold": 0})
@@ -84,7 +84,7 @@ def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and
     assert again == [{"letter": each["letter"], "text": each["text"]} for each in found]
 
 
-def test_the_order_of_the_dataset_does_not_show(cast):
+def test_the_order_of_the_dataset_does_not_show(team):
     """The letters are the same for any order of the responses in the file, where the preferred one is often first."""
     turned = {**EXAMPLE, "responses": EXAMPLE["responses"][::-1]}
     seen = blinding.responses("rubric", {}, [], EXAMPLE, done=True)
@@ -92,9 +92,9 @@ def test_the_order_of_the_dataset_does_not_show(cast):
     assert [each["text"] for each in seen] not in (LISTED, LISTED[::-1])
 
 
-def test_the_rubric_before_and_after_a_revision_are_both_kept(cast):
-    project = make_project(cast.researcher, [EXAMPLE], kind="rubric", people=[cast.annotator])
-    script = ApiClient(cast.annotator)
+def test_the_rubric_before_and_after_a_revision_are_both_kept(team):
+    project = make_project(team.researcher, [EXAMPLE], kind="rubric", people=[team.annotator])
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]
     revised = {"criteria": [{**RUBRIC["criteria"][0], "points": 4}]}
     script.post(f"/assignments/{seat}/submit", {"content": {"rubric": RUBRIC}})
@@ -106,10 +106,10 @@ def test_the_rubric_before_and_after_a_revision_are_both_kept(cast):
 
 
 @pytest.mark.parametrize("example", [EXAMPLE, pair(responses=[], preferences=[])])
-def test_without_a_stress_test_or_without_responses_there_is_no_report(cast, example):
+def test_without_a_stress_test_or_without_responses_there_is_no_report(team, example):
     wanted = example["responses"] == []
     settings = {"stress_test": wanted}
-    project = make_project(cast.researcher, [example], kind="rubric", people=[cast.annotator], settings=settings)
-    script = ApiClient(cast.annotator)
+    project = make_project(team.researcher, [example], kind="rubric", people=[team.annotator], settings=settings)
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]
     assert script.post(f"/assignments/{seat}/submit", {"content": {"rubric": RUBRIC}}).json()["stress"] is None

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.annotation.models import Guidelines, Participant, Project
 from webapp.datasets.models import Dataset, DatasetVersion
 
@@ -13,20 +13,20 @@ GOLD = {"gold_every": 7, "gold_feedback": True, "fast_seconds": 3.5}
 
 
 @pytest.fixture
-def project(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="pairs")
+def project(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="pairs")
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
     settings = {"reasons": "required", "keys": {"flag": "x"}, **GOLD}
     made = Project.objects.create(
-        workspace=cast.workspace, name="Autumn", kind="pairwise", version=version, state="open", settings=settings
+        workspace=team.workspace, name="Autumn", kind="pairwise", version=version, state="open", settings=settings
     )
     Guidelines.objects.create(project=made, number=1, text="Judge like an *expert*. <script>alert(1)</script>")
     return made
 
 
 @pytest.fixture
-def seat(cast, project):
-    return Participant.objects.create(project=project, user=cast.annotator.user)
+def seat(team, project):
+    return Participant.objects.create(project=project, user=team.annotator.user)
 
 
 def test_a_participant_gets_the_frame_with_guidelines_and_keys(as_annotator, project, seat):
@@ -72,8 +72,8 @@ def test_who_was_not_let_in_finds_nothing(name, as_annotator, as_outsider, proje
     assert as_outsider.get(reverse(name, args=[project.id])).status_code == 404
 
 
-def test_own_keys_are_kept_and_replaced_as_a_whole(cast, project, seat):
-    script = ApiClient(cast.annotator)
+def test_own_keys_are_kept_and_replaced_as_a_whole(team, project, seat):
+    script = ApiClient(team.annotator)
     path = f"/projects/{project.id}/keys"
     assert script.patch(path, {"keys": {"submit": "Mod+Enter", "flag": "z"}}).json()["keys"]["flag"] == "z"
     script.patch(path, {"keys": {"flag": "é"}})
@@ -81,9 +81,9 @@ def test_own_keys_are_kept_and_replaced_as_a_whole(cast, project, seat):
     assert seat.keys == {"flag": "é"}
 
 
-def test_a_reviewer_has_keys_before_the_first_task(cast, project):
-    ApiClient(cast.reviewer).patch(f"/projects/{project.id}/keys", {"keys": {"flag": "z"}})
-    assert Participant.objects.get(user=cast.reviewer.user).keys == {"flag": "z"}
+def test_a_reviewer_has_keys_before_the_first_task(team, project):
+    ApiClient(team.reviewer).patch(f"/projects/{project.id}/keys", {"keys": {"flag": "z"}})
+    assert Participant.objects.get(user=team.reviewer.user).keys == {"flag": "z"}
 
 
 @pytest.mark.parametrize(
@@ -99,31 +99,31 @@ def test_a_reviewer_has_keys_before_the_first_task(cast, project):
         ({f"a{i}": chr(0x4E00 + i) for i in range(81)}, "keys", "at most 80"),
     ],
 )
-def test_a_key_that_would_lock_somebody_out_is_refused(cast, project, seat, keys, where, why):
-    response = ApiClient(cast.annotator).patch(f"/projects/{project.id}/keys", {"keys": keys})
+def test_a_key_that_would_lock_somebody_out_is_refused(team, project, seat, keys, where, why):
+    response = ApiClient(team.annotator).patch(f"/projects/{project.id}/keys", {"keys": keys})
     fields = {field["path"]: field["message"] for field in response.json()["error"]["fields"]}
     assert response.status_code == 422 and why in fields[where]
     seat.refresh_from_db()
     assert seat.keys == {}
 
 
-def test_strangers_to_the_project_have_no_keys_in_it(cast, project):
-    for membership in (cast.annotator, cast.outsider):
+def test_strangers_to_the_project_have_no_keys_in_it(team, project):
+    for membership in (team.annotator, team.outsider):
         assert ApiClient(membership).patch(f"/projects/{project.id}/keys", {"keys": {}}).status_code == 404
 
 
-def test_texts_are_formatted_in_their_order_and_harmless(cast):
-    response = ApiClient(cast.annotator).post("/render", {"texts": ["**a**", "<img src=x onerror=alert(1)>", "$x^2$"]})
+def test_texts_are_formatted_in_their_order_and_harmless(team):
+    response = ApiClient(team.annotator).post("/render", {"texts": ["**a**", "<img src=x onerror=alert(1)>", "$x^2$"]})
     first, second, third = response.json()["html"]
     assert "<strong>a</strong>" in first and "<img" not in second and '<span class="math" dir="ltr">x^2</span>' in third
 
 
-def test_a_list_shows_how_a_text_begins(cast):
+def test_a_list_shows_how_a_text_begins(team):
     texts = {"texts": ["Show\n\n- [that](https://a.example) $x^2$"], "preview": True}
-    (html,) = ApiClient(cast.annotator).post("/render", texts).json()["html"]
+    (html,) = ApiClient(team.annotator).post("/render", texts).json()["html"]
     assert html.startswith("Show - that <span") and ">x^2</span>" in html
 
 
-def test_more_text_than_a_page_can_show_is_refused(cast):
-    response = ApiClient(cast.annotator).post("/render", {"texts": ["x" * 300_000, "x" * 300_000]})
+def test_more_text_than_a_page_can_show_is_refused(team):
+    response = ApiClient(team.annotator).post("/render", {"texts": ["x" * 300_000, "x" * 300_000]})
     assert response.status_code == 422

@@ -15,8 +15,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tests.at_once import at_once, outcome
-from tests.cast import Cast
+from tests.concurrency import concurrently, outcome
+from tests.team import Team
 from tests.webapp.annotation.answers import make_project
 from webapp.annotation.jobs import runner
 from webapp.annotation.models import Project
@@ -54,12 +54,12 @@ class Case:
 
     kind: jobs.JobKind
     run: Callable[[int], object]
-    fields: Callable[[Cast], dict[str, Any]]
+    fields: Callable[[Team], dict[str, Any]]
     put: Callable[[pytest.MonkeyPatch, Callable], None]
     ended: dict[str, Any]
 
-    def made(self, cast: Cast):
-        return self.kind.rows.create(**self.fields(cast))
+    def made(self, team: Team):
+        return self.kind.rows.create(**self.fields(team))
 
     def now(self, row) -> dict[str, Any]:
         return self.kind.rows.filter(pk=row.pk).values().get()
@@ -68,9 +68,9 @@ class Case:
         return self.kind.rows.filter(self.kind.open, pk=row.pk).exists()
 
 
-def version(cast: Cast) -> DatasetVersion:
-    dataset, _ = Dataset.objects.get_or_create(workspace=cast.workspace, name="Questions")
-    return dataset.versions.first() or datasets.new_version(cast.researcher, dataset, [], None, {"from": "test"})
+def version(team: Team) -> DatasetVersion:
+    dataset, _ = Dataset.objects.get_or_create(workspace=team.workspace, name="Questions")
+    return dataset.versions.first() or datasets.new_version(team.researcher, dataset, [], None, {"from": "test"})
 
 
 AT = timezone.now()
@@ -79,14 +79,14 @@ CASES = {
     "import": Case(
         import_job.IMPORT,
         imports.run_import,
-        lambda cast: {"workspace": cast.workspace, "dataset_name": "d", "file_name": "f", "file_path": "/none/f"},
+        lambda team: {"workspace": team.workspace, "dataset_name": "d", "file_name": "f", "file_path": "/none/f"},
         lambda patch, work: patch.setattr(import_job, "_carry", work),
         {"state": "cancelled", "finished_at": AT},
     ),
     "curation": Case(
         CURATION,
         curating.run,
-        lambda cast: {"version": version(cast), "kind": "structure"},
+        lambda team: {"version": version(team), "kind": "structure"},
         lambda patch, work: patch.setitem(
             curation.REGISTRY, "structure", replace(curation.REGISTRY["structure"], run=work)
         ),
@@ -95,29 +95,29 @@ CASES = {
     "project job": Case(
         runner.PROJECT_JOB,
         runner.run,
-        lambda cast: {"project": Project.objects.first() or make_project(cast), "kind": "match"},
+        lambda team: {"project": Project.objects.first() or make_project(team), "kind": "match"},
         lambda patch, work: patch.setitem(runner.WORK, "match", work),
         OVER,
     ),
     "trial": Case(
         trials.TRIAL,
         trying.run_trial,
-        lambda cast: {"workspace": cast.workspace, "spec": {}, "examples": []},
+        lambda team: {"workspace": team.workspace, "spec": {}, "examples": []},
         lambda patch, work: patch.setattr(trying, "_tried", work),
         OVER,
     ),
     "score": Case(
         scoring.SCORE,
         asking.score,
-        lambda cast: {"workspace": cast.workspace, "key": "k", "messages": [], "text": "t", "tokens": 1},
+        lambda team: {"workspace": team.workspace, "key": "k", "messages": [], "text": "t", "tokens": 1},
         lambda patch, work: patch.setattr(asking, "_score", work),
         {"state": "failed"},
     ),
     "evaluation": Case(
         EVALUATION,
         running.run,
-        lambda cast: {
-            "workspace": cast.workspace,
+        lambda team: {
+            "workspace": team.workspace,
             "name": "e",
             "recipe": "judge_audit",
             "config": resolve("judge_audit", {}).model_dump(mode="json"),
@@ -128,21 +128,21 @@ CASES = {
     "export": Case(
         personal_data.EXPORT,
         personal_data.carry_out,
-        lambda cast: {"user": cast.owner.user, "file": "f", "expires_at": AT + LONG_AGO},
+        lambda team: {"user": team.owner.user, "file": "f", "expires_at": AT + LONG_AGO},
         lambda patch, work: patch.setattr(personal_data, "write", work),
         OVER,
     ),
     "backup": Case(
         backups.BACKUP,
         lambda pk: backups.carry_out(pk, None),
-        lambda cast: {"folder": "/none", "origin": Origin.PAGE},
+        lambda team: {"folder": "/none", "origin": Origin.PAGE},
         lambda patch, work: patch.setattr(backups, "_make", work),
         {"state": "cancelled", "open": None, "finished_at": AT},
     ),
     "drill": Case(
         drill.DRILL,
         lambda pk: drill.carry_out(pk, None),
-        lambda cast: {"folder": "/none", "open": True},
+        lambda team: {"folder": "/none", "open": True},
         lambda patch, work: patch.setattr(drill, "_restore", work),
         {"open": None, "finished_at": AT, "problem": "Ended."},
     ),
@@ -165,8 +165,8 @@ def test_every_kind_is_among_these():
     assert len(declared) == len(CASES)
 
 
-def test_of_two_workers_one_has_the_job_and_a_second_delivery_finds_it_over(case, cast, monkeypatch):
-    row, worked = case.made(cast), []
+def test_of_two_workers_one_has_the_job_and_a_second_delivery_finds_it_over(case, team, monkeypatch):
+    row, worked = case.made(team), []
 
     def work(*given):
         worked.append(1)
@@ -174,14 +174,14 @@ def test_of_two_workers_one_has_the_job_and_a_second_delivery_finds_it_over(case
         raise Problem("It cannot be done.")
 
     case.put(monkeypatch, work)
-    at_once([lambda: case.run(row.pk)] * 3)
+    concurrently([lambda: case.run(row.pk)] * 3)
     ended = case.now(row)
     case.run(row.pk)
     assert worked == [1] and not case.is_open(row) and case.now(row) == ended
 
 
-def test_a_worker_that_was_cut_off_and_comes_back_changes_nothing_of_its_successors(case, cast, monkeypatch):
-    row, worked = case.made(cast), []
+def test_a_worker_that_was_cut_off_and_comes_back_changes_nothing_of_its_successors(case, team, monkeypatch):
+    row, worked = case.made(team), []
     inside, comes_back = Event(), Event()
 
     def work(*given):
@@ -210,8 +210,8 @@ def test_a_worker_that_was_cut_off_and_comes_back_changes_nothing_of_its_success
     assert not case.is_open(row) and case.now(row) == ended
 
 
-def test_while_its_successor_is_at_work_it_may_not_even_tell_how_far_it_is(case, cast):
-    row = case.made(cast)
+def test_while_its_successor_is_at_work_it_may_not_even_tell_how_far_it_is(case, team):
+    row = case.made(team)
     with case.kind.claimed(row.pk) as lost:
         cut_off_pid = vars(lost)["claimed_by"]
     with case.kind.claimed(row.pk) as ours:
@@ -225,8 +225,8 @@ def test_while_its_successor_is_at_work_it_may_not_even_tell_how_far_it_is(case,
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.03])
-def test_whoever_ends_it_first_while_it_is_being_claimed_has_ended_it(case, cast, monkeypatch, delay):
-    row, worked = case.made(cast), []
+def test_whoever_ends_it_first_while_it_is_being_claimed_has_ended_it(case, team, monkeypatch, delay):
+    row, worked = case.made(team), []
 
     def work(*given):
         worked.append(1)
@@ -238,7 +238,7 @@ def test_whoever_ends_it_first_while_it_is_being_claimed_has_ended_it(case, cast
         return case.kind.held(row).update(**case.ended)
 
     case.put(monkeypatch, work)
-    _, by_others = at_once([lambda: case.run(row.pk), end])
+    _, by_others = concurrently([lambda: case.run(row.pk), end])
     found = case.now(row)
     case.run(row.pk)
     assert len(worked) <= 1 and not case.is_open(row) and case.now(row) == found
@@ -246,8 +246,8 @@ def test_whoever_ends_it_first_while_it_is_being_claimed_has_ended_it(case, cast
         assert {name: found[name] for name in case.ended} == case.ended
 
 
-def test_a_lost_one_is_queued_again_once_in_a_while(case, cast, monkeypatch):
-    row, sent = case.made(cast), []
+def test_a_lost_one_is_queued_again_once_in_a_while(case, team, monkeypatch):
+    row, sent = case.made(team), []
     monkeypatch.setattr(jobs, "enqueue", lambda *task: sent.append(task))
     assert case.kind.take_up_lost() == 0
 

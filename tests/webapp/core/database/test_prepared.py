@@ -29,18 +29,18 @@ def test_a_statement_that_returns_nothing_says_how_many_rows_it_has_written():
         assert prepared.run(statement, {"count": count}) == count
 
 
-def test_a_row_by_its_fields_is_the_one_that_django_gives(cast, django_assert_num_queries):
-    token = create_token(cast.researcher, "of a script")[0]
+def test_a_row_by_its_fields_is_the_one_that_django_gives(team, django_assert_num_queries):
+    token = create_token(team.researcher, "of a script")[0]
     tokens = prepared.RowBy(lambda: ApiToken.objects.select_related("user"), "digest")
     places = prepared.RowBy(lambda: Membership.objects.select_related("workspace"), "user_id", "workspace_id")
     for _ in range(2):
         with django_assert_num_queries(2):
-            found, place = tokens(token.digest), places(cast.researcher.user_id, cast.workspace.pk)
-            assert (found, found.areas, found.user) == (token, token.areas, cast.researcher.user)
-            assert (place, place.workspace) == (cast.researcher, cast.workspace)
+            found, place = tokens(token.digest), places(team.researcher.user_id, team.workspace.pk)
+            assert (found, found.areas, found.user) == (token, token.areas, team.researcher.user)
+            assert (place, place.workspace) == (team.researcher, team.workspace)
     named = prepared.RowBy(lambda: ApiToken.objects.filter(name="of a script").exclude(prefix=""), "user_id", "pk")
-    assert named(cast.researcher.user_id, token.pk) == token and named(cast.owner.user_id, token.pk) is None
-    assert tokens("x") is None and places(cast.outsider.user_id, cast.workspace.pk) is None
+    assert named(team.researcher.user_id, token.pk) == token and named(team.owner.user_id, token.pk) is None
+    assert tokens("x") is None and places(team.outsider.user_id, team.workspace.pk) is None
 
 
 def test_errors_are_the_ones_of_django():

@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from scripts import migrations
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.database import schema
 from webapp.version import VERSION
 
@@ -55,17 +55,17 @@ def test_the_command_refuses_to_go_on(capsys):
         call_command("upgrade", verbosity=0)
 
 
-def test_the_version_is_told(cast, as_owner):
-    assert ApiClient(cast.annotator).get("/version").json() == {"version": VERSION, "schema_state": "current"}
+def test_the_version_is_told(team, as_owner):
+    assert ApiClient(team.annotator).get("/version").json() == {"version": VERSION, "schema_state": "current"}
     page = as_owner.get("/version").content.decode()
     assert f"Touchstone {VERSION}" in page and "expects" in page and "<h2" in page  # the heading of the changes
     assert "brought to the schema" in page  # the sentence is whole, also if the file breaks it into lines
     assert f"Touchstone {VERSION}</a>" in as_owner.get("/").content.decode()
 
 
-def test_a_database_that_does_not_fit_is_told(cast, as_owner):
+def test_a_database_that_does_not_fit_is_told(team, as_owner):
     run("DROP INDEX open_jobs")
-    assert ApiClient(cast.owner).get("/version").json()["schema_state"] == "differs"
+    assert ApiClient(team.owner).get("/version").json()["schema_state"] == "differs"
     assert "manage.py upgrade" in as_owner.get("/version").content.decode()
 
 

@@ -10,7 +10,7 @@ from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from webapp.core.requests.handler import ThreadedHandler
 
 seen: list[str] = []

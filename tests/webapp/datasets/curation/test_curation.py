@@ -32,10 +32,10 @@ def example(key, text="Why?", **extra):
 
 
 @pytest.fixture
-def make(cast):
+def make(team):
     def _make(records, name="Questions") -> DatasetVersion:
-        dataset = Dataset.objects.create(workspace=cast.workspace, name=name, heldout_share=0.5)
-        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        dataset = Dataset.objects.create(workspace=team.workspace, name=name, heldout_share=0.5)
+        return datasets.new_version(team.researcher, dataset, records, None, {"from": "run"})
 
     return _make
 
@@ -49,10 +49,10 @@ def keys(version):
     return [each.example.key for each in version.members.select_related("example").order_by("position")]
 
 
-def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
+def test_a_derived_version_keeps_order_sides_and_examples(make, team):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
-    listen(cast.owner)
-    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}), note="odd ones")
+    listen(team.owner)
+    job = curating.derive(team.researcher, version, parse({"domain": "odd"}), note="odd ones")
     assert job.version.dataset.versions.count() == 1  # queued, but not done
     made = done(job).made
     heard = [(event, facts["curation"], facts["kind"]) for event, facts in told()]
@@ -65,9 +65,9 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     assert queries.examples(made, parse({"domain": "odd"})).items[0].position == 0
 
 
-def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast, monkeypatch):
+def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, team, monkeypatch):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
-    job = curating.derive(cast.researcher, version, parse({"domain": "odd"}))
+    job = curating.derive(team.researcher, version, parse({"domain": "odd"}))
 
     def gone(*given):
         raise OperationalError("the connection is lost")
@@ -80,9 +80,9 @@ def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast,
     assert AuditEntry.objects.filter(action="version.made", object_id=found.made.pk).count() == 1
 
 
-def test_what_matches_can_be_removed_instead(make, cast):
+def test_what_matches_can_be_removed_instead(make, team):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(4))
-    job = done(curating.derive(cast.researcher, version, parse({"domain": "odd"}), keep=False))
+    job = done(curating.derive(team.researcher, version, parse({"domain": "odd"}), keep=False))
     assert keys(job.made) == ["e0", "e2"] and job.result == {"removed": 2, "kept": 2, "unchanged": False, "leaked": 0}
 
 
@@ -90,28 +90,28 @@ def test_what_matches_can_be_removed_instead(make, cast):
     ("given", "keep", "words"),
     [({"domain": "law"}, True, "Nothing would be left"), ({"domain": "law"}, False, "Nothing would be removed")],
 )
-def test_a_version_that_would_be_empty_or_the_same_is_not_made(make, cast, given, keep, words):
-    job = done(curating.derive(cast.researcher, make([example("a")]), parse(given), keep=keep))
+def test_a_version_that_would_be_empty_or_the_same_is_not_made(make, team, given, keep, words):
+    job = done(curating.derive(team.researcher, make([example("a")]), parse(given), keep=keep))
     assert job.state == "failed" and words in job.error and DatasetVersion.objects.count() == 1
 
 
-def test_deriving_needs_a_filter_or_a_finished_job(make, cast):
+def test_deriving_needs_a_filter_or_a_finished_job(make, team):
     version = make([example("a"), example("b")])
     with pytest.raises(Invalid):
-        curating.derive(cast.researcher, version, parse({}))
-    waiting = curating.curate(cast.researcher, version, "duplicates", {})
+        curating.derive(team.researcher, version, parse({}))
+    waiting = curating.curate(team.researcher, version, "duplicates", {})
     with pytest.raises(Conflict):
-        curating.derive(cast.researcher, version, parse({}), job=waiting)
+        curating.derive(team.researcher, version, parse({}), job=waiting)
 
 
-def test_the_preview_names_what_would_go(make, cast):
+def test_the_preview_names_what_would_go(make, team):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(50))
     found = queries.removal(version, parse({"domain": "odd"}), True, None)
     assert (found.kept, found.removed, len(found.examples)) == (25, 25, 20)
     assert [each.example.key for each in found.examples[:2]] == ["e0", "e2"]
 
 
-def test_duplicates_are_found_and_the_first_of_each_stays(make, cast):
+def test_duplicates_are_found_and_the_first_of_each_stays(make, team):
     records = [
         example("a", LONG),
         example("b", "Something else entirely, about the sea and its many ships and sailors"),
@@ -121,31 +121,31 @@ def test_duplicates_are_found_and_the_first_of_each_stays(make, cast):
         example("f", "为什么天空是蓝色的？请用三句话解释其中的物理原理！"),
     ]
     version = make(records)
-    job = done(curating.curate(cast.researcher, version, "duplicates", {"threshold": 0.7}))
+    job = done(curating.curate(team.researcher, version, "duplicates", {"threshold": 0.7}))
     found = {each.position: (each.group, each.detail["similarity"]) for each in job.findings.all()}
     assert found[2] == (0, 1.0) and found[5] == (4, 1.0)
     assert found[3][0] == 0 and 0.7 <= found[3][1] < 1
     assert job.result == {"exact": 2, "near": 1, "groups": 2, "examples": 6}
-    made = done(curating.derive(cast.researcher, version, parse({}), job=job)).made
+    made = done(curating.derive(team.researcher, version, parse({}), job=job)).made
     assert keys(made) == ["a", "b", "e"] and made.lineage["found"] == "duplicates"
 
 
-def test_pairs_with_one_prompt_are_duplicates_only_by_the_prompt(make, cast):
+def test_pairs_with_one_prompt_are_duplicates_only_by_the_prompt(make, team):
     version = make(
         example(f"e{i}", LONG, responses=[{"id": "a", "text": " ".join(f"{word}{n}" for n in range(60))}])
         for i, word in enumerate(("red", "blue"))
     )
-    assert done(curating.curate(cast.researcher, version, "duplicates", {})).result["near"] == 0
-    by_prompt = done(curating.curate(cast.researcher, version, "duplicates", {"scope": "prompt"}))
+    assert done(curating.curate(team.researcher, version, "duplicates", {})).result["near"] == 0
+    by_prompt = done(curating.curate(team.researcher, version, "duplicates", {"scope": "prompt"}))
     assert by_prompt.result["exact"] == 1
 
 
 @pytest.mark.parametrize(
     ("params", "field"), [({"threshold": 2}, "params.threshold"), ({"scope": "half"}, "params.scope")]
 )
-def test_wrong_wishes_are_refused_at_their_field(make, cast, params, field):
+def test_wrong_wishes_are_refused_at_their_field(make, team, params, field):
     with pytest.raises(Invalid) as problem:
-        curating.curate(cast.researcher, make([example("a")]), "duplicates", params)
+        curating.curate(team.researcher, make([example("a")]), "duplicates", params)
     assert list(problem.value.fields) == [field]
 
 
@@ -202,7 +202,7 @@ GRADED = {
 ANSWERS = [{"id": "a", "text": "two words"}, {"id": "b", "text": "rather more than three words"}]
 
 
-def test_criteria_that_tell_no_two_answers_apart_are_named(make, cast):
+def test_criteria_that_tell_no_two_answers_apart_are_named(make, team):
     decides, idle = (
         {"text": "At most 3 words", "verifier": SHORT},
         {"text": "At most 90", "verifier": {"name": "word_count", "args": {"max": 90}}},
@@ -220,7 +220,7 @@ def test_criteria_that_tell_no_two_answers_apart_are_named(make, cast):
             ),
         ]
     )
-    job = done(curating.curate(cast.researcher, version, "criteria", {}))
+    job = done(curating.curate(team.researcher, version, "criteria", {}))
     assert job.result == {"judged": 5, "idle": 3, "without_verdicts": 2, "rubrics_all_idle": 1}
     found = {
         each.position: (each.removes, [one["id"] for one in each.detail["criteria"]]) for each in job.findings.all()
@@ -228,23 +228,23 @@ def test_criteria_that_tell_no_two_answers_apart_are_named(make, cast):
     assert found == {0: (False, ["c1"]), 1: (True, ["c0"]), 3: (False, ["c0"])}
 
 
-def test_rubrics_are_checked_by_their_words(make, cast):
+def test_rubrics_are_checked_by_their_words(make, team):
     version = make(
         [
             example("a", rubric=rubric({"text": "Names Paris"}, {"text": "Uses at most 40 words"})),
             example("b", rubric=rubric({"text": "Is good and appropriate"})),
         ]
     )
-    job = done(curating.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
+    job = done(curating.curate(team.researcher, version, "structure", {"removes": ["too_few"]}))
     assert (job.result["rubrics"], job.result["flagged"]) == (2, 1) and job.result["codes"]["too_few"] == 1
     assert [(each.position, each.removes) for each in job.findings.all()] == [(1, True)]
     with pytest.raises(Invalid):
-        curating.curate(cast.researcher, version, "structure", {"removes": ["ugly"]})
+        curating.curate(team.researcher, version, "structure", {"removes": ["ugly"]})
 
 
-def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, cast, as_researcher):
+def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, team, as_researcher):
     version = make([example("a", rubric=rubric({"text": "Names Paris"}))])
-    job = done(curating.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
+    job = done(curating.curate(team.researcher, version, "structure", {"removes": ["too_few"]}))
     page = shown(as_researcher.get(f"/curations/{job.pk}"))
     assert "would go" in page and "nothing else in its rubric" not in page
 
@@ -269,9 +269,9 @@ def test_the_surface_is_counted_against_the_judged_pairs(make):
     assert bias_report.report(make([example("a")], "Bare")).longer_wins is None
 
 
-def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cast, django_capture_on_commit_callbacks):
+def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, team, django_capture_on_commit_callbacks):
     version = make(example(f"e{i}", LONG) for i in range(3))
-    job = curating.curate(cast.researcher, version, "duplicates", {})
+    job = curating.curate(team.researcher, version, "duplicates", {})
     CurationJob.objects.update(state="running", seen_at="2026-01-01T00:00:00Z")
     assert jobs.take_up_lost() == 1 and jobs.take_up_lost() == 0
     assert done(job).findings.count() == 2
@@ -279,9 +279,9 @@ def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cas
     assert job.findings.count() == 2
 
 
-def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make, cast, monkeypatch):
+def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make, team, monkeypatch):
     version = make([example("e1"), example("e2")])
-    job = curating.curate(cast.researcher, version, "structure", {})
+    job = curating.curate(team.researcher, version, "structure", {})
 
     def breaks(error):
         def run(job, report):

@@ -5,7 +5,7 @@ from base64 import b64encode
 import numpy as np
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 from webapp.datasets import queries
@@ -24,18 +24,18 @@ def record(key, length=None, domain="") -> Example:
 
 
 @pytest.fixture
-def make(cast):
+def make(team):
     def _make(records, name="Pool") -> DatasetVersion:
-        dataset = Dataset.objects.create(workspace=cast.workspace, name=name)
-        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+        dataset = Dataset.objects.create(workspace=team.workspace, name=name)
+        return datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
 
     return _make
 
 
 @pytest.fixture
-def look(cast):
+def look(team):
     def _look(version, kind, **params) -> CurationJob:
-        job = curating.curate(cast.researcher, version, kind, params)
+        job = curating.curate(team.researcher, version, kind, params)
         runner.run(job.pk)
         job.refresh_from_db()
         return job
@@ -49,33 +49,33 @@ def gone(job) -> str:
     return "".join(keys[position] for position in found)
 
 
-def job_of(cast, version, kind, contents, **params) -> WeightsJob:
+def job_of(team, version, kind, contents, **params) -> WeightsJob:
     fields = {"kind": kind, "title": f"{kind} of it", "params": params, "version": version, "state": "finished"}
-    job = WeightsJob.objects.create(workspace=cast.workspace, key=f"{kind} {WeightsJob.objects.count()}", **fields)
+    job = WeightsJob.objects.create(workspace=team.workspace, key=f"{kind} {WeightsJob.objects.count()}", **fields)
     rows = [WeightsResult(job=job, place=place, content=content) for place, content in enumerate(contents)]
     WeightsResult.objects.bulk_create(rows)
     return job
 
 
-def log_probs(cast, version, **each) -> WeightsJob:
+def log_probs(team, version, **each) -> WeightsJob:
     contents = [{"key": key, "log_probs": {"a": {"each": values}}, "problems": {}} for key, values in each.items()]
-    return job_of(cast, version, "logprobs", contents, per_token=True)
+    return job_of(team, version, "logprobs", contents, per_token=True)
 
 
-def embeddings(cast, version, **vectors) -> WeightsJob:
+def embeddings(team, version, **vectors) -> WeightsJob:
     def text(vector):
         return b64encode(np.array(vector, "<f2").tobytes()).decode()
 
     contents = [{"key": key, "vectors": {"": text(vector)}} for key, vector in vectors.items()]
-    return job_of(cast, version, "embed", contents, texts="prompts")
+    return job_of(team, version, "embed", contents, texts="prompts")
 
 
-def test_the_shortest_half_would_go_and_what_has_no_response_stays(make, look, cast):
+def test_the_shortest_half_would_go_and_what_has_no_response_stays(make, look, team):
     version = make([record("a", 30), record("b", 10), record("c", 20), record("d", 20), record("e")])
     job = look(version, "shortest")
     assert job.state == "finished" and gone(job) == "bc"  # the first of two equally long ones
     assert job.result == {"known": 4, "without": 1, "removed": 2, "shortest_kept": 20}
-    made = curating.derive(cast.researcher, version, parse({}), job=job)
+    made = curating.derive(team.researcher, version, parse({}), job=job)
     runner.run(made.pk)
     made.refresh_from_db()
     assert [member.example.key for member in queries.examples(made.made, parse({})).items] == ["a", "d", "e"]
@@ -95,32 +95,32 @@ def test_domains_are_cut_to_the_smallest_the_same_way_whatever_else_there_is(mak
     assert len(drawn) > 1 and {len(each) for each in drawn} == {3}
 
 
-def test_what_is_easy_even_at_its_hardest_window_would_go(make, look, cast):
+def test_what_is_easy_even_at_its_hardest_window_would_go(make, look, team):
     version = make([record(key, 5) for key in "abcde"])
     # over two tokens: a 2, b 1 (3 and -1 are never beside each other), c 1.5, d .5; e was not measured
-    job = log_probs(cast, version, a=[-2, -2, 0], b=[-2, 0, -2], c=[-1, -2], d=[-0.5])
+    job = log_probs(team, version, a=[-2, -2, 0], b=[-2, 0, -2], c=[-1, -2], d=[-0.5])
     found = look(version, "hardest", log_probs=job.pk, window=2)
     assert found.state == "finished", found.error
     assert gone(found) == "bd" and found.result["easiest_kept"] == 1.5 and found.result["without"] == 1
     assert gone(look(version, "hardest", log_probs=job.pk, window=1, share=0.25)) == "d"
 
 
-def test_what_covers_the_rest_stays_the_hard_ones_first(make, look, cast):
+def test_what_covers_the_rest_stays_the_hard_ones_first(make, look, team):
     version = make([record(key, 5) for key in "abcde"])
-    vectors = embeddings(cast, version, a=[1, 0], b=[1, 0.1], c=[-1, 0], d=[0, 1])
+    vectors = embeddings(team, version, a=[1, 0], b=[1, 0.1], c=[-1, 0], d=[0, 1])
     alone = look(version, "cover", embeddings=vectors.pk, share=0.5)
     assert alone.state == "finished", alone.error
     assert gone(alone) == "bd"  # a is first, c is opposite; e has no vector and stays
-    hard = log_probs(cast, version, a=[-1], b=[-1], c=[-1], d=[-3])
+    hard = log_probs(team, version, a=[-1], b=[-1], c=[-1], d=[-3])
     weighed = look(version, "cover", embeddings=vectors.pk, log_probs=hard.pk, share=0.5)
     # d is the hardest; a and c are 1 away from it and b .9: the first of the farthest is taken
     assert gone(weighed) == "bc"
     assert weighed.result == {"known": 4, "without": 1, "removed": 2}
 
 
-def test_of_two_that_mean_the_same_one_would_go_with_the_one_that_stays(make, look, cast):
+def test_of_two_that_mean_the_same_one_would_go_with_the_one_that_stays(make, look, team):
     version = make([record(key, 5) for key in "abcd"])
-    vectors = embeddings(cast, version, a=[1, 0], b=[1, 0.05], c=[0, 1])
+    vectors = embeddings(team, version, a=[1, 0], b=[1, 0.05], c=[0, 1])
     job = look(version, "meaning", embeddings=vectors.pk, likeness=0.99)
     assert job.state == "finished", job.error
     assert gone(job) == "b" and job.findings.get().group == 0  # d has no vector and stays
@@ -170,28 +170,28 @@ def test_prompts_that_provoke_a_rare_fault_stay(make, look, as_researcher):
         ("cover", {"embeddings": 1, "log_probs": "x"}, "params.log_probs"),
     ],
 )
-def test_bad_input_is_refused_at_its_field(make, cast, kind, params, field):
+def test_bad_input_is_refused_at_its_field(make, team, kind, params, field):
     with pytest.raises(Invalid) as refused:
-        curating.curate(cast.researcher, make([record("a", 1)]), kind, params)
+        curating.curate(team.researcher, make([record("a", 1)]), kind, params)
     assert set(refused.value.fields) == {field}
 
 
-def test_a_job_of_other_content_is_refused_in_words(make, look, cast):
+def test_a_job_of_other_content_is_refused_in_words(make, look, team):
     version, other = make([record("a", 1), record("b", 2)]), make([record("c", 1)], "Other")
-    theirs = log_probs(cast, other, c=[-1])
+    theirs = log_probs(team, other, c=[-1])
     found = look(version, "hardest", log_probs=theirs.pk)
     assert found.state == "failed" and f"no finished job {theirs.pk}" in found.error
-    mine = log_probs(cast, version, a=[-1])
+    mine = log_probs(team, version, a=[-1])
     WeightsJob.objects.filter(pk=mine.pk).update(state="running")
     assert look(version, "hardest", log_probs=mine.pk).state == "failed"
 
 
-def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, cast, as_researcher, look):
+def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, team, as_researcher, look):
     version = make([record("a", 1, "maths"), record("b", 20, "maths"), record("c", 3, "law")])
     page = f"/datasets/{version.dataset_id}/versions/1/curate"
     empty = as_researcher.get(page).content.decode()
     assert f"?kind=embed&amp;dataset_version={version.pk}" in empty and "K-center" in empty
-    hard = log_probs(cast, version, a=[-1], b=[-2], c=[-3])
+    hard = log_probs(team, version, a=[-1], b=[-2], c=[-3])
     assert f"(job {hard.pk})" in as_researcher.get(page).content.decode()
     asked = {"kind": "hardest", "log_probs": hard.pk, "window": 512, "share": 0.5}
     to = as_researcher.post(f"{page}/start", asked).url
@@ -206,13 +206,13 @@ def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, cast, as
     assert "of each of 2 domains at most 1 stay" in as_researcher.get(page).content.decode()
     refused = as_researcher.post(f"{page}/start", {"kind": "balance", "most": "many"}, follow=True).content.decode()
     assert "must be from 1 to" in refused
-    assert "Start one" not in browser(cast.reviewer).get(page).content.decode()
+    assert "Start one" not in browser(team.reviewer).get(page).content.decode()
 
 
-def test_what_a_look_was_asked_for_stands_beside_what_it_found(make, cast, as_researcher, look):
+def test_what_a_look_was_asked_for_stands_beside_what_it_found(make, team, as_researcher, look):
     version = make([record("a", 1), record("b", 2), record("c", 3)])
-    vectors = embeddings(cast, version, a=[1, 0], b=[0, 1], c=[-1, 0])
-    hard = log_probs(cast, version, a=[-1], b=[-2], c=[-3])
+    vectors = embeddings(team, version, a=[1, 0], b=[0, 1], c=[-1, 0])
+    hard = log_probs(team, version, a=[-1], b=[-2], c=[-3])
 
     def said(kind, **params) -> str:
         return as_researcher.get(f"/curations/{look(version, kind, **params).pk}").content.decode()

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 from webapp.datasets import queries
@@ -50,9 +50,9 @@ ROWS = [
 
 
 @pytest.fixture
-def version(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Mixed")
-    return services.new_version(cast.researcher, dataset, map(Example.model_validate, ROWS), None, {"from": "run"})
+def version(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Mixed")
+    return services.new_version(team.researcher, dataset, map(Example.model_validate, ROWS), None, {"from": "run"})
 
 
 def keys(version, **given):
@@ -162,8 +162,8 @@ lengths = st.lists(st.one_of(st.none(), st.integers(0, 400)), min_size=1, max_si
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lengths=lengths, low=st.integers(0, 300), width=st.integers(0, 200))
-def test_a_range_finds_exactly_what_counting_by_hand_finds(cast, lengths, low, width):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Lengths")
+def test_a_range_finds_exactly_what_counting_by_hand_finds(team, lengths, low, width):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Lengths")
     records = [
         Example.model_validate(
             {
@@ -175,7 +175,7 @@ def test_a_range_finds_exactly_what_counting_by_hand_finds(cast, lengths, low, w
         for i, n in enumerate(lengths)
     ]
     try:
-        version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        version = services.new_version(team.researcher, dataset, records, None, {"from": "run"})
         found = [
             member.example.key for member in queries.examples(version, parse({"length": f"{low}..{low + width}"})).items
         ]
@@ -184,10 +184,10 @@ def test_a_range_finds_exactly_what_counting_by_hand_finds(cast, lengths, low, w
         dataset.delete()
 
 
-def test_a_search_goes_on_behind_its_cursor_and_keeps_to_the_filters(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Common")
+def test_a_search_goes_on_behind_its_cursor_and_keeps_to_the_filters(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Common")
     records = (Example.model_validate(pair(f"k{i:02}", domain="odd" if i % 2 else "even")) for i in range(40))
-    version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+    version = services.new_version(team.researcher, dataset, records, None, {"from": "run"})
     page = queries.examples(version, parse({"q": "question", "domain": "odd"}), limit=5)
     assert [member.example.key for member in page.items] == ["k01", "k03", "k05", "k07", "k09"]
     page = queries.examples(version, parse({"q": "question", "domain": "odd"}), page.next, limit=50)
@@ -205,18 +205,18 @@ def test_the_api_counts_lists_and_draws(version, api):
     assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, "length")
 
 
-def test_views_are_kept_for_the_workspace(version, api, cast):
+def test_views_are_kept_for_the_workspace(version, api, team):
     base = f"/datasets/{version.dataset_id}/views"
     made = api.post(base, {"name": "Long", "filters": {"slice": "rejected:longer"}})
     assert made.status_code == 201
     again = api.post(base, {"name": "Long", "filters": {"length": "9.."}})
     assert again.json()["id"] == made.json()["id"]
-    assert ApiClient(cast.reviewer).get(base).json()["items"] == [
+    assert ApiClient(team.reviewer).get(base).json()["items"] == [
         {"id": made.json()["id"], "name": "Long", "filters": {"length": "9.."}}
     ]
     assert api.post(base, {"name": "None", "filters": {}}).status_code == 422
-    assert ApiClient(cast.outsider).delete(f"/views/{made.json()['id']}").status_code == 404
-    assert ApiClient(cast.annotator).get(base).status_code == 403
+    assert ApiClient(team.outsider).delete(f"/views/{made.json()['id']}").status_code == 404
+    assert ApiClient(team.annotator).get(base).status_code == 403
     assert api.delete(f"/views/{made.json()['id']}").status_code == 204
     assert not SavedView.objects.exists()
 
@@ -239,14 +239,14 @@ def test_the_page_shows_filters_bars_and_a_way_out(version, as_researcher):
 
 
 @pytest.mark.parametrize("given", [{}, {"domain": "maths"}, {"q": "question"}, {"ratio": "1..", "q": "question"}])
-def test_the_number_of_queries_does_not_grow_with_the_version(cast, as_researcher, given):
+def test_the_number_of_queries_does_not_grow_with_the_version(team, as_researcher, given):
     def cost(name, rows):
-        dataset = Dataset.objects.create(workspace=cast.workspace, name=name)
+        dataset = Dataset.objects.create(workspace=team.workspace, name=name)
         records = (
             Example.model_validate(pair(f"k{i}", domain="maths", prompt=f"A question of length {i}"))
             for i in range(rows)
         )
-        services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        services.new_version(team.researcher, dataset, records, None, {"from": "run"})
         as_researcher.get(f"/datasets/{dataset.pk}", given)  # packed columns are in memory from now on
         with CaptureQueriesContext(connection) as captured:
             assert as_researcher.get(f"/datasets/{dataset.pk}", given).status_code == 200
@@ -262,7 +262,7 @@ def test_an_example_tells_what_was_measured_and_where_it_stands(version, as_rese
     assert f"/examples/{members[1].example_id}?in=1" in page and 'data-step="before"' not in page
 
 
-def test_pages_and_api_keep_to_the_roles(version, cast):
+def test_pages_and_api_keep_to_the_roles(version, team):
     base = f"/datasets/{version.dataset_id}/versions/1"
     example = version.members.first().example_id
     pages = [
@@ -274,10 +274,10 @@ def test_pages_and_api_keep_to_the_roles(version, cast):
         f"/examples/{example}",
     ]
     for path in pages:
-        answers = [browser(each).get(path).status_code for each in (cast.outsider, cast.annotator, cast.reviewer)]
+        answers = [browser(each).get(path).status_code for each in (team.outsider, team.annotator, team.reviewer)]
         assert answers == [404, 403, 200], path
     for path in (f"{base}/count", f"{base}/histograms", f"{base}/diff?base=1", f"{base}/examples"):
-        answers = [ApiClient(each).get(path).status_code for each in (cast.outsider, cast.annotator, cast.reviewer)]
+        answers = [ApiClient(each).get(path).status_code for each in (team.outsider, team.annotator, team.reviewer)]
         assert answers == [404, 403, 200], path
     for method, path, body in (
         ("post", f"{base}/derive", {"filters": {"domain": "law"}}),
@@ -285,7 +285,7 @@ def test_pages_and_api_keep_to_the_roles(version, cast):
     ):
         answers = [
             getattr(ApiClient(each), method)(path, body).status_code
-            for each in (cast.outsider, cast.annotator, cast.reviewer, cast.researcher)
+            for each in (team.outsider, team.annotator, team.reviewer, team.researcher)
         ]
         assert answers == [403 if answers[0] == 403 else 404, 403, 403, 202], path
 

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser
 from tests.pages import shown
+from tests.team import ApiClient, browser
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
@@ -28,11 +28,11 @@ def record(key, **extra) -> Example:
 
 
 @pytest.fixture
-def version(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sums")
+def version(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Sums")
     rows = [record("a", domain="maths"), record("b", domain="maths"), record("c", domain="law")]
     rows += [record("d"), record("e", meta={"pass_rate": 0.5})]
-    return datasets.new_version(cast.researcher, dataset, rows, None, {"from": "test"})
+    return datasets.new_version(team.researcher, dataset, rows, None, {"from": "test"})
 
 
 def measured(counts=COUNTS, evaluation=1, place=0, model="m") -> MeasuredProbe:
@@ -40,8 +40,8 @@ def measured(counts=COUNTS, evaluation=1, place=0, model="m") -> MeasuredProbe:
 
 
 @pytest.fixture
-def probe(cast, version) -> Probe:
-    return probe_services.store(version, cast.researcher.user, measured())
+def probe(team, version) -> Probe:
+    return probe_services.store(version, team.researcher.user, measured())
 
 
 def keys(version, **given) -> str:
@@ -71,7 +71,7 @@ def test_without_a_probe_the_rates_are_those_of_the_file(version, probe):
     assert keys(version, reach="unknown") == "abcd"
 
 
-def test_what_is_written_is_read_again_and_a_probe_alone_leaves_out_nothing(cast, version, probe):
+def test_what_is_written_is_read_again_and_a_probe_alone_leaves_out_nothing(team, version, probe):
     filters = parse({"probe": str(probe.pk), "reach": "out"})
     assert parse(query(filters)) == filters and words(filters)[0] == ("reach", "reach: no answer passes")
     assert not parse({"probe": "7"}).narrow
@@ -80,12 +80,12 @@ def test_what_is_written_is_read_again_and_a_probe_alone_leaves_out_nothing(cast
             parse({"probe": wrong})
         assert set(refused.value.fields) == {"probe"}
     with pytest.raises(Invalid, match="narrow nothing|No filter"):
-        curating.derive(cast.researcher, version, parse({"probe": str(probe.pk)}))
+        curating.derive(team.researcher, version, parse({"probe": str(probe.pk)}))
 
 
-def test_a_probe_of_another_dataset_is_refused_at_its_field(cast, version, probe, as_researcher, api):
+def test_a_probe_of_another_dataset_is_refused_at_its_field(team, version, probe, as_researcher, api):
     other = datasets.new_version(
-        cast.researcher, Dataset.objects.create(workspace=cast.workspace, name="Other"), [record("x")], None, {}
+        team.researcher, Dataset.objects.create(workspace=team.workspace, name="Other"), [record("x")], None, {}
     )
     with pytest.raises(Invalid) as refused:
         narrowing.count(other, parse({"probe": probe.pk, "reach": "out"}))
@@ -96,14 +96,14 @@ def test_a_probe_of_another_dataset_is_refused_at_its_field(cast, version, probe
     assert count.status_code == 422 and [each["path"] for each in count.json()["error"]["fields"]] == ["probe"]
 
 
-def test_a_derived_version_keeps_the_rates_of_what_it_shares_and_knows_nothing_of_what_changed(cast, version, probe):
-    job = curating.derive(cast.researcher, version, parse({"probe": probe.pk, "reach": "learnable"}), keep=False)
+def test_a_derived_version_keeps_the_rates_of_what_it_shares_and_knows_nothing_of_what_changed(team, version, probe):
+    job = curating.derive(team.researcher, version, parse({"probe": probe.pk, "reach": "learnable"}), keep=False)
     runner.run(job.pk)
     job.refresh_from_db()
     assert keys(job.made) == "acde" and job.made.lineage["filters"] == {"probe": str(probe.pk), "reach": "learnable"}
     assert keys(job.made, probe=str(probe.pk), reach="out") == "c"
     changed = [record("a", domain="changed"), record("c", domain="law"), record("new")]
-    after = datasets.new_version(cast.researcher, version.dataset, changed, None, {"from": "test"})
+    after = datasets.new_version(team.researcher, version.dataset, changed, None, {"from": "test"})
     assert keys(after, probe=str(probe.pk), reach="unknown") == "anew"
     assert keys(after, probe=str(probe.pk), reach="out") == "c"
 
@@ -122,8 +122,8 @@ def test_the_map_counts_every_example_once(version, probe):
         assert narrowing.count(version, parse(part.query)) == part.count
 
 
-def test_it_is_stored_once_for_each_model_of_an_evaluation(cast, version, probe):
-    again = probe_services.store(version, cast.researcher.user, measured({"a": (0, 8)}))
+def test_it_is_stored_once_for_each_model_of_an_evaluation(team, version, probe):
+    again = probe_services.store(version, team.researcher.user, measured({"a": (0, 8)}))
     assert again.pk == probe.pk and bytes(Probe.objects.get().passed) == bytes([8, 3, 0, 0, 0])
     probe_services.store(version, None, measured(place=1, model="n"))
     assert [each.model for each in probes.of_dataset(version.dataset_id)] == ["n", "m"]
@@ -138,7 +138,7 @@ def test_the_page_of_an_example_has_its_interval(version, probe, as_researcher):
     assert "no answer has a score" in shown(as_researcher.get(f"/examples/{unscored}"))
 
 
-def test_of_examples_beyond_its_counts_a_probe_says_nothing(cast, version, probe, as_researcher):
+def test_of_examples_beyond_its_counts_a_probe_says_nothing(team, version, probe, as_researcher):
     Probe.objects.filter(pk=probe.pk).update(passed=bytes([8, 3]), tried=bytes([8, 8]))
     for position in (2, 4):
         example = version.members.get(position=position).example_id
@@ -147,12 +147,12 @@ def test_of_examples_beyond_its_counts_a_probe_says_nothing(cast, version, probe
     assert keys(version, probe=str(probe.pk), reach="unknown") == "cde"
     assert keys(version, probe=str(probe.pk), reach="solved") == "a"
     rows = [record("z"), record("c", domain="law"), record("b", domain="maths")]
-    other = datasets.new_version(cast.researcher, version.dataset, rows, version, {"from": "test"})
+    other = datasets.new_version(team.researcher, version.dataset, rows, version, {"from": "test"})
     assert keys(other, probe=str(probe.pk), reach="learnable") == "b"
     assert keys(other, probe=str(probe.pk), reach="unknown") == "cdez"
 
 
-def test_the_page_leads_to_the_examples_and_shows_the_newest_probe(version, probe, cast, as_researcher):
+def test_the_page_leads_to_the_examples_and_shows_the_newest_probe(version, probe, team, as_researcher):
     address = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
     page = shown(as_researcher.get(address))
     assert f"?probe={probe.pk}&amp;reach=learnable" in page and "Out of reach" in page and "maths" in page
@@ -166,16 +166,16 @@ def test_the_page_leads_to_the_examples_and_shows_the_newest_probe(version, prob
     assert "pass rates of m, 8 answers" in seen and "no answer passes" in seen
 
 
-def test_without_a_probe_the_page_says_how_one_is_made(version, cast, as_researcher):
+def test_without_a_probe_the_page_says_how_one_is_made(version, team, as_researcher):
     address = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
     assert "/evaluations/new?recipe=pass_rate&amp;dataset=" in shown(as_researcher.get(address))
-    assert "/evaluations/new" not in shown(browser(cast.reviewer).get(address))
+    assert "/evaluations/new" not in shown(browser(team.reviewer).get(address))
 
 
-def test_deleting_asks_first_and_its_filters_are_refused_from_then_on(version, probe, cast, as_researcher):
+def test_deleting_asks_first_and_its_filters_are_refused_from_then_on(version, probe, team, as_researcher):
     address = f"/probes/{probe.pk}/delete"
-    assert browser(cast.reviewer).post(address, {"sure": "1"}).status_code == 403
-    assert browser(cast.outsider).post(address, {"sure": "1"}).status_code == 404
+    assert browser(team.reviewer).post(address, {"sure": "1"}).status_code == 403
+    assert browser(team.outsider).post(address, {"sure": "1"}).status_code == 404
     assert "Delete the pass rates of m?" in shown(as_researcher.post(address))
     assert keys(version, probe=str(probe.pk), reach="out") == "c"
     assert as_researcher.post(address, {"sure": "1"}).url.endswith("/pass-rates")
@@ -186,7 +186,7 @@ def test_deleting_asks_first_and_its_filters_are_refused_from_then_on(version, p
     assert f"this dataset has no probe {probe.pk}" in told
 
 
-def test_the_api_gives_probes_the_map_and_each_rate(version, probe, cast, api):
+def test_the_api_gives_probes_the_map_and_each_rate(version, probe, team, api):
     base = f"/datasets/{version.dataset_id}"
     (listed,) = api.get(f"{base}/probes").json()["items"]
     assert (listed["model"], listed["version"], listed["samples"], listed["evaluation"]) == ("m", 1, 8, 1)
@@ -208,7 +208,7 @@ def test_the_api_gives_probes_the_map_and_each_rate(version, probe, cast, api):
     assert [each["key"] for each in last["items"]] == ["e"] and last["next"] is None
     listed = api.get(f"{base}/versions/1/examples", probe=probe.pk, reach="solved").json()["items"]
     assert [each["key"] for each in listed] == ["a"]
-    outside = ApiClient(cast.outsider)
+    outside = ApiClient(team.outsider)
     assert outside.get(f"{base}/probes").status_code == 404
     refused = outside.delete(f"/probes/{probe.pk}")
     assert refused.status_code == 404, refused.content
@@ -217,10 +217,10 @@ def test_the_api_gives_probes_the_map_and_each_rate(version, probe, cast, api):
 
 
 def test_older_probes_than_the_page_lists_are_on_further_pages_of_the_api_and_found_by_their_link(
-    version, probe, cast, api, as_researcher, monkeypatch
+    version, probe, team, api, as_researcher, monkeypatch
 ):
     monkeypatch.setattr(probes, "MOST_SHOWN", 1)
-    newer = probe_services.store(version, cast.researcher.user, measured(evaluation=2, model="newer"))
+    newer = probe_services.store(version, team.researcher.user, measured(evaluation=2, model="newer"))
     address = f"/datasets/{version.dataset_id}/probes"
     first = api.get(address, limit=1).json()
     assert [each["id"] for each in first["items"]] == [newer.pk] and first["next"]
@@ -232,11 +232,11 @@ def test_older_probes_than_the_page_lists_are_on_further_pages_of_the_api_and_fo
         assert f'<option value="{probe.pk}" selected' in told
 
 
-def test_the_number_of_queries_does_not_grow_with_examples_or_probes(cast, as_researcher):
+def test_the_number_of_queries_does_not_grow_with_examples_or_probes(team, as_researcher):
     def cost(name, rows, count, page):
-        dataset = Dataset.objects.create(workspace=cast.workspace, name=name)
+        dataset = Dataset.objects.create(workspace=team.workspace, name=name)
         records = [record(f"k{i}", domain="maths") for i in range(rows)]
-        version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+        version = datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
         counts = {f"k{i}": (i % 3, 2) for i in range(rows)} | {"k0": (1, 2)}
         for place in range(count):
             probe_services.store(version, None, measured(counts, evaluation=dataset.pk, place=place))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import overlay
+from tests import client_packages
 from trainer.contracts import Example
 from webapp.datasets.exports import annotated, croissant, data_card
 from webapp.datasets.exports.annotated import Annotated
@@ -39,10 +39,10 @@ BY = Annotated("Sky", "Pairs", (1, 3), 4, 20, 45, 2, 3, 5, ("Helper v2",), date(
 
 
 @pytest.fixture
-def version(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sky", licence="CC-BY-4.0")
+def version(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Sky", licence="CC-BY-4.0")
     records = [Example.model_validate(full(f"e{i}", split=["train", "heldout"][i % 2])) for i in range(4)]
-    return services.new_version(cast.researcher, dataset, records, None, {"from": "run", "run": 7})
+    return services.new_version(team.researcher, dataset, records, None, {"from": "run", "run": 7})
 
 
 def unpacked(version, folder: Path, format: str, kind: str) -> dict:
@@ -54,7 +54,7 @@ def unpacked(version, folder: Path, format: str, kind: str) -> dict:
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_its_own_library_reads_every_row_of_each_split(version, tmp_path, kind):
     unpacked(version, tmp_path, "trl_preference", kind)
-    environment = os.environ | {"PYTHONPATH": str(overlay.folder(overlay.CROISSANT))}
+    environment = os.environ | {"PYTHONPATH": str(client_packages.folder(client_packages.CROISSANT))}
     done = subprocess.run(
         [sys.executable, "-c", READS], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )

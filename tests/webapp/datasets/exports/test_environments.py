@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests import overlay
+from tests import client_packages
 from trainer.contracts import Example, Verdict
 from trainer.rubrics.score import training_score
 from webapp.datasets.exports import stream
@@ -55,11 +55,11 @@ CRITERIA = [
 ]
 
 
-def made(cast, **extra):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sky")
+def made(team, **extra):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Sky")
     records = [Example.model_validate(full(f"e{i}", rubric={"criteria": CRITERIA}, **extra)) for i in range(2)]
     bare = Example.model_validate({"key": "bare", "prompt": [{"role": "user", "content": "?"}]})
-    return services.new_version(cast.researcher, dataset, [*records, bare], None, {"from": "run"})
+    return services.new_version(team.researcher, dataset, [*records, bare], None, {"from": "run"})
 
 
 def rows(version, format, **options):
@@ -67,12 +67,12 @@ def rows(version, format, **options):
 
 
 @pytest.mark.slow
-def test_the_library_itself_reads_tasks_rubrics_and_the_rows_of_nemo_gym(cast, tmp_path):
-    version = made(cast)
+def test_the_library_itself_reads_tasks_rubrics_and_the_rows_of_nemo_gym(team, tmp_path):
+    version = made(team)
     lines = file_of(version, "verifiers").splitlines()[:2]
     (tmp_path / "verifiers.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     (tmp_path / "nemo_gym.jsonl").write_bytes(file_of(version, "nemo_gym"))
-    environment = os.environ | {"PYTHONPATH": str(overlay.folder(overlay.VERIFIERS))}
+    environment = os.environ | {"PYTHONPATH": str(client_packages.folder(client_packages.VERIFIERS))}
     done = subprocess.run(
         [sys.executable, "-c", READS], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -86,8 +86,8 @@ def test_the_library_itself_reads_tasks_rubrics_and_the_rows_of_nemo_gym(cast, t
         assert reward == pytest.approx((training_score(rubric, verdicts).score * 7 + 4) / (7 + 4))
 
 
-def test_a_criterion_that_costs_points_is_asked_for_the_other_answer(cast):
-    version = made(cast)
+def test_a_criterion_that_costs_points_is_asked_for_the_other_answer(team):
+    version = made(team)
     [first, second, third] = json.loads(rows(version, "verifiers")[0]["info"])["criteria"]
     assert (first["name"], first["weight"], "choices" in first) == ("c1", 5, False)
     assert (second["weight"], second["choices"], json.loads(third["verifier"])["name"]) == (
@@ -102,8 +102,8 @@ def test_a_criterion_that_costs_points_is_asked_for_the_other_answer(cast):
     assert rows(version, "verifiers")[2]["info"] == "{}" and rows(version, "verifiers")[2]["answer"] is None
 
 
-def test_what_is_said_otherwise_is_counted(cast, api):
-    version = made(cast)
+def test_what_is_said_otherwise_is_counted(team, api):
+    version = made(team)
     turned, judged = stream.says_otherwise(REGISTRY["verifiers"], version)
     assert turned.startswith("2 examples with a criterion that costs points") and judged.startswith("2 examples")
     assert stream.says_otherwise(REGISTRY["trl_rl"], version) == []
@@ -113,8 +113,8 @@ def test_what_is_said_otherwise_is_counted(cast, api):
 
 
 @pytest.mark.parametrize("format", ["verifiers", "nemo_gym"])
-def test_a_rubric_comes_back_without_the_column_too(cast, importing, format):
-    version = made(cast)
+def test_a_rubric_comes_back_without_the_column_too(team, importing, format):
+    version = made(team)
     job = importing(rows(version, format, extras=False)[:2], name="Back")
     assert job.rejected == []
     examples = [each.example.record for each in job.version.members.order_by("position")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.contracts import Example
 from webapp.datasets.columns.prompt_hashes import hashes
 from webapp.datasets.exports import data_card, stream
@@ -74,10 +74,10 @@ def full(key="e1", **extra):
 
 
 @pytest.fixture
-def version(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sky", licence="CC-BY-4.0")
+def version(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Sky", licence="CC-BY-4.0")
     records = [Example.model_validate(full(f"e{i}", split=["train", "heldout"][i % 2])) for i in range(4)]
-    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "run", "run": 7})
+    return datasets.new_version(team.researcher, dataset, records, None, {"from": "run", "run": 7})
 
 
 def file_of(version, format, kind="jsonl", **options):
@@ -91,12 +91,12 @@ def test_what_is_read_back_has_the_identical_digest(version, importing, format, 
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_a_pair_of_equal_texts_comes_back_too(cast, importing, format, kind):
+def test_a_pair_of_equal_texts_comes_back_too(team, importing, format, kind):
     """The importer of this format refuses such a pair in a file of other pairs, because there it can only be a mistake."""
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Equal")
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Equal")
     same = [{"id": each, "text": "Because."} for each in "xy"]
     record = Example.model_validate(full(responses=same, preferences=[{"a": "x", "b": "y", "strength": -2}]))
-    version = datasets.new_version(cast.researcher, dataset, [record], None, {"from": "run"})
+    version = datasets.new_version(team.researcher, dataset, [record], None, {"from": "run"})
     again = importing(file_of(version, format, kind), name="Back", file_name=f"back.{kind}")
     assert (again.rejected, again.version.digest) == ([], version.digest)
 
@@ -151,13 +151,13 @@ def test_the_column_of_extras_can_be_left_out_and_the_loss_is_named(version):
     assert any("raters and reasons" in words for words in stream.leaves_out(REGISTRY["trl_sft"], version, extras=False))
 
 
-def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(cast, api):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Prompts")
+def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(team, api):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Prompts")
     asked = {"prompt": [{"role": "user", "content": "?"}]}
     records = [{"key": "a", **asked}, {"key": "b", "reference": "Yes.", **asked}]
     records.append({"key": "c", "responses": [{"id": "r", "text": "No."}], **asked})
     version = datasets.new_version(
-        cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
+        team.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
     )
     base = f"/datasets/{dataset.pk}/versions/1/export"
     for format in ("trl_preference", "openrlhf_preference", "healthbench", "rubricbench"):
@@ -170,7 +170,7 @@ def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(c
     assert len(file_of(version, "trl_sft").splitlines()) == 2
 
 
-def test_the_archive_holds_data_and_card(version, cast):
+def test_the_archive_holds_data_and_card(version, team):
     archive = zipfile.ZipFile(io.BytesIO(file_of(version, "trl_preference", "parquet", archive=True)))
     names = ["data/train.parquet", "data/heldout.parquet", "README.md", "card.json", "croissant.json"]
     assert archive.namelist() == names and archive.testzip() is None
@@ -196,8 +196,8 @@ def test_the_datasets_library_loads_an_archive_as_splits(version, importing, for
     assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
-def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Parts")
+def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Parts")
     bare = {"prompt": [{"role": "user", "content": "?"}]}
     records = [
         full("a"),
@@ -205,7 +205,7 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(ca
         {"key": "c", "prompt": [{"role": "user", "content": "!"}]},
     ]
     version = datasets.new_version(
-        cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
+        team.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
     )
 
     def names(format):
@@ -216,10 +216,10 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(ca
     assert file_of(version, "touchstone", split="unsplit").count(b"\n") == 1
 
 
-def test_agreement_nobody_can_have_is_called_undefined(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Alone")
+def test_agreement_nobody_can_have_is_called_undefined(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Alone")
     lone = Example.model_validate({"key": "a", "prompt": [{"role": "user", "content": "?"}]})
-    version = datasets.new_version(cast.researcher, dataset, [lone], None, {"from": "run"})
+    version = datasets.new_version(team.researcher, dataset, [lone], None, {"from": "run"})
     assert "undefined" in data_card.build(version)["agreement"] and "Undefined" in data_card.markdown(
         data_card.build(version)
     )
@@ -238,12 +238,12 @@ def test_the_api_lists_layouts_and_streams_files(version, api):
     assert api.get(f"{base}/card", format="markdown").content.startswith(b"---\n")
 
 
-def test_others_get_no_file(version, cast):
+def test_others_get_no_file(version, team):
     base = f"/datasets/{version.dataset_id}/versions/1"
     for path in (f"{base}/export", f"{base}/card", f"{base}/export/formats"):
-        assert ApiClient(cast.outsider).get(path).status_code == 404
-        assert ApiClient(cast.annotator).get(path).status_code == 403
-        assert ApiClient(cast.reviewer).get(path).status_code == 200
+        assert ApiClient(team.outsider).get(path).status_code == 404
+        assert ApiClient(team.annotator).get(path).status_code == 403
+        assert ApiClient(team.reviewer).get(path).status_code == 200
 
 
 word = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1, max_size=12)
@@ -274,17 +274,17 @@ def examples(draw):
     records=st.lists(examples(), min_size=1, max_size=4, unique_by=lambda each: each.key),
     chosen=st.sampled_from(READ_BACK),
 )
-def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(cast, tmp_path, records, chosen):
+def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(team, tmp_path, records, chosen):
     format, kind = chosen
     records = [each for each in records if any(True for _ in REGISTRY[format].rows(each))]
     if not records:
         return
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="There")
+    dataset = Dataset.objects.create(workspace=team.workspace, name="There")
     try:
-        version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        version = datasets.new_version(team.researcher, dataset, records, None, {"from": "run"})
         path = tmp_path / f"there.{kind}"
         path.write_bytes(file_of(version, format, kind))
-        job = imports.start_import(cast.researcher, path, name="Back", queue=False)
+        job = imports.start_import(team.researcher, path, name="Back", queue=False)
         imports.run_import(job.pk)
         job.refresh_from_db()
         assert (job.rejected, job.version.digest) == ([], version.digest)
@@ -307,9 +307,9 @@ def test_real_files_come_back_with_the_identical_digest(importing, shared, file,
     assert (again.rejected, again.version.digest) == ([], first.digest)
 
 
-def signed(cast):
+def signed(team):
     """Three examples: one with labels of an import, one that has labels of two people of a project too, and one with a majority."""
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Signed")
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Signed")
     asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
     given = [
         [("old", -1), ("", -2)],
@@ -322,12 +322,12 @@ def signed(cast):
         )
         for i, said in enumerate(given)
     ]
-    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    return datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
 
 
 @pytest.mark.parametrize(("format", "kind"), [("trl_preference", "parquet"), ("openrlhf_preference", "jsonl")])
-def test_every_label_says_whose_it_is(cast, format, kind):
-    content = file_of(signed(cast), format, kind)
+def test_every_label_says_whose_it_is(team, format, kind):
+    content = file_of(signed(team), format, kind)
     rows = (
         pq.read_table(io.BytesIO(content)).to_pylist()
         if kind == "parquet"
@@ -340,20 +340,20 @@ def test_every_label_says_whose_it_is(cast, format, kind):
     ]
 
 
-def test_a_rubric_says_who_wrote_it(cast):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Rubrics")
+def test_a_rubric_says_who_wrote_it(team):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Rubrics")
     by = {"meta": {"rubric_by": "consolidated@project-7"}}
     bare = {"reference": None}
     records = [Example.model_validate(full("e0", **bare)), Example.model_validate(full("e1", **bare, **by))]
-    version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    version = datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
     for format in ("trl_rl", "verl", "openrlhf_prompt", "healthbench", "rubricbench"):
         rows = [json.loads(line) for line in file_of(version, format).splitlines()]
         assert [row["labelled_by"][-1] for row in rows] == ["imported", "consolidated@project-7"], format
 
 
-def whose(cast):
+def whose(team):
     """One example for each origin of a label, by its key."""
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Whose")
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Whose")
     asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
     rubric = {"criteria": [{"id": "c", "text": "Is short", "points": 1}]}
     raters = {
@@ -373,7 +373,7 @@ def whose(cast):
     rows += [{**asked, "key": "reference", "responses": [], "reference": "So."}]
     rows += [{**asked, "key": "only", "responses": [{"id": "x", "text": "x", "origin": "gpt"}]}]
     records = [Example.model_validate(row) for row in rows]
-    return datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    return datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
 
 
 def said_by(format, kind, content):
@@ -395,8 +395,8 @@ WHOSE = re.compile(r"(annotator-\d+|majority|consolidated|unanimous)@project-\d+
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_every_label_of_every_layout_says_whose_it_is_and_imported_ones_can_be_left_out(cast, format, kind):
-    version = whose(cast)
+def test_every_label_of_every_layout_says_whose_it_is_and_imported_ones_can_be_left_out(team, format, kind):
+    version = whose(team)
     every = said_by(format, kind, file_of(version, format, kind))
     assert all(WHOSE.fullmatch(name) for by in every.values() for name in by)
     unlabelled = {key for key, by in every.items() if not by}
@@ -414,8 +414,8 @@ def test_every_label_of_every_layout_says_whose_it_is_and_imported_ones_can_be_l
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_imported_labels_can_be_left_out(cast, importing, kind):
-    version = signed(cast)
+def test_imported_labels_can_be_left_out(team, importing, kind):
+    version = signed(team)
     content = file_of(version, "trl_preference", kind, imported=False)
     rows = (
         pq.read_table(io.BytesIO(content)).to_pylist()
@@ -433,10 +433,10 @@ def test_imported_labels_can_be_left_out(cast, importing, kind):
     assert raters == [[], ["annotator-1@project-7", "annotator-2@project-7"], ["majority@project-7"]]
 
 
-def test_the_api_and_the_page_offer_it(cast, as_researcher):
-    version = signed(cast)
+def test_the_api_and_the_page_offer_it(team, as_researcher):
+    version = signed(team)
     base = f"/datasets/{version.dataset_id}/versions/1/export"
-    lines = exported(ApiClient(cast.reviewer).get(base, format="trl_preference", imported="false")).splitlines()
+    lines = exported(ApiClient(team.reviewer).get(base, format="trl_preference", imported="false")).splitlines()
     assert [json.loads(line)["key"] for line in lines] == ["e1", "e2"]
     page = as_researcher.get(f"{base}?labels=signed").content.decode()
     assert "imported=false" in page and "imported=false" not in as_researcher.get(base).content.decode()

@@ -100,21 +100,21 @@ IMPORTED = {  # path -> counts of the version
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IMPORTED)
-def test_it_is_imported_whole_and_comes_back_from_its_export_with_the_same_digest(cast, tmp_path, name):
-    job = run(cast, SHARED / name, "real")
+def test_it_is_imported_whole_and_comes_back_from_its_export_with_the_same_digest(team, tmp_path, name):
+    job = run(team, SHARED / name, "real")
     assert job.state == ImportJob.State.FINISHED, (job.error, job.rejected[:3])
     assert job.format == FORMATS[name.split("/")[0]]
     assert IMPORTED[name].items() <= job.counts.items() and job.rejected_count == 0
     exported = tmp_path / "export.jsonl"
     exported.write_text("".join(line + "\n" for _, line in queries.stream_canonical(job.version)))
-    again = run(cast, exported, "again")
+    again = run(team, exported, "again")
     assert again.version.digest == job.version.digest
-    assert run(cast, SHARED / name, "real").unchanged
+    assert run(team, SHARED / name, "real").unchanged
     assert DatasetVersion.objects.count() == 2
 
 
-def run(cast, path: Path, name: str) -> ImportJob:
-    job = services.start_import(cast.researcher, path, name=name, queue=False)
+def run(team, path: Path, name: str) -> ImportJob:
+    job = services.start_import(team.researcher, path, name=name, queue=False)
     services.run_import(job.pk)
     job.refresh_from_db()
     return job

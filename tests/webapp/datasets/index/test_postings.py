@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from tests.cast import make_cast
+from tests.team import make_team
 from trainer.contracts import Example
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.exploration import narrowing
@@ -48,17 +48,17 @@ class SameAsLooking(TestCase):
         texts=st.lists(TEXTS, min_size=1, max_size=12), asked=TEXTS.filter(bool), block=st.sampled_from([4, 1 << 16])
     )
     def test_a_search_finds_what_looking_through_every_text_finds(self, texts, asked, block):
-        cast = make_cast()
-        dataset = Dataset.objects.create(workspace=cast.workspace, name="Words")
+        team = make_team()
+        dataset = Dataset.objects.create(workspace=team.workspace, name="Words")
         records = [example(f"key{i}", text) for i, text in enumerate(texts)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(postings, "BLOCK", block)
-            version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+            version = services.new_version(team.researcher, dataset, records, None, {"from": "run"})
             found = narrowing.positions(version, parse({"q": asked}))
         assert found == [i for i, record in enumerate(records) if held(record, asked)]
 
 
-def test_an_import_writes_the_same_words_as_every_other_way(importing, cast, monkeypatch):
+def test_an_import_writes_the_same_words_as_every_other_way(importing, team, monkeypatch):
     monkeypatch.setattr(reader, "ROWS", 3)
     monkeypatch.setattr(postings, "BLOCK", 8)  # several blocks, and batches that lie in two blocks
     rows = [row(f"e{i}", prompt=f"word{i % 3} all") for i in range(20)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.webhooks.told import listen
 from tests.webapp.webhooks.told import told as announced
 from tests.workers import kill
@@ -36,23 +36,23 @@ def nothing_left() -> bool:
 
 
 @pytest.fixture
-def uploaded(cast):
+def uploaded(team):
     """A queued import of an upload, as the page and the API start it."""
 
     def run(content: str, **options) -> ImportJob:
         path = uploads.store_upload("rows.jsonl", BytesIO(content.encode()))
-        return services.start_import(cast.researcher, path, name="demo", queue=False, **options)
+        return services.start_import(team.researcher, path, name="demo", queue=False, **options)
 
     return run
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(cast, tmp_path):
-    listen(cast.owner)
-    job = queued(cast, tmp_path / "rows.jsonl", lines())
+def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(team, tmp_path):
+    listen(team.owner)
+    job = queued(team, tmp_path / "rows.jsonl", lines())
     with worker_on(job) as worker:
         assert Example.objects.exists()
-        asked = services.cancel_import(cast.researcher, job)
+        asked = services.cancel_import(team.researcher, job)
         assert asked.state == State.RUNNING and asked.cancel_asked
         assert worker.wait(30) == 0
     job.refresh_from_db()
@@ -61,24 +61,24 @@ def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(cast
     facts = {"import": job.pk, "name": "killed"}
     assert announced() == [("import.started", facts), ("import.failed", facts | {"error": import_job.CANCELLED})]
     entry = AuditEntry.objects.get(action="import.cancelled")
-    assert entry.actor == cast.researcher.user
+    assert entry.actor == team.researcher.user
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_dead_worker_stored_is_taken_away_by_the_next(cast, tmp_path):
-    job = queued(cast, tmp_path / "rows.jsonl", lines())
+def test_what_a_dead_worker_stored_is_taken_away_by_the_next(team, tmp_path):
+    job = queued(team, tmp_path / "rows.jsonl", lines())
     with worker_on(job) as worker:
         kill(worker, job, locks.Work.IMPORT)
-    services.cancel_import(cast.researcher, job)
+    services.cancel_import(team.researcher, job)
     assert Example.objects.exists()
     services.run_import(job.pk)  # the task that the cancellation has queued
     job.refresh_from_db()
     assert job.state == State.CANCELLED and nothing_left()
 
 
-def test_a_queued_import_ends_at_once_and_is_not_taken_up(cast, uploaded):
+def test_a_queued_import_ends_at_once_and_is_not_taken_up(team, uploaded):
     job = uploaded(lines())
-    found = services.cancel_import(cast.researcher, job)
+    found = services.cancel_import(team.researcher, job)
     assert (found.state, found.error) == (State.CANCELLED, import_job.CANCELLED)
     assert not Path(job.file_path).exists()
     services.run_import(job.pk)
@@ -86,13 +86,13 @@ def test_a_queued_import_ends_at_once_and_is_not_taken_up(cast, uploaded):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(cast, tmp_path, uploaded):
-    listen(cast.owner)
+def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(team, tmp_path, uploaded):
+    listen(team.owner)
     job = uploaded("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(5)))
     with ExitStack() as other:
         other.enter_context(writer.alone(job.workspace_id, "demo"))
         with worker_on(job, begun=False) as worker:
-            assert services.cancel_import(cast.researcher, job).state == State.CANCELLED
+            assert services.cancel_import(team.researcher, job).state == State.CANCELLED
             other.close()
             assert worker.wait(60) == 0
     job.refresh_from_db()
@@ -101,18 +101,18 @@ def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(cast, t
     assert [event for event, _ in announced()] == ["import.started", "import.failed"]
 
 
-def test_asking_twice_changes_nothing_and_too_late_is_said(cast, uploaded, importing):
+def test_asking_twice_changes_nothing_and_too_late_is_said(team, uploaded, importing):
     job = uploaded(lines())
-    services.cancel_import(cast.researcher, job)
-    assert services.cancel_import(cast.researcher, job).state == State.CANCELLED
+    services.cancel_import(team.researcher, job)
+    assert services.cancel_import(team.researcher, job).state == State.CANCELLED
     assert AuditEntry.objects.filter(action="import.cancelled").count() == 1
     for over in (importing([row("e1")]), importing("{oops\n", name="other")):
         with pytest.raises(Conflict, match=f"The import has {over.state} already"):
-            services.cancel_import(cast.researcher, over)
+            services.cancel_import(team.researcher, over)
     assert Example.objects.count() == 1
 
 
-def test_a_dataset_that_was_there_keeps_what_it_had(cast, uploaded, importing, monkeypatch):
+def test_a_dataset_that_was_there_keeps_what_it_had(team, uploaded, importing, monkeypatch):
     first = importing([row(f"e{i}") for i in range(3)])
     job = uploaded(lines())
     finish = loader.Loader.finish
@@ -120,7 +120,7 @@ def test_a_dataset_that_was_there_keeps_what_it_had(cast, uploaded, importing, m
     def asked_in_the_last_moment(self):
         done = finish(self)
         assert not ImportJob.objects.filter(pk=job.pk, cancel_asked=True).exists()
-        services.cancel_import(cast.researcher, job)
+        services.cancel_import(team.researcher, job)
         return done
 
     monkeypatch.setattr(loader.Loader, "finish", asked_in_the_last_moment)
@@ -135,14 +135,14 @@ def test_a_dataset_that_was_there_keeps_what_it_had(cast, uploaded, importing, m
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("delay", [0, 0.02, 0.05, 0.1, 0.2, 0.4])
-def test_whichever_comes_first_finished_or_cancelled_is_the_whole_truth(delay, cast, uploaded):
+def test_whichever_comes_first_finished_or_cancelled_is_the_whole_truth(delay, team, uploaded):
     job = uploaded("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(5)))
 
     def cancel() -> ImportJob:
         time.sleep(delay)
-        return services.cancel_import(cast.researcher, job)
+        return services.cancel_import(team.researcher, job)
 
-    answer = at_once([lambda: services.run_import(job.pk), cancel])[1]
+    answer = concurrently([lambda: services.run_import(job.pk), cancel])[1]
     services.run_import(job.pk)  # a task that a late request has queued
     job.refresh_from_db()
     if isinstance(answer, Conflict):

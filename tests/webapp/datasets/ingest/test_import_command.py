@@ -21,14 +21,14 @@ def run(path, **options) -> tuple[dict, int]:
     return json.loads(out.getvalue()), status
 
 
-def test_the_same_file_twice_changes_nothing(cast, tmp_path):
+def test_the_same_file_twice_changes_nothing(team, tmp_path):
     (tmp_path / "rows.jsonl").write_text(json.dumps(row("e1")))
     first, again = run(tmp_path / "rows.jsonl"), run(tmp_path / "rows.jsonl")
     assert first == ({**again[0], "unchanged": False}, 0)
     assert again[0]["unchanged"]
 
 
-def test_refused_lines_are_told_and_end_with_status_1(cast, tmp_path):
+def test_refused_lines_are_told_and_end_with_status_1(team, tmp_path):
     (tmp_path / "rows.jsonl").write_text(json.dumps(row("e1")) + "\n{\n")
     told, status = run(tmp_path / "rows.jsonl")
     assert (status, told["id"], told["counts"]) == (1, None, {"good": 1, "rejected": 1})
@@ -37,7 +37,7 @@ def test_refused_lines_are_told_and_end_with_status_1(cast, tmp_path):
     assert (status, told["counts"]["examples"], told["rejected_count"]) == (0, 1, 1)
 
 
-def test_an_interrupted_import_leaves_nothing_and_is_not_taken_up(cast, tmp_path, monkeypatch):
+def test_an_interrupted_import_leaves_nothing_and_is_not_taken_up(team, tmp_path, monkeypatch):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(9)))
     monkeypatch.setattr(reader, "ROWS", 3)
     take, calls = loader.Loader.take, []
@@ -55,7 +55,7 @@ def test_an_interrupted_import_leaves_nothing_and_is_not_taken_up(cast, tmp_path
     assert not Example.objects.exists() and not DatasetVersion.every.exists()
 
 
-def test_a_refusal_before_the_import_begins_is_printed_like_any_other(cast, tmp_path):
+def test_a_refusal_before_the_import_begins_is_printed_like_any_other(team, tmp_path):
     (tmp_path / "empty.jsonl").write_bytes(b"")
     out = StringIO()
     with pytest.raises(CommandError, match="holds no bytes"):

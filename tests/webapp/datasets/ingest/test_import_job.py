@@ -131,7 +131,7 @@ def test_changed_content_makes_a_new_version_that_shares_what_stayed(importing):
     assert second.version.counts["examples"] == 3
 
 
-def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importing, monkeypatch, cast, tmp_path):
+def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importing, monkeypatch, team, tmp_path):
     def die(*args):
         raise RuntimeError("the power went")
 
@@ -147,10 +147,10 @@ def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importi
     assert job.state == ImportJob.State.FINISHED and Example.objects.count() == 1
 
 
-def test_an_import_without_signs_of_life_is_queued_again(importing, cast, tmp_path, django_capture_on_commit_callbacks):
+def test_an_import_without_signs_of_life_is_queued_again(importing, team, tmp_path, django_capture_on_commit_callbacks):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
-    job = imports.start_import(cast.researcher, path, name="demo", queue=False)
+    job = imports.start_import(team.researcher, path, name="demo", queue=False)
     assert jobs.take_up_lost() == 0
     ImportJob.objects.update(seen_at="2020-01-01T00:00Z")
     assert jobs.take_up_lost() == 1
@@ -244,10 +244,10 @@ def test_sides_stay_as_a_table_grows(importing):
     assert 0.12 < list(before.values()).count("heldout") / 200 < 0.28
 
 
-def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
+def test_nothing_was_imported_when_the_file_is_gone(team, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
-    job = imports.start_import(cast.researcher, path, name="demo", queue=False)
+    job = imports.start_import(team.researcher, path, name="demo", queue=False)
     path.unlink()
     imports.run_import(job.pk)
     job.refresh_from_db()
@@ -262,8 +262,8 @@ def test_nothing_was_imported_when_the_file_is_gone(cast, tmp_path):
         ("pandalm/testset-v1.json", "pandalm", {"examples": 999, "preferences": 2997}),
     ],
 )
-def test_real_files_are_recognised_and_imported_whole(cast, shared, file, format, counts):
-    job = imports.start_import(cast.researcher, shared(file), name="real", queue=False)
+def test_real_files_are_recognised_and_imported_whole(team, shared, file, format, counts):
+    job = imports.start_import(team.researcher, shared(file), name="real", queue=False)
     imports.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED, job.rejected[:3]
@@ -271,13 +271,13 @@ def test_real_files_are_recognised_and_imported_whole(cast, shared, file, format
     assert counts.items() <= job.counts.items()
 
 
-def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast):
-    listen(cast.owner)
+def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, team):
+    listen(team.owner)
     version = importing([row("e1")]).version
     importing([row("e1")])
     importing('{"key": "e2"}\n')
     for _ in range(2):
-        datasets.freeze(cast.researcher, version)
+        datasets.freeze(team.researcher, version)
     facts = {
         "dataset": version.dataset_id,
         "name": version.dataset.name,
@@ -295,17 +295,17 @@ def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast
     assert heard[6:] == [("version.frozen", facts)]
 
 
-def test_an_import_that_is_refused_is_not_announced(cast, tmp_path):
-    listen(cast.owner)
+def test_an_import_that_is_refused_is_not_announced(team, tmp_path):
+    listen(team.owner)
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(Invalid):
-        imports.start_import(cast.researcher, tmp_path / "empty.jsonl", name="none")
+        imports.start_import(team.researcher, tmp_path / "empty.jsonl", name="none")
     assert told() == []
 
 
-def test_what_a_worker_gathers_is_announced_when_it_is_asked_for(cast):
-    listen(cast.owner)
-    job = imports.start_gathering(cast.researcher, {"kind": "verdicts"}, name="gathered", file_name="g.jsonl")
+def test_what_a_worker_gathers_is_announced_when_it_is_asked_for(team):
+    listen(team.owner)
+    job = imports.start_gathering(team.researcher, {"kind": "verdicts"}, name="gathered", file_name="g.jsonl")
     assert told() == [("import.started", {"import": job.pk, "name": "gathered"})]
 
 

@@ -12,7 +12,7 @@ from itertools import count
 
 import pytest
 
-from tests import readers
+from tests import reader_processes
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.datasets.ingest import import_job, loader, processes, services
 from webapp.datasets.ingest.checkpoint import ImportCheckpoint
@@ -27,7 +27,7 @@ from ..conftest import ROOT, row
 @pytest.fixture(autouse=True)
 def started(monkeypatch):
     """Starts processes like the product does. Other tests have them forked."""
-    monkeypatch.setattr(processes, "_process", readers.start_as_the_product)
+    monkeypatch.setattr(processes, "_process", reader_processes.start_as_the_product)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def told(ready):
 def test_one_that_is_forked_reads_what_one_that_is_started_would_and_ends_as_it_does(reader):
     asked = reader([json.dumps(row(f"e{i}")) for i in range(3)])
     whole = []
-    for start in (readers.start_as_the_product, readers.start):
+    for start in (reader_processes.start_as_the_product, reader_processes.start):
         with start() as process:
             processes._send(process.stdin, (asked, False, processes.MEMORY))
             whole.append(
@@ -78,10 +78,10 @@ def test_one_that_is_forked_reads_what_one_that_is_started_would_and_ends_as_it_
 
 def test_readers_are_forked_from_a_new_process_when_the_first_one_has_ended(reader):
     asked = reader([json.dumps(row("e1"))])
-    with readers.start():
+    with reader_processes.start():
         pass
-    readers._fork_server[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
-    with readers.start() as process:
+    reader_processes._fork_server[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
+    with reader_processes.start() as process:
         processes._send(process.stdin, (asked, False, processes.MEMORY))
         assert told(processes._received(process.stdout))[1] == [1]
 

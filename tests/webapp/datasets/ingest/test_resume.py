@@ -32,11 +32,11 @@ def told(job):
 
 
 @pytest.fixture
-def killed(cast, tmp_path):
+def killed(team, tmp_path):
     """An import whose worker was killed after some of its batches."""
 
     def run(content, **options):
-        job = queued(cast, tmp_path / "rows.jsonl", content, **options)
+        job = queued(team, tmp_path / "rows.jsonl", content, **options)
         with worker_on(job) as worker:
             kill(worker, job, locks.Work.IMPORT)
         assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
@@ -126,7 +126,7 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
 
 
 @pytest.mark.parametrize("how", ["the file goes", "it is cancelled"])
-def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, cast, stopped, monkeypatch):
+def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, team, stopped, monkeypatch):
     job = stopped([row(f"e{i}") for i in range(8)])
     Path(job.file_path).write_text("\n")  # so the stored rows of the import cannot be used
     begin = loader.begin
@@ -134,7 +134,7 @@ def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, cast, stopped, 
     def too_late(*args):
         if how == "the file goes":
             raise FileNotFoundError
-        services.cancel_import(cast.researcher, job)
+        services.cancel_import(team.researcher, job)
         return begin(*args)
 
     monkeypatch.setattr(import_job, "begin", too_late)
@@ -166,13 +166,13 @@ def test_what_another_version_shares_stays_when_an_import_is_refused(stopped, im
     assert len(listed(shared)) == Example.objects.count() == 3
 
 
-def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, converted, cast, tmp_path, monkeypatch):
+def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, converted, team, tmp_path, monkeypatch):
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in "abc":
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row(f"{name}{i}")) + "\n" for i in range(3)))
     monkeypatch.setattr(reader, "ROWS", 2)
-    job = services.start_import(cast.researcher, folder, name="folder", queue=False)
+    job = services.start_import(team.researcher, folder, name="folder", queue=False)
     take, calls = loader.Loader.take, []
 
     def breaks(self, *batch):
@@ -262,11 +262,11 @@ def test_an_import_waits_for_a_database_that_is_away_however_long(stopped, monke
     assert job.state == ImportJob.State.FINISHED and job.counts["examples"] == 8
 
 
-def test_a_file_that_cannot_be_read_any_more_ends_the_import(cast, tmp_path):
+def test_a_file_that_cannot_be_read_any_more_ends_the_import(team, tmp_path):
     path = tmp_path / "rows.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("rows.jsonl", json.dumps(row()))
-    job = services.start_import(cast.researcher, path, name="gone bad", queue=False)
+    job = services.start_import(team.researcher, path, name="gone bad", queue=False)
     path.write_bytes(path.read_bytes().replace(b"PK\1\2", b"PK\0\0"))
     services.run_import(job.pk)
     job.refresh_from_db()

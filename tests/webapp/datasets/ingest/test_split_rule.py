@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.contracts import Example as Record
 from webapp.core.problems import Invalid
 from webapp.datasets import queries
@@ -170,21 +170,21 @@ def test_what_an_earlier_version_has_on_both_sides_neither_blocks_nor_spreads(le
     assert Example.objects.get(key="new").split == "train" and job.counts["leaked"] == 2
 
 
-def test_records_of_services_follow_the_same_rule(cast):
-    dataset = datasets.create_dataset(cast.researcher, "Made")
+def test_records_of_services_follow_the_same_rule(team):
+    dataset = datasets.create_dataset(team.researcher, "Made")
     dataset.heldout_share = 0.5
     dataset.save()
 
     def record(number, **fields):
         return Record(key=f"k{number}", prompt=[{"role": "user", "content": f"Q{number // 3}"}], **fields)
 
-    version = datasets.new_version(cast.researcher, dataset, map(record, range(90)), None, {"from": "import"})
+    version = datasets.new_version(team.researcher, dataset, map(record, range(90)), None, {"from": "import"})
     assert not on_both(version) and version.counts["heldout"]
-    again = datasets.new_version(cast.researcher, dataset, map(record, range(1, 120)), version, {"from": "import"})
+    again = datasets.new_version(team.researcher, dataset, map(record, range(1, 120)), version, {"from": "import"})
     assert not on_both(again) and sides(version).items() <= sides(again).items()
     two = [record(300, split="train"), record(301, split="heldout")]
     with pytest.raises(Invalid) as problem:
-        datasets.new_version(cast.researcher, dataset, two, None, {"from": "import"})
+        datasets.new_version(team.researcher, dataset, two, None, {"from": "import"})
     assert problem.value.fields == {
         "records.1.split": "is heldout, but its prompt or group is train by record 0; a prompt stands on one side"
     }
@@ -226,10 +226,10 @@ def test_leaks_within_and_between_versions_are_counted_at_the_same_cost(leaky, i
     assert one == three == 3
 
 
-def test_rows_without_a_side_are_trained_on_so_they_leak(cast, importing):
-    dataset = datasets.create_dataset(cast.researcher, "Unsided")
+def test_rows_without_a_side_are_trained_on_so_they_leak(team, importing):
+    dataset = datasets.create_dataset(team.researcher, "Unsided")
     record = Record(key="k", prompt=[{"role": "user", "content": "Same"}])
-    unsided = datasets.new_version(cast.researcher, dataset, [record], None, {"from": "import"})
+    unsided = datasets.new_version(team.researcher, dataset, [record], None, {"from": "import"})
     held_out = importing([pair("same", 1, split="test")]).version
     [leak] = leaks.leaks([unsided.pk, held_out.pk])
     assert (leak.train.name, leak.heldout.name, leak.prompts) == ("Unsided", "demo", 1)
@@ -243,7 +243,7 @@ def test_an_import_tells_what_other_datasets_have_on_the_other_side(importing):
     assert (job.overlaps["compared"], job.overlaps["passed_over"]) == (1, 0)
 
 
-def test_the_preview_shows_sides_and_what_others_have_on_the_other_one(importing, cast, api, as_researcher):
+def test_the_preview_shows_sides_and_what_others_have_on_the_other_one(importing, team, api, as_researcher):
     importing([pair(f"Q{i}", 1, split="test") for i in range(4)], name="first")
     rows = [pair(f"Q{i % 9}", i, **({"split": "train"} if i % 2 else {})) for i in range(36)]
     rows += [pair("both", 1, split="train"), pair("both", 2, split="test")]
@@ -273,25 +273,25 @@ def finished(job):
     return CurationJob.objects.select_related("made", "version").get(pk=job.pk)
 
 
-def test_leaks_the_same_and_nearly_the_same_are_found_and_removed_from_the_side_that_is_named(leaky, cast):
+def test_leaks_the_same_and_nearly_the_same_are_found_and_removed_from_the_side_that_is_named(leaky, team):
     rows = [json.loads(line) for _, line in queries.stream_canonical(leaky)]
     for number, (side, text) in enumerate(
         [("train", WORDS), ("heldout", f"{WORDS}!"), ("train", f"so {WORDS}"), ("heldout", "nothing like it")]
     ):
         rows.append({**rows[0], "key": f"n{number}", "split": side, "prompt": [{"role": "user", "content": text}]})
     records = map(Record.model_validate, rows)
-    version = datasets.new_version(cast.researcher, leaky.dataset, records, None, {"from": "import"})
+    version = datasets.new_version(team.researcher, leaky.dataset, records, None, {"from": "import"})
     for side, left in (("train", {"train": 0, "heldout": 5}), ("heldout", {"train": 4, "heldout": 2})):
-        job = finished(curating.curate(cast.researcher, version, "leaks", {"remove": side, "threshold": 0.7}))
+        job = finished(curating.curate(team.researcher, version, "leaks", {"remove": side, "threshold": 0.7}))
         expected = {"train": (2, 2), "heldout": (2, 1)}[side]
         assert (job.result["exact"], job.result["near"]) == expected, job.error
-        made = finished(curating.derive(cast.researcher, version, parse({}), job=job)).made
+        made = finished(curating.derive(team.researcher, version, parse({}), job=job)).made
         assert {name: made.counts[name] for name in left} == left
         assert leaks.within(made).count == 0
     assert leaks.looked_for([version.pk, leaky.pk])[version.pk]["near"] == 1
 
 
-def test_a_derivation_says_what_would_still_leak_and_pages_warn(leaky, api, as_researcher, cast):
+def test_a_derivation_says_what_would_still_leak_and_pages_warn(leaky, api, as_researcher, team):
     base = f"/datasets/{leaky.dataset_id}/versions/{leaky.number}"
     kept = api.post(f"{base}/derive/preview", {"filters": {"q": "Q0"}}).json()
     assert (kept["kept"], kept["leaked"]) == (2, 1)
@@ -300,25 +300,25 @@ def test_a_derivation_says_what_would_still_leak_and_pages_warn(leaky, api, as_r
     answer = api.get(f"{base}/leaks").json()
     assert [leak["prompts"] for leak in answer["items"]] == [2] and answer["searched"] == {}
     assert api.get(f"{base}/leaks", along=10**6).status_code == 404
-    assert ApiClient(cast.outsider).get(f"{base}/leaks").status_code == 404
+    assert ApiClient(team.outsider).get(f"{base}/leaks").status_code == 404
     looked = as_researcher.post(f"{base}/curate/start", {"kind": "leaks", "remove": "train", "threshold": "0.8"})
     runner.run(CurationJob.objects.get().pk)
     assert "2 examples for training ask the same" in as_researcher.get(looked.url).content.decode()
 
 
-def test_another_version_can_be_compared_along(importing, cast, as_researcher):
+def test_another_version_can_be_compared_along(importing, team, as_researcher):
     benchmark = importing([pair(f"Q{i}", 1, split="test") for i in range(5)], name="benchmark").version
     mine = importing([pair(f"q{i}", 2, split="train") for i in range(3, 9)], name="mine").version
-    assert finished(curating.curate(cast.researcher, mine, "leaks", {})).result["exact"] == 0
-    job = finished(curating.curate(cast.researcher, mine, "leaks", {"versions": [benchmark.pk]}))
+    assert finished(curating.curate(team.researcher, mine, "leaks", {})).result["exact"] == 0
+    job = finished(curating.curate(team.researcher, mine, "leaks", {"versions": [benchmark.pk]}))
     assert (job.result["exact"], job.result["along"]) == (2, 1)
     page = as_researcher.get(f"/curations/{job.pk}").content.decode()
     assert "benchmark v1" in page and "the same words" in page
-    refused = finished(curating.curate(cast.researcher, mine, "leaks", {"versions": [10**9]}))
+    refused = finished(curating.curate(team.researcher, mine, "leaks", {"versions": [10**9]}))
     assert refused.state == CurationJob.State.FAILED and "no version with the id" in refused.error
     for params in ({"remove": "both"}, {"threshold": 2}, {"versions": ["x"]}, {"versions": list(range(1, 30))}):
         with pytest.raises(Invalid):
-            curating.curate(cast.researcher, mine, "leaks", params)
+            curating.curate(team.researcher, mine, "leaks", params)
 
 
 def test_a_benchmark_is_held_out_whole_unless_somebody_says_otherwise(importing):

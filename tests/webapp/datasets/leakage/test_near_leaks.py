@@ -29,13 +29,13 @@ def record(key, prompt, split):
 
 
 @pytest.fixture
-def made(cast):
+def made(team):
     """A version of these (prompt, side) pairs."""
 
     def make(*rows, name="near"):
-        dataset = datasets.create_dataset(cast.researcher, name)
+        dataset = datasets.create_dataset(team.researcher, name)
         records = [record(f"k{n}", prompt, side) for n, (prompt, side) in enumerate(rows)]
-        return datasets.new_version(cast.researcher, dataset, records, None, {"from": "import"})
+        return datasets.new_version(team.researcher, dataset, records, None, {"from": "import"})
 
     return make
 
@@ -87,7 +87,7 @@ def test_blocks_change_nothing_but_memory(made, monkeypatch):
     assert found == whole and small < large
 
 
-def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(cast, made, asked, as_researcher, api):
+def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(team, made, asked, as_researcher, api):
     version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
     assert asked == [(version.pk, version.pk, "heldout")], "asked for when the version was made"
     page = f"/datasets/{version.dataset_id}/versions/{version.number}"
@@ -105,9 +105,9 @@ def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(cast, made,
     assert LeakSearch.objects.count() == 1
 
 
-def test_a_derived_version_is_searched_and_its_job_tells(cast, made, asked, as_researcher):
+def test_a_derived_version_is_searched_and_its_job_tells(team, made, asked, as_researcher):
     version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
-    job = curating.derive(cast.researcher, version, parse({"q": "quick2"}), keep=False)
+    job = curating.derive(team.researcher, version, parse({"q": "quick2"}), keep=False)
     runner.run(job.pk)
     derived = CurationJob.objects.get(pk=job.pk).made
     assert asked[-1] == (derived.pk, derived.pk, "heldout")
@@ -125,7 +125,7 @@ def test_an_import_tells_once_it_is_known(importing, asked, as_researcher):
     assert "nearly the same as one that is trained on" in shown(as_researcher.get(f"/imports/{job.pk}"))
 
 
-def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, cast):
+def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, team):
     version = made((text(1), "train"), (text(2), "train"))
     assert near([VersionPair(version, version)]) == [] == asked
     both = made((text(1), "train"), (f"{text(1)} please", "heldout"), name="both")

@@ -11,8 +11,8 @@ from webapp.datasets.versions import training_counts
 
 
 @pytest.fixture
-def version(cast) -> DatasetVersion:
-    return make_version(cast.owner, train=3, heldout=2)
+def version(team) -> DatasetVersion:
+    return make_version(team.owner, train=3, heldout=2)
 
 
 def again(version) -> DatasetVersion:
@@ -29,8 +29,8 @@ def test_counts_are_by_split_and_kept(version):
     assert len(queries) == 0
 
 
-def test_tags_and_domains_are_counted_with_it_of_what_is_trained_on(cast):
-    version = make_version(cast.owner, train=2, heldout=1, tags=("logic", "code", "logic"), domain="maths")
+def test_tags_and_domains_are_counted_with_it_of_what_is_trained_on(team):
+    version = make_version(team.owner, train=2, heldout=1, tags=("logic", "code", "logic"), domain="maths")
     assert training_counts.labels(version) == {}, "not counted yet"
     training_counts.counted(version)
     fresh = again(version)

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
@@ -31,8 +31,8 @@ def example(key, text="Why?", **extra):
 
 
 @pytest.fixture
-def dataset(cast):
-    return Dataset.objects.create(workspace=cast.workspace, name="Questions", heldout_share=0.3)
+def dataset(team):
+    return Dataset.objects.create(workspace=team.workspace, name="Questions", heldout_share=0.3)
 
 
 def held(version):
@@ -43,20 +43,20 @@ def keys(version):
     return [each.key for each in held(version)]
 
 
-def test_a_version_holds_the_records_in_their_order(cast, dataset):
-    version = services.new_version(cast.researcher, dataset, map(example, "cab"), None, {"from": "run", "run": 4})
+def test_a_version_holds_the_records_in_their_order(team, dataset):
+    version = services.new_version(team.researcher, dataset, map(example, "cab"), None, {"from": "run", "run": 4})
     assert (version.number, keys(version)) == (1, ["c", "a", "b"])
     assert version.lineage == {"from": "run", "run": 4}
     assert version.counts["examples"] == 3
     assert version.digest == version_digest(each.digest() for each in held(version))
     entry = AuditEntry.objects.get(action="version.made")
-    assert (entry.actor, entry.detail["from"]) == (cast.researcher.user, "run")
+    assert (entry.actor, entry.detail["from"]) == (team.researcher.user, "run")
 
 
-def test_records_stand_in_for_their_keys_and_new_ones_follow(cast, dataset):
-    first = services.new_version(cast.researcher, dataset, map(example, "abc"), None, IMPORTED)
+def test_records_stand_in_for_their_keys_and_new_ones_follow(team, dataset):
+    first = services.new_version(team.researcher, dataset, map(example, "abc"), None, IMPORTED)
     changed = [example("z"), example("b", "Why not?")]
-    second = services.new_version(cast.researcher, dataset, changed, first, {"from": "annotation", "project": 2})
+    second = services.new_version(team.researcher, dataset, changed, first, {"from": "annotation", "project": 2})
     assert keys(second) == ["a", "b", "c", "z"]
     assert held(second)[1].prompt[0].content == "Why not?"
     assert second.lineage == {"from": "annotation", "project": 2, "base": 1, "base_id": first.pk}
@@ -64,9 +64,9 @@ def test_records_stand_in_for_their_keys_and_new_ones_follow(cast, dataset):
     assert keys(first) == ["a", "b", "c"]
 
 
-def test_the_same_content_makes_no_second_version_and_leaves_no_rows(cast, dataset):
-    first = services.new_version(cast.researcher, dataset, map(example, "abc"), None, IMPORTED)
-    again = services.new_version(cast.researcher, dataset, map(example, "bca"), None, IMPORTED)
+def test_the_same_content_makes_no_second_version_and_leaves_no_rows(team, dataset):
+    first = services.new_version(team.researcher, dataset, map(example, "abc"), None, IMPORTED)
+    again = services.new_version(team.researcher, dataset, map(example, "bca"), None, IMPORTED)
     assert again == first
     assert AuditEntry.objects.filter(action="version.made").count() == 1
 
@@ -79,19 +79,19 @@ def test_the_same_content_makes_no_second_version_and_leaves_no_rows(cast, datas
         ([example("a", meta={"loss": 1e999})], "records.0"),
     ],
 )
-def test_records_that_cannot_be_stored_are_named_and_nothing_is_made(cast, dataset, records, field):
-    services.new_version(cast.researcher, dataset, [example("known", split="train")], None, IMPORTED)
+def test_records_that_cannot_be_stored_are_named_and_nothing_is_made(team, dataset, records, field):
+    services.new_version(team.researcher, dataset, [example("known", split="train")], None, IMPORTED)
     with pytest.raises(Invalid) as problem:
-        services.new_version(cast.researcher, dataset, records, None, IMPORTED)
+        services.new_version(team.researcher, dataset, records, None, IMPORTED)
     assert list(problem.value.fields) == [field]
     assert dataset.versions.count() == 1
 
 
-def test_a_base_of_another_dataset_is_refused(cast, dataset):
-    other = Dataset.objects.create(workspace=cast.workspace, name="Other")
-    foreign = services.new_version(cast.researcher, other, [example("a")], None, IMPORTED)
+def test_a_base_of_another_dataset_is_refused(team, dataset):
+    other = Dataset.objects.create(workspace=team.workspace, name="Other")
+    foreign = services.new_version(team.researcher, other, [example("a")], None, IMPORTED)
     with pytest.raises(Invalid) as problem:
-        services.new_version(cast.researcher, dataset, [], foreign, IMPORTED)
+        services.new_version(team.researcher, dataset, [], foreign, IMPORTED)
     assert list(problem.value.fields) == ["base"]
 
 
@@ -100,13 +100,13 @@ grown = st.lists(st.sets(st.text("abcdefgh", min_size=1, max_size=2), min_size=1
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=grown, share=st.sampled_from([0.0, 0.2, 0.5, 0.9]))
-def test_an_example_never_changes_side_however_the_dataset_grows(cast, batches, share):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Growing", heldout_share=share)
+def test_an_example_never_changes_side_however_the_dataset_grows(team, batches, share):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Growing", heldout_share=share)
     sides, base = {}, None
     try:
         for turn, batch in enumerate(batches):
             records = [example(key, f"Question {turn} of {key}") for key in sorted(batch)]
-            base = services.new_version(cast.researcher, dataset, records, base, IMPORTED)
+            base = services.new_version(team.researcher, dataset, records, base, IMPORTED)
             now = {each.key: each.split for each in held(base)}
             assert all(now[key] == side for key, side in sides.items())
             assert all(side in ("train", "heldout") for side in now.values())
@@ -117,10 +117,10 @@ def test_an_example_never_changes_side_however_the_dataset_grows(cast, batches, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writers_at_the_same_time_get_numbers_of_their_own(cast, dataset):
+def test_writers_at_the_same_time_get_numbers_of_their_own(team, dataset):
     def write(name):
         try:
-            return services.new_version(cast.researcher, dataset, [example(name)], None, IMPORTED).number
+            return services.new_version(team.researcher, dataset, [example(name)], None, IMPORTED).number
         finally:
             connection.close()
 
@@ -128,10 +128,10 @@ def test_writers_at_the_same_time_get_numbers_of_their_own(cast, dataset):
         assert sorted(pool.map(write, "abcd")) == [1, 2, 3, 4]
 
 
-def test_what_lies_between_two_versions_is_told_by_key_and_field(cast, dataset):
-    one = services.new_version(cast.researcher, dataset, map(example, "abcd"), None, IMPORTED)
+def test_what_lies_between_two_versions_is_told_by_key_and_field(team, dataset):
+    one = services.new_version(team.researcher, dataset, map(example, "abcd"), None, IMPORTED)
     records = [example("a"), example("b", "Why not?", tags=["new"]), example("e")]
-    two = services.new_version(cast.researcher, dataset, records, None, IMPORTED)
+    two = services.new_version(team.researcher, dataset, records, None, IMPORTED)
     assert differences.counts(one, two) == {"added": 1, "removed": 2, "changed": 1, "same": 1}
     [changed] = differences.page(one, two, "changed").items
     told = {change.path: (change.before, change.after) for change in changed.changes}
@@ -146,12 +146,12 @@ names = st.sets(st.sampled_from("abcdefgh"), min_size=1)
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=names, after=names, edited=names)
-def test_a_difference_adds_up(cast, before, after, edited):
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Two")
+def test_a_difference_adds_up(team, before, after, edited):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Two")
     try:
-        one = services.new_version(cast.researcher, dataset, [example(key) for key in before], None, IMPORTED)
+        one = services.new_version(team.researcher, dataset, [example(key) for key in before], None, IMPORTED)
         records = [example(key, "Else?" if key in edited else "Why?") for key in after]
-        two = services.new_version(cast.researcher, dataset, records, None, IMPORTED)
+        two = services.new_version(team.researcher, dataset, records, None, IMPORTED)
         assert differences.counts(one, two) == {
             "added": len(after - before),
             "removed": len(before - after),
@@ -184,9 +184,9 @@ def test_changes_lead_from_one_value_to_the_other(before, after):
     )
 
 
-def test_a_tag_moves_and_goes(cast, dataset, api):
-    services.new_version(cast.researcher, dataset, [example("a")], None, IMPORTED)
-    services.new_version(cast.researcher, dataset, [example("b")], None, IMPORTED)
+def test_a_tag_moves_and_goes(team, dataset, api):
+    services.new_version(team.researcher, dataset, [example("a")], None, IMPORTED)
+    services.new_version(team.researcher, dataset, [example("b")], None, IMPORTED)
     base = f"/datasets/{dataset.pk}/versions"
     assert api.client.put(f"/api/v1{base}/1/tags/paper").status_code == 200
     assert api.client.put(f"/api/v1{base}/2/tags/paper").json() == {"name": "paper", "version": 2}
@@ -196,15 +196,15 @@ def test_a_tag_moves_and_goes(cast, dataset, api):
     assert api.delete(f"{base}/2/tags/paper").status_code == 204 and not dataset.tags.exists()
 
 
-def test_the_line_of_descent_draws_what_was_made_from_what(cast, dataset):
+def test_the_line_of_descent_draws_what_was_made_from_what(team, dataset):
     one = services.new_version(
-        cast.researcher, dataset, map(example, "abc"), None, {"from": "import", "file": "x.jsonl"}
+        team.researcher, dataset, map(example, "abc"), None, {"from": "import", "file": "x.jsonl"}
     )
     two = services.new_version(
-        cast.researcher, dataset, [example("a", "B?")], one, {"from": "annotation", "project_name": "Pilot"}
+        team.researcher, dataset, [example("a", "B?")], one, {"from": "annotation", "project_name": "Pilot"}
     )
-    services.new_version(cast.researcher, dataset, [example("b", "C?")], one, {"from": "run", "run": 7})
-    services.new_version(cast.researcher, dataset, [example("c", "D?")], two, IMPORTED)
+    services.new_version(team.researcher, dataset, [example("b", "C?")], one, {"from": "run", "run": 7})
+    services.new_version(team.researcher, dataset, [example("c", "D?")], two, IMPORTED)
     steps = lineage.line(list(queries.versions(dataset)))
     assert [(step.version.number, step.parent, step.lane, step.past) for step in steps] == [
         (4, 2, 0, []),
@@ -216,12 +216,12 @@ def test_the_line_of_descent_draws_what_was_made_from_what(cast, dataset):
     assert [step.origin for step in steps[1:]] == ["Produced by run 7", "Annotated in Pilot", "Imported from x.jsonl"]
 
 
-def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_researcher):
+def test_the_pages_of_versions_tell_where_each_comes_from(team, dataset, as_researcher):
     one = services.new_version(
-        cast.researcher, dataset, map(example, "ab"), None, {"from": "import", "file": "x.jsonl"}
+        team.researcher, dataset, map(example, "ab"), None, {"from": "import", "file": "x.jsonl"}
     )
     services.new_version(
-        cast.researcher, dataset, [example("b", "Why not?")], one, {"from": "annotation", "project_name": "Pilot"}
+        team.researcher, dataset, [example("b", "Why not?")], one, {"from": "annotation", "project_name": "Pilot"}
     )
     base = f"/datasets/{dataset.pk}/versions"
     page = as_researcher.get(base).content.decode()
@@ -230,12 +230,12 @@ def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_rese
     assert "paper" in as_researcher.get(base).content.decode()
     diff = as_researcher.get(f"{base}/2/diff").content.decode()  # compared with the version that it was made of
     assert "prompt.0.content" in diff and "Why not?" in diff
-    answer = ApiClient(cast.reviewer).get(f"{base}/2/diff", base=1).json()
+    answer = ApiClient(team.reviewer).get(f"{base}/2/diff", base=1).json()
     assert answer["counts"]["changed"] == 1 and answer["items"][0]["changes"][0]["path"] == "prompt.0.content"
 
 
-def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
-    version = services.new_version(cast.researcher, dataset, map(example, "ab"), None, IMPORTED)
+def test_a_version_never_names_an_example_that_is_not_there(team, dataset):
+    version = services.new_version(team.researcher, dataset, map(example, "ab"), None, IMPORTED)
     listed = VersionMember.objects.filter(version=version)
     missing = listed.latest("example_id").example_id + 1
     with pytest.raises(IntegrityError, match="not there"), transaction.atomic():
@@ -248,9 +248,9 @@ def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
     assert not listed.exists()
 
 
-def test_the_database_keeps_what_a_digest_was_taken_of(cast, dataset):
-    version = services.new_version(cast.researcher, dataset, map(example, "ab"), None, IMPORTED)
-    services.freeze(cast.researcher, version)
+def test_the_database_keeps_what_a_digest_was_taken_of(team, dataset):
+    version = services.new_version(team.researcher, dataset, map(example, "ab"), None, IMPORTED)
+    services.freeze(team.researcher, version)
     first, second = (member.example for member in version.members.select_related("example").order_by("position"))
     rows = DatasetVersion.objects.filter(pk=version.pk)
     for change in (

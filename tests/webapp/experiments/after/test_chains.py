@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from webapp.accounts.administration.closing import close
@@ -25,7 +25,7 @@ from ..outputs.test_outputs import output
 
 
 @pytest.fixture
-def add(run, cast, version):
+def add(run, team, version):
     """Puts a step behind the run, as the researcher; keywords replace the defaults."""
 
     def _add(behind=None, key=None, membership=None, after=None, **given) -> ChainStep:
@@ -34,7 +34,7 @@ def add(run, cast, version):
             "config": {"steps": 6},
             "dataset": checks.DatasetChoice(id=version.dataset_id),
         }
-        return services.add(membership or cast.researcher, after or run, StepAsked(**(plain | given)), behind, key)
+        return services.add(membership or team.researcher, after or run, StepAsked(**(plain | given)), behind, key)
 
     return _add
 
@@ -60,7 +60,7 @@ def fresh(step: ChainStep) -> ChainStep:
     return ChainStep.objects.get(pk=step.pk)
 
 
-def test_it_waits_says_for_what_and_begins_with_the_model_of_the_run_before(run, add, finish, cast):
+def test_it_waits_says_for_what_and_begins_with_the_model_of_the_run_before(run, add, finish, team):
     step = add(name="second")
     rounds.watch()
     assert (fresh(step).state, queries.why(fresh(step))) == ("waiting", "Waits until run 1 has finished")
@@ -70,7 +70,7 @@ def test_it_waits_says_for_what_and_begins_with_the_model_of_the_run_before(run,
     launched = fresh(step).run
     assert fresh(step).state == "launched" and launched is not None
     assert (launched.name, launched.state, launched.steps_total) == ("second", "queued", 6)
-    assert (launched.model.name, launched.created_by) == ("Policy from rubrics-run-1", cast.researcher.user)
+    assert (launched.model.name, launched.created_by) == ("Policy from rubrics-run-1", team.researcher.user)
 
 
 def test_without_the_output_it_begins_with_the_model_that_was_chosen(run, add, finish, model):
@@ -93,7 +93,7 @@ def test_messages_that_come_again_and_upkeep_launch_nothing_twice(run, add, fini
 def test_workers_at_once_launch_one(run, add, finish):
     add()
     finish()
-    assert at_once([lambda: rounds.take_up(run.id)] * 4) == [None] * 4
+    assert concurrently([lambda: rounds.take_up(run.id)] * 4) == [None] * 4
     assert Run.objects.count() == 2
 
 
@@ -135,7 +135,7 @@ def test_the_end_of_a_run_asks_for_what_waits_for_it_and_only_then(run, add, fin
     assert sent == [("workers.after.take_up", run.id)]
 
 
-def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finish, cast):
+def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finish, team):
     step = add()
     states.move(run, "failed", reason="gone")
     rounds.watch()
@@ -145,7 +145,7 @@ def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finis
         == "run 1 failed. It is launched once run 1 is resumed and finishes. Cancel it if run 1 will not be resumed"
     )
     assert fresh(step).state == "waiting"
-    lifecycle.resume(cast.researcher, run)
+    lifecycle.resume(team.researcher, run)
     Run.objects.filter(pk=run.pk).update(state="finished")
     rounds.watch()
     assert fresh(step).state == "refused", "it left no model"
@@ -154,16 +154,16 @@ def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finis
 
 @pytest.mark.parametrize("account_is_closed", [False, True])
 def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(
-    run, add, finish, cast, account_is_closed
+    run, add, finish, team, account_is_closed
 ):
     step = add(name="second")
     last = add(behind=step, name="third")
     finish()
-    listen(cast.owner)
+    listen(team.owner)
     if account_is_closed:
-        close(cast.researcher.user, by="the directory")
+        close(team.researcher.user, by="the directory")
     else:
-        Membership.objects.filter(pk=cast.researcher.pk).update(role="reviewer")
+        Membership.objects.filter(pk=team.researcher.pk).update(role="reviewer")
     rounds.take_up(run.id)
     assert fresh(step).state == "refused"
     assert fresh(step).reason == "The person who asked for it is no longer allowed to launch anything here"
@@ -176,7 +176,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(
     assert Run.objects.count() == 1
 
 
-def test_a_chain_of_three_goes_on_by_itself(run, add, finish, cast, version):
+def test_a_chain_of_three_goes_on_by_itself(run, add, finish, team, version):
     second = add(name="second")
     third = add(behind=second, kind="evaluation", config={}, name="how good")
     assert queries.why(third) == "Waits until “second” before it was launched and has finished"
@@ -190,7 +190,7 @@ def test_a_chain_of_three_goes_on_by_itself(run, add, finish, cast, version):
     assert fresh(third).state == "refused" and "sampled nothing in an evaluation yet" in fresh(third).reason
 
 
-def test_an_evaluation_is_of_the_responses_of_the_run_before(run, add, finish, cast, version):
+def test_an_evaluation_is_of_the_responses_of_the_run_before(run, add, finish, team, version):
     from tests.e2e.seed import seed_run
 
     step = add(kind="evaluation", config={"max_prompts": 3})
@@ -200,7 +200,7 @@ def test_an_evaluation_is_of_the_responses_of_the_run_before(run, add, finish, c
     made = Evaluation.objects.get()
     assert fresh(step).evaluation == made
     assert (made.config["responses"][0]["run"], made.config["max_prompts"]) == (run.id, 3)
-    assert (made.dataset_version, made.created_by) == (version, cast.researcher.user)
+    assert (made.dataset_version, made.created_by) == (version, team.researcher.user)
 
 
 @pytest.mark.parametrize(
@@ -236,15 +236,15 @@ def test_the_same_key_puts_one_there_and_another_request_with_it_is_refused(add)
 
 @pytest.mark.django_db(transaction=True)
 def test_a_double_click_puts_one_there(add):
-    found = at_once([lambda: add(key="k")] * 4)
+    found = concurrently([lambda: add(key="k")] * 4)
     assert len({step.pk for step in found}) == 1
 
 
-def test_cancelling_takes_those_behind_along_and_twice_is_harmless(run, add, cast):
+def test_cancelling_takes_those_behind_along_and_twice_is_harmless(run, add, team):
     step = add(name="second")
     last = add(behind=step)
     for _ in range(2):
-        assert services.cancel(cast.researcher, run, step).state == "cancelled"
+        assert services.cancel(team.researcher, run, step).state == "cancelled"
     assert (fresh(last).state, fresh(last).reason) == ("cancelled", "“second” before it was cancelled")
     assert AuditEntry.objects.filter(action="run.then_cancelled").count() == 1
     with pytest.raises(Conflict):
@@ -258,41 +258,41 @@ def test_nothing_waits_for_a_step_that_was_deleted_while_one_chose_it(add, monke
         add(behind=ChainStep.objects.get(pk=step.pk))
 
 
-def test_as_many_steps_as_may_wait_for_a_run_count_only_while_they_wait(run, add, cast, monkeypatch):
+def test_as_many_steps_as_may_wait_for_a_run_count_only_while_they_wait(run, add, team, monkeypatch):
     monkeypatch.setattr(services, "MOST", 2)
     first, _ = add(), add()
     with pytest.raises(Conflict, match="At most 2 steps wait"):
         add()
-    services.cancel(cast.researcher, run, first)
+    services.cancel(team.researcher, run, first)
     assert add().state == "waiting"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_cancelled_and_launched_at_once_it_is_one_of_both(run, add, finish, cast):
+def test_cancelled_and_launched_at_once_it_is_one_of_both(run, add, finish, team):
     step = add()
     finish()
 
     def cancel():
         try:
-            services.cancel(cast.researcher, run, step)
+            services.cancel(team.researcher, run, step)
         except Conflict:
             return "launched"
         return "cancelled"
 
-    (said, _) = at_once([cancel, lambda: rounds.take_up(run.id)])
+    (said, _) = concurrently([cancel, lambda: rounds.take_up(run.id)])
     assert fresh(step).state == said
     assert Run.objects.count() == (2 if said == "launched" else 1)
 
 
-def test_what_was_launched_cannot_be_cancelled_and_what_stands_behind_it_waits_for_its_run(run, add, finish, cast):
+def test_what_was_launched_cannot_be_cancelled_and_what_stands_behind_it_waits_for_its_run(run, add, finish, team):
     step = add()
     finish()
     rounds.take_up(run.id)
     with pytest.raises(Conflict):
-        services.cancel(cast.researcher, run, step)
+        services.cancel(team.researcher, run, step)
     assert add(behind=step).after == fresh(step).run
-    lifecycle.stop(cast.researcher, fresh(step).run)
-    lifecycle.delete(cast.researcher, fresh(step).run)
+    lifecycle.stop(team.researcher, fresh(step).run)
+    lifecycle.delete(team.researcher, fresh(step).run)
     assert queries.why(fresh(step)) == "Its run or evaluation was deleted"
     with pytest.raises(Conflict):
         add(behind=fresh(step))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.core.requests.idempotency import KeyReused
@@ -63,17 +63,17 @@ def test_upkeep_finds_it_and_the_end_of_each_run_asks_for_it(joined, run, other,
 def test_two_ends_at_once_launch_one(joined, run, other):
     end(run)
     end(other)
-    at_once([lambda: rounds.take_up(run.pk), lambda: rounds.take_up(other.pk)] * 2)
+    concurrently([lambda: rounds.take_up(run.pk), lambda: rounds.take_up(other.pk)] * 2)
     assert fresh(joined).state == "launched" and Run.objects.count() == 3
 
 
-def test_one_that_failed_keeps_it_waiting_with_the_reason(joined, run, other, cast):
+def test_one_that_failed_keeps_it_waiting_with_the_reason(joined, run, other, team):
     end(run)
     Run.objects.filter(pk=other.pk).update(state="failed")
     rounds.watch()
     assert fresh(joined).state == "waiting"
     assert queries.why(fresh(joined)).startswith("other failed. It is launched once other is resumed and finishes.")
-    lifecycle.delete(cast.researcher, other)
+    lifecycle.delete(team.researcher, other)
     assert queries.why(fresh(joined)) == queries.DELETED
     rounds.watch()
     rounds.watch()
@@ -81,8 +81,8 @@ def test_one_that_failed_keeps_it_waiting_with_the_reason(joined, run, other, ca
     assert AuditEntry.objects.get(action="run.then_refused").detail["reason"] == queries.DELETED
 
 
-def test_what_cannot_be_waited_for_is_refused(add, run, cast, version):  # noqa: F811
-    kept = drafts.save(cast.researcher, RunDraft("policy", {}, checks.DatasetChoice(version.dataset_id)))
+def test_what_cannot_be_waited_for_is_refused(add, run, team, version):  # noqa: F811
+    kept = drafts.save(team.researcher, RunDraft("policy", {}, checks.DatasetChoice(version.dataset_id)))
     for ids in ((kept.pk,), (10**9,), tuple(range(1000, 1021))):
         with pytest.raises(Invalid) as refused:
             add(also=ids)
@@ -186,11 +186,11 @@ def test_a_step_waits_for_another_that_is_not_launched_and_then_for_its_run(add,
 
 
 @pytest.mark.parametrize("how", ["cancelled", "refused"])
-def test_a_step_that_is_never_launched_ends_what_waits_for_it(add, run, other, pending, cast, how):  # noqa: F811
+def test_a_step_that_is_never_launched_ends_what_waits_for_it(add, run, other, pending, team, how):  # noqa: F811
     step = add(with_output=False, also_steps=(pending.pk,), name="both")
     last = add(behind=step, name="last")
     if how == "cancelled":
-        chains.cancel(cast.researcher, other, pending)
+        chains.cancel(team.researcher, other, pending)
     else:
         ChainStep.objects.filter(pk=pending.pk).update(created_by=None)
         end(other)
@@ -203,10 +203,10 @@ def test_a_step_that_is_never_launched_ends_what_waits_for_it(add, run, other, p
     assert fresh(step).run is None
 
 
-def test_a_step_whose_chain_is_deleted_is_told_as_a_deleted_run(add, run, other, pending, cast):  # noqa: F811
+def test_a_step_whose_chain_is_deleted_is_told_as_a_deleted_run(add, run, other, pending, team):  # noqa: F811
     step = add(with_output=False, also_steps=(pending.pk,), name="both")
     end(other, "failed")
-    lifecycle.delete(cast.researcher, other)
+    lifecycle.delete(team.researcher, other)
     assert queries.why(fresh(step)) == queries.DELETED
     rounds.watch()
     assert (fresh(step).state, fresh(step).reason) == ("refused", queries.DELETED)
@@ -215,24 +215,26 @@ def test_a_step_whose_chain_is_deleted_is_told_as_a_deleted_run(add, run, other,
 @pytest.mark.django_db(transaction=True)
 def test_a_step_that_is_launched_while_another_is_put_behind_it_is_not_missed(add, run, other, pending):  # noqa: F811
     end(other)
-    at_once([lambda: rounds.take_up(other.pk), lambda: add(with_output=False, also_steps=(pending.pk,), name="both")])
+    concurrently(
+        [lambda: rounds.take_up(other.pk), lambda: add(with_output=False, also_steps=(pending.pk,), name="both")]
+    )
     step = ChainStep.objects.get(name="both")
     assert [(each.run, each.on) for each in step.waits.all()] == [(fresh(pending).run, None)]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_steps_that_end_at_once_and_have_waiters_in_common_end_each_of_them_once(add, run, other, pending, cast):  # noqa: F811
+def test_steps_that_end_at_once_and_have_waiters_in_common_end_each_of_them_once(add, run, other, pending, team):  # noqa: F811
     second = add(after=other, with_output=False, name="second")
     low = add(with_output=False, also_steps=(pending.pk, second.pk), name="low")
     high = add(with_output=False, also_steps=(second.pk, pending.pk), name="high")
     last = add(behind=low, with_output=False, also_steps=(high.pk, second.pk), name="last")
-    at_once([lambda each=each: chains.cancel(cast.researcher, other, each) for each in (pending, second)] * 2)
+    concurrently([lambda each=each: chains.cancel(team.researcher, other, each) for each in (pending, second)] * 2)
     assert {fresh(each).state for each in (pending, second, low, high, last)} == {"cancelled"}
 
 
-def test_only_steps_that_become_runs_can_be_waited_for(add, other, pending, cast):  # noqa: F811
+def test_only_steps_that_become_runs_can_be_waited_for(add, other, pending, team):  # noqa: F811
     evaluation = add(kind="evaluation", config={}, name="how good")
-    chains.cancel(cast.researcher, other, pending)
+    chains.cancel(team.researcher, other, pending)
     for ids in ((evaluation.pk,), (pending.pk,), (10**9,), tuple(range(1000, 1021))):
         with pytest.raises(Invalid) as refused:
             add(also_steps=ids)

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, make_version, preference
 from tests.webapp.webhooks.told import listen, told
 from webapp.accounts.models import Membership
@@ -21,25 +21,25 @@ from webapp.experiments.models import ChainStep, LoggedElsewhere, Run
 
 
 @pytest.fixture
-def like(cast, model, version):
+def like(team, model, version):
     """A run on comparisons, to be repeated."""
-    rows = make_version(cast, 4, "older", preferences=[{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}])
-    data = datasets.freeze(cast.researcher, rows)
+    rows = make_version(team, 4, "older", preferences=[{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}])
+    data = datasets.freeze(team.researcher, rows)
     config = {"steps": 3, "batch_size": 2, "model": {"name": model.name}, "evaluation": {"max_examples": 0}}
     choice = checks.DatasetChoice(id=data.dataset_id, version=data.number)
     return launching.launch(
-        cast.researcher, recipe="dpo", config=config, dataset=choice, experiment="taste", name="old"
+        team.researcher, recipe="dpo", config=config, dataset=choice, experiment="taste", name="old"
     )
 
 
 @pytest.fixture
-def project(cast):
-    return make_project(cast, n=4)
+def project(team):
+    return make_project(team, n=4)
 
 
-def judge(cast, project: Project, *pairs: tuple[int, int]) -> None:
+def judge(team, project: Project, *pairs: tuple[int, int]) -> None:
     """Two people answer the next tasks, each with a strength."""
-    people = annotators(cast, project)
+    people = annotators(team, project)
     tasks = project.tasks.filter(completed_at=None).order_by("rank")
     for task, strengths in zip(list(tasks), pairs, strict=False):
         for person, strength in zip(people, strengths, strict=True):
@@ -50,62 +50,62 @@ def fresh(step: ChainStep) -> ChainStep:
     return ChainStep.objects.get(pk=step.pk)
 
 
-def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(cast, project, like):
-    step = settled.add(cast.researcher, project, like, "later", "second")
-    judge(cast, project, (2, 2), (1, 1), (-1, -1))
+def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(team, project, like):
+    step = settled.add(team.researcher, project, like, "later", "second")
+    judge(team, project, (2, 2), (1, 1), (-1, -1))
     settled.take_up(project.pk)
     assert (
         fresh(step).state == "waiting"
         and settled.why(step, settled.why_not(project)) == "Waits: 1 task still lacks answers"
     )
-    judge(cast, project, (3, 3))
+    judge(team, project, (3, 3))
     assert settled.why_not(project) == ""
     settled.take_up(project.pk)
     run = fresh(step).run
     assert (run.recipe, run.name, run.experiment.name, run.state) == ("dpo", "second", "later", "queued")
-    assert run.config == like.config and run.created_by == cast.researcher.user
+    assert run.config == like.config and run.created_by == team.researcher.user
     made = project.publications.get()
     assert run.dataset_version == made.version and made.version.counts["preferences"] == 4
     settled.take_up(project.pk)
     assert Run.objects.count() == 2 and fresh(step).state == "launched"
 
 
-def test_the_page_asks_no_more_for_three_runs_that_wait_than_for_one(cast, project, like):
+def test_the_page_asks_no_more_for_three_runs_that_wait_than_for_one(team, project, like):
     costs = []
     for count in (1, 3):
         for _ in range(count):
-            settled.add(cast.researcher, project, like)
+            settled.add(team.researcher, project, like)
         with CaptureQueriesContext(connection) as asked:
-            assert browser(cast.researcher).get(f"/projects/{project.pk}/then").status_code == 200
+            assert browser(team.researcher).get(f"/projects/{project.pk}/then").status_code == 200
         costs.append(len(asked))
     assert costs[0] == costs[1]
 
 
-def test_a_disagreement_keeps_it_waiting_until_somebody_decides(cast, project, like):
-    step = settled.add(cast.researcher, project, like)
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
+def test_a_disagreement_keeps_it_waiting_until_somebody_decides(team, project, like):
+    step = settled.add(team.researcher, project, like)
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
     assert (
         settled.why(step, settled.why_not(project))
         == "Waits: 1 disagreement waits for a decision in the project's review"
     )
     apart = Task.objects.get(project=project, review__agreement__lt=1)
-    review.leave_unresolved(cast.reviewer, apart, answers=apart.review.answers)
+    review.leave_unresolved(team.reviewer, apart, answers=apart.review.answers)
     settled.take_up(project.pk)
     assert fresh(step).run.dataset_version.counts["preferences"] == 3
 
 
-def test_a_project_that_publishes_each_answer_needs_no_decision(cast, project, like):
+def test_a_project_that_publishes_each_answer_needs_no_decision(team, project, like):
     Project.objects.filter(pk=project.pk).update(settings={**project.settings, "publish": "answers"})
     project.refresh_from_db()
-    step = settled.add(cast.researcher, project, like)
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
+    step = settled.add(team.researcher, project, like)
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
     settled.take_up(project.pk)
     assert fresh(step).run.dataset_version.counts["preferences"] == 8
 
 
-def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(cast, project, like, monkeypatch):
-    first, second = (settled.add(cast.researcher, project, like, name=name) for name in ("first", "second"))
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(team, project, like, monkeypatch):
+    first, second = (settled.add(team.researcher, project, like, name=name) for name in ("first", "second"))
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     launch = launching.launch
 
     def refusing(membership, **given):
@@ -118,11 +118,11 @@ def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(cast, pro
     assert (fresh(first).state, fresh(second).state) == ("waiting", "launched")
 
 
-def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(cast, project, like):
-    listen(cast.owner)
-    step = settled.add(cast.researcher, project, like)
+def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(team, project, like):
+    listen(team.owner)
+    step = settled.add(team.researcher, project, like)
     type(like.model).objects.filter(pk=like.model.pk).update(name="renamed")
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     settled.take_up(project.pk)
     held = fresh(step)
     assert held.state == "refused" and "model.name" in held.reason and held.run is None
@@ -132,57 +132,57 @@ def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_publi
     assert (facts["project"], facts["chain_step"], facts["reason"]) == (project.pk, step.pk, held.reason)
 
 
-def test_a_person_who_has_left_launches_nothing(cast, project, like):
-    step = settled.add(cast.researcher, project, like)
-    Membership.objects.filter(pk=cast.researcher.pk).delete()
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+def test_a_person_who_has_left_launches_nothing(team, project, like):
+    step = settled.add(team.researcher, project, like)
+    Membership.objects.filter(pk=team.researcher.pk).delete()
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     settled.take_up(project.pk)
     assert fresh(step).state == "refused" and "no longer allowed" in fresh(step).reason
 
 
-def test_upkeep_hands_only_settled_projects_to_a_worker(cast, project, like, monkeypatch):
+def test_upkeep_hands_only_settled_projects_to_a_worker(team, project, like, monkeypatch):
     asked = []
     monkeypatch.setattr(settled, "enqueue", lambda task, *given: asked.append((task, *given)))
     settled.watch()
-    settled.add(cast.researcher, project, like)
+    settled.add(team.researcher, project, like)
     asked.clear()
     settled.watch()
     assert asked == []
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     settled.watch()
     assert asked == [("workers.after.settled", project.pk)]
 
 
-def test_a_key_adds_one_and_a_cancelled_one_never_starts(cast, project, like):
-    first = settled.add(cast.researcher, project, like, key="k")
-    assert settled.add(cast.researcher, project, like, key="k") == first
-    assert settled.cancel(cast.researcher, project, first.pk).state == "cancelled"
-    assert settled.cancel(cast.researcher, project, first.pk).state == "cancelled"
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+def test_a_key_adds_one_and_a_cancelled_one_never_starts(team, project, like):
+    first = settled.add(team.researcher, project, like, key="k")
+    assert settled.add(team.researcher, project, like, key="k") == first
+    assert settled.cancel(team.researcher, project, first.pk).state == "cancelled"
+    assert settled.cancel(team.researcher, project, first.pk).state == "cancelled"
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     settled.take_up(project.pk)
     assert Run.objects.count() == 1
-    launched = settled.add(cast.researcher, project, like)
+    launched = settled.add(team.researcher, project, like)
     settled.take_up(project.pk)
     with pytest.raises(Conflict, match="launched"):
-        settled.cancel(cast.researcher, project, launched.pk)
+        settled.cancel(team.researcher, project, launched.pk)
 
 
-def test_a_logged_run_cannot_be_repeated(cast, project, like):
+def test_a_logged_run_cannot_be_repeated(team, project, like):
     Run.objects.filter(pk=like.pk).update(recipe="logged")
     with pytest.raises(LoggedElsewhere):
-        settled.add(cast.researcher, project, Run.objects.get(pk=like.pk))
+        settled.add(team.researcher, project, Run.objects.get(pk=like.pk))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deliveries_at_once_launch_it_once(cast, project, like):
-    step = settled.add(cast.researcher, project, like)
-    judge(cast, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    at_once([lambda: settled.take_up(project.pk)] * 4)
+def test_deliveries_at_once_launch_it_once(team, project, like):
+    step = settled.add(team.researcher, project, like)
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
+    concurrently([lambda: settled.take_up(project.pk)] * 4)
     assert fresh(step).state == "launched" and Run.objects.count() == 2 and project.publications.count() == 1
 
 
-def test_the_api_and_the_page_say_what_it_waits_for(cast, project, like, as_researcher):
-    api = ApiClient(cast.researcher)
+def test_the_api_and_the_page_say_what_it_waits_for(team, project, like, as_researcher):
+    api = ApiClient(team.researcher)
     path = f"/projects/{project.pk}/then"
     made = api.post(path, {"run": like.pk, "name": "second"})
     assert made.status_code == 201 and made.json()["state"] == "waiting"
@@ -200,7 +200,7 @@ def test_the_api_and_the_page_say_what_it_waits_for(cast, project, like, as_rese
     assert api.delete(f"{path}/{made.json()['id'] + 1000}").status_code == 404
 
 
-def test_a_step_of_a_project_is_in_no_chain_of_a_run(cast, project, like):
-    step = settled.add(cast.researcher, project, like)
-    answered = ApiClient(cast.researcher).post(f"/runs/{like.pk}/chain", {"kind": "run", "behind": step.pk})
+def test_a_step_of_a_project_is_in_no_chain_of_a_run(team, project, like):
+    step = settled.add(team.researcher, project, like)
+    answered = ApiClient(team.researcher).post(f"/runs/{like.pk}/chain", {"kind": "run", "behind": step.pk})
     assert answered.status_code == 404

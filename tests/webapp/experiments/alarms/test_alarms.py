@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
 from tests.pages import shown
+from tests.team import ApiClient, browser
 from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
 from trainer.config.alarms import SIGNALS
 from webapp.annotation.models import Task
@@ -95,8 +95,8 @@ def test_a_delivery_twice_is_one_alarm(trainer, run):
     assert RunAlarm.objects.count() == 1
 
 
-def test_an_alarm_is_announced_once(trainer, run, cast):
-    Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=["run.alarm"], secret="s")
+def test_an_alarm_is_announced_once(trainer, run, team):
+    Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=["run.alarm"], secret="s")
     trainer.post(told(trainer))
     trainer.post(told(trainer, step=9))
     [sent] = Delivery.objects.all()
@@ -124,8 +124,8 @@ def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed,
     assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
 
 
-def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, cast, as_researcher):
-    Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=["run.alarm"], secret="s")
+def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, team, as_researcher):
+    Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=["run.alarm"], secret="s")
     flat = {"signal": "flat", "subject": "solved", "since": 8, "share": 1.0, "before": 0.2, "paid": None}
     flat |= {"part": "", "criterion": "", "places": []}
     trainer.post(told(trainer, step=12, **flat))
@@ -173,8 +173,8 @@ def test_a_run_without_alarms_shows_none(run, as_researcher):
     assert 'id="alarms"' in page and "sign that the reward" not in page
 
 
-def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, cast):
-    as_reviewer = browser(cast.reviewer)
+def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, team):
+    as_reviewer = browser(team.reviewer)
     assert "Send to annotation" not in shown(as_reviewer.get(f"/runs/{alarmed.pk}"))
     alarm = RunAlarm.objects.get()
     assert as_reviewer.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people").status_code == 403
@@ -199,26 +199,26 @@ def test_one_click_makes_tasks_blind_to_the_judge_and_a_second_makes_none(alarme
     assert "2 responses sent to people" in shown(as_researcher.get(f"/runs/{alarmed.pk}"))
 
 
-def test_what_an_alarm_sends_is_no_random_draw(alarmed, cast):
+def test_what_an_alarm_sends_is_no_random_draw(alarmed, team):
     Run.objects.filter(pk=alarmed.pk).update(config={**alarmed.config, "people": {"share": 1e-9}})
     alarmed.refresh_from_db()
-    services.ask(cast.researcher, alarmed, RunAlarm.objects.get())
+    services.ask(team.researcher, alarmed, RunAlarm.objects.get())
     found = graded.agreement(alarmed)
     assert found and (found.drawn, GradedResponse.objects.count()) == (0, 2)
     assert graded.cases(alarmed, None, 10)[0] == []
 
 
-def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, cast):
+def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, team):
     give_rubrics(run_member(run), run)
     trainer.post(trainer.event("rollouts", 7, rollouts=[judged(0, criteria=[]), judged(1, criteria=[])]), told(trainer))
-    services.ask(cast.researcher, run, RunAlarm.objects.get())
+    services.ask(team.researcher, run, RunAlarm.objects.get())
     graded.ask(run.pk)
     [found] = services.shown(Run.objects.get(pk=run.pk))
     assert (found.asked, found.left_out, found.why) == (0, 2, "no judge has decided a criterion of it")
 
 
-def test_the_api_says_the_same(alarmed, cast):
-    client = ApiClient(cast.researcher)
+def test_the_api_says_the_same(alarmed, team):
+    client = ApiClient(team.researcher)
     [found] = client.get(f"/runs/{alarmed.pk}/alarms").json()["items"]
     assert (found["signal"], found["step"], found["part"], found["criterion"]) == ("flattery", 7, "rubric", "Is polite")
     assert found["responses"][1] == {"group": 0, "index": 0, "response": "Great question! Red", "reward": 1.0}
@@ -226,7 +226,7 @@ def test_the_api_says_the_same(alarmed, cast):
     assert (asked.status_code, asked.json()) == (202, {"sent": 2})
     assert client.get(f"/runs/{alarmed.pk}/alarms").json()["items"][0]["asked"] == 2
     assert client.post(f"/runs/{alarmed.pk}/alarms/{found['id'] + 1}/people", {}).status_code == 404
-    assert ApiClient(cast.outsider).get(f"/runs/{alarmed.pk}/alarms").status_code == 404
+    assert ApiClient(team.outsider).get(f"/runs/{alarmed.pk}/alarms").status_code == 404
 
 
 def test_more_alarms_ask_the_database_no_more(trainer, alarmed):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.models import AuditEntry
 from webapp.experiments.charts import axes, computing, formulas, services
 from webapp.experiments.models import CustomChart, Run
@@ -15,8 +15,8 @@ LESS = "reward/mean - 0.5 * policy/kl"
 
 
 @pytest.fixture
-def api(cast):
-    return ApiClient(cast.researcher)
+def api(team):
+    return ApiClient(team.researcher)
 
 
 def titles(api, run):
@@ -45,11 +45,11 @@ def test_a_chart_is_made_changed_moved_removed_and_restored_at_its_place(api, ru
     assert [each.partition(".")[2] for each in told] == [*["create"] * 3, "move", "change", "remove", "bring_back"]
 
 
-def test_what_was_removed_a_day_ago_goes_for_good_with_the_next(api, run, cast):
+def test_what_was_removed_a_day_ago_goes_for_good_with_the_next(api, run, team):
     old, new = (make(api, run, name).json()["id"] for name in ("old", "new"))
-    services.remove(cast.researcher, CustomChart.objects.get(pk=old))
+    services.remove(team.researcher, CustomChart.objects.get(pk=old))
     CustomChart.objects.filter(pk=old).update(removed_at=timezone.now() - timedelta(days=2))
-    services.remove(cast.researcher, CustomChart.objects.get(pk=new))
+    services.remove(team.researcher, CustomChart.objects.get(pk=new))
     assert list(CustomChart.objects.values_list("pk", flat=True)) == [new]
 
 
@@ -74,9 +74,9 @@ def test_there_are_at_most_so_many_charts_of_a_recipe(api, run, monkeypatch):
 
 
 @pytest.mark.parametrize("role", ["reviewer", "annotator", "outsider"])
-def test_who_may_only_read_changes_no_chart_but_pins(api, run, cast, role):
+def test_who_may_only_read_changes_no_chart_but_pins(api, run, team, role):
     made = make(api, run, "one").json()["id"]
-    their, path = ApiClient(getattr(cast, role)), f"/runs/{run.pk}/charts"
+    their, path = ApiClient(getattr(team, role)), f"/runs/{run.pk}/charts"
     refused = 404 if role == "outsider" else 403
     body = {"title": "x", "expressions": ["a"]}
     assert their.post(path, body).status_code == refused
@@ -89,13 +89,13 @@ def test_who_may_only_read_changes_no_chart_but_pins(api, run, cast, role):
     assert their.put(f"/runs/{run.pk}/pinned-charts", {"chart": "a", "pinned": True}).status_code == reads
 
 
-def test_pins_are_ones_own_in_the_order_in_which_they_were_pinned(api, run, cast, monkeypatch):
+def test_pins_are_ones_own_in_the_order_in_which_they_were_pinned(api, run, team, monkeypatch):
     path = f"/runs/{run.pk}/pinned-charts"
     for chart in ("reward-mean", "policy-kl", "reward-mean"):
         found = api.put(path, {"chart": chart, "pinned": True})
     assert found.json() == {"charts": ["reward-mean", "policy-kl"]}
     assert api.get(f"/runs/{run.pk}/charts").json()["pinned"] == ["reward-mean", "policy-kl"]
-    assert ApiClient(cast.owner).get(f"/runs/{run.pk}/charts").json()["pinned"] == []
+    assert ApiClient(team.owner).get(f"/runs/{run.pk}/charts").json()["pinned"] == []
     assert api.put(path, {"chart": "reward-mean", "pinned": False}).json() == {"charts": ["policy-kl"]}
     monkeypatch.setattr(services, "MOST_PINS", 1)
     assert api.put(path, {"chart": "other", "pinned": True}).status_code == 409
@@ -119,7 +119,7 @@ def test_a_step_that_lacks_a_metric_has_no_point_and_a_division_by_0_is_a_gap(ap
     assert (second["steps"], second["missing"]) == ([], ["c"])
 
 
-def test_expressions_are_checked_without_being_computed(api, run, cast):
+def test_expressions_are_checked_without_being_computed(api, run, team):
     path = f"/runs/{run.pk}/computed/check"
     found = api.get(f"{path}?expression=a / b&expression=none")
     assert found.json()["items"] == [
@@ -129,8 +129,8 @@ def test_expressions_are_checked_without_being_computed(api, run, cast):
     refused = api.get(f"{path}?expression=a&expression=a -")
     assert refused.status_code == 422
     assert refused.json()["place"] == {"number": 1, "start": 3, "end": 4}
-    assert ApiClient(cast.annotator).get(f"{path}?expression=a").status_code == 403
-    assert ApiClient(cast.outsider).get(f"{path}?expression=a").status_code == 404
+    assert ApiClient(team.annotator).get(f"{path}?expression=a").status_code == 403
+    assert ApiClient(team.outsider).get(f"{path}?expression=a").status_code == 404
 
 
 def test_a_long_curve_is_computed_exactly_before_it_is_thinned(run, trainer):

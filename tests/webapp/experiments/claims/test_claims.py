@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
-from tests.cast import browser
 from tests.pages import shown
+from tests.team import browser
 from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
@@ -28,14 +28,14 @@ SHARED = {"steps": 4, "reward": {"matcher": "words"}, "data": {"form": "lines"}}
 
 
 @pytest.fixture
-def pairs(cast):
+def pairs(team):
     responses = (Response(id="a", text="cruel"), Response(id="b", text="late"))
     judged = Preference(a="a", b="b", strength=2, rater="r", reasons=(Reason(text="cruel"),))
-    return make_version(cast.owner, "pairs", rubrics=False, responses=responses, preferences=(judged,))
+    return make_version(team.owner, "pairs", rubrics=False, responses=responses, preferences=(judged,))
 
 
 @pytest.fixture
-def study(cast, pairs, model):
+def study(team, pairs, model):
     def _launch(membership=None, **given) -> ClaimStudy:
         plain = {
             "dataset": checks.DatasetChoice(id=pairs.dataset_id),
@@ -43,7 +43,7 @@ def study(cast, pairs, model):
             "seeds": 2,
             "config": SHARED,
         }
-        return claims.launch(membership or cast.researcher, "rationale", **(plain | given))
+        return claims.launch(membership or team.researcher, "rationale", **(plain | given))
 
     return _launch
 
@@ -65,7 +65,7 @@ def curve(start: float, end: float, rc: tuple[float, float]) -> list[tuple[int, 
     ]
 
 
-def test_a_study_is_ordinary_runs_of_every_arm_and_seed(cast, study):
+def test_a_study_is_ordinary_runs_of_every_arm_and_seed(team, study):
     row = study()
     runs = list(Run.objects.filter(claim__study=row).select_related("claim", "experiment").order_by("id"))
     assert [(run.claim.arm, run.claim.seed) for run in runs] == [
@@ -82,7 +82,7 @@ def test_a_study_is_ordinary_runs_of_every_arm_and_seed(cast, study):
     assert entry.detail["plan"] == "rationale" and entry.detail["seeds"] == 2
 
 
-def test_one_wrong_field_launches_nothing(cast, study):
+def test_one_wrong_field_launches_nothing(team, study):
     with pytest.raises(ConfigInvalid) as caught:
         study(config={"steps": 0})
     assert [problem.path for problem in caught.value.problems] == ["steps"]
@@ -90,7 +90,7 @@ def test_one_wrong_field_launches_nothing(cast, study):
         study(seeds=1)
     assert [problem.path for problem in caught.value.problems] == ["seeds"]
     with pytest.raises(Invalid) as refused:
-        claims.launch(cast.researcher, "nothing", dataset=checks.DatasetChoice(id=1), model="m", seeds=2)
+        claims.launch(team.researcher, "nothing", dataset=checks.DatasetChoice(id=1), model="m", seeds=2)
     assert "one of" in refused.value.fields["plan"]
     assert not ClaimStudy.objects.exists() and not Run.objects.exists()
 
@@ -102,16 +102,16 @@ def test_a_key_launches_once(study):
         study(key="k", seeds=3)
 
 
-def test_a_key_belongs_to_the_person_who_sends_it(cast, study):
-    first, other = study(key="k"), study(membership=cast.owner, key="k")
+def test_a_key_belongs_to_the_person_who_sends_it(team, study):
+    first, other = study(key="k"), study(membership=team.owner, key="k")
     assert other != first and ClaimStudy.objects.count() == 2
-    assert [row.created_by for row in (first, other)] == [cast.researcher.user, cast.owner.user]
-    assert study(membership=cast.owner, key="k") == other
+    assert [row.created_by for row in (first, other)] == [team.researcher.user, team.owner.user]
+    assert study(membership=team.owner, key="k") == other
 
 
-def test_a_key_that_was_used_in_another_workspace_is_told(cast, study):
+def test_a_key_that_was_used_in_another_workspace_is_told(team, study):
     first = study(key="k")
-    elsewhere = cast.outsider.workspace
+    elsewhere = team.outsider.workspace
     ClaimStudy.objects.filter(pk=first.pk).update(workspace=elsewhere)
     with pytest.raises(Conflict, match="in another workspace"):
         study(key="k")
@@ -137,9 +137,9 @@ def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(stu
     assert better.parts[0].difference.missing == 1
 
 
-def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answered_at_the_end(cast, version, model):
+def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answered_at_the_end(team, version, model):
     chosen = {"dataset": checks.DatasetChoice(id=version.dataset_id), "model": model.name, "seeds": 2}
-    row = claims.launch(cast.researcher, "ruscarl", config={"steps": 4, "scaffold": None}, **chosen)
+    row = claims.launch(team.researcher, "ruscarl", config={"steps": 4, "scaffold": None}, **chosen)
     by = {(each.arm, each.seed): each.run for each in ClaimRun.objects.select_related("run")}
     assert {run.config["evaluation"]["closing"]["samples"] for run in by.values()} == {16}
     for (arm, seed), run in by.items():
@@ -159,7 +159,7 @@ def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answer
     # differences 0.2 and 0.21: t = 0.205 / 0.005 = 41, p = 0.0155
     assert [part.difference.value for part in better.parts] == pytest.approx([0.205] * 3)
     assert better.corrected == "holds" and entropy.corrected == "not decided"
-    page = shown(browser(cast.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "10 of 10 runs have finished" in page and "Pass@16" in page
 
 
@@ -170,7 +170,7 @@ def test_what_decides_may_not_change_unseen(study):
     assert claims.standing(row).changed
 
 
-def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_researcher, version, model):
+def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(team, as_researcher, version, model):
     seen = shown(as_researcher.get("/experiments/claims"))
     assert seen.count('id="method-') == len(METHODS)
     for name in PLANS:
@@ -185,8 +185,8 @@ def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(cast, as_rese
 
 
 @pytest.mark.parametrize("method", [each for each in METHODS if each.recipe], ids=lambda each: each.name)
-def test_a_card_opens_no_form_with_settings_that_exclude_each_other(cast, model, method):
-    form, raw = RunForm.blank(cast.researcher, method.recipe), {}
+def test_a_card_opens_no_form_with_settings_that_exclude_each_other(team, model, method):
+    form, raw = RunForm.blank(team.researcher, method.recipe), {}
     form.fill(method.at)
     for path, text in method.at.items():
         put(raw, path.split("."), text or None)
@@ -204,9 +204,9 @@ def test_a_card_opens_no_form_with_settings_that_exclude_each_other(cast, model,
         assert problems.keys() - untyped <= TO_NAME, problems
 
 
-def test_who_may_not_launch_reads(cast, as_researcher, study):
+def test_who_may_not_launch_reads(team, as_researcher, study):
     row = study()
-    as_reviewer = browser(cast.reviewer)
+    as_reviewer = browser(team.reviewer)
     page = shown(as_reviewer.get("/experiments/claims"))
     assert "Put it to the test" not in page and f"/experiments/claims/{row.pk}" in page
     assert as_reviewer.get("/experiments/claims/rationale/new").status_code == 403
@@ -214,7 +214,7 @@ def test_who_may_not_launch_reads(cast, as_researcher, study):
     assert as_researcher.get("/experiments/claims/nothing/new").status_code == 404
 
 
-def test_another_workspace_sees_nothing_of_it(cast, study, as_outsider):
+def test_another_workspace_sees_nothing_of_it(team, study, as_outsider):
     row = study()
     assert as_outsider.get(f"/experiments/claims/{row.pk}").status_code == 404
     assert as_outsider.get(f"/api/v1/claims/{row.pk}").status_code == 404
@@ -263,10 +263,10 @@ def test_the_api_launches_and_tells_how_it_stands(api, pairs, model):
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "plan"
 
 
-def test_a_selection_is_launched_with_the_data_that_was_chosen(cast, model):
-    data = make_version(cast.owner, "shown", train=30, reference="so ru")
+def test_a_selection_is_launched_with_the_data_that_was_chosen(team, model):
+    data = make_version(team.owner, "shown", train=30, reference="so ru")
     chosen = {"dataset": checks.DatasetChoice(id=data.dataset_id), "model": model.name, "seeds": 2}
-    made = claims.launch(cast.researcher, "kcenter", **chosen)
+    made = claims.launch(team.researcher, "kcenter", **chosen)
     runs = {(each.arm, each.run.config["data"]["select"]) for each in made.runs.select_related("run")}
     assert runs == {("all", "all"), ("random", "random"), ("cover", "cover"), ("distance", "distance")}
     assert {run.data for run in Run.objects.all()} == {data} and Run.objects.count() == 8
@@ -284,12 +284,12 @@ def test_more_seeds_take_no_more_queries(as_researcher, study):
     assert queries(few) == queries(many)
 
 
-def test_turns_of_judge_and_writer_are_launched_arm_by_arm(cast, pairs, model, as_researcher):
+def test_turns_of_judge_and_writer_are_launched_arm_by_arm(team, pairs, model, as_researcher):
     """A study that was launched from the page. Every arm has the settings of the plan except the number of steps."""
     plan = PLANS["rubric_arm"]
     chosen = checks.DatasetChoice(id=pairs.dataset_id)
     made = claims.launch(
-        cast.researcher, plan.name, dataset=chosen, model=model.name, seeds=2, config={"steps": 4, "turn_steps": 2}
+        team.researcher, plan.name, dataset=chosen, model=model.name, seeds=2, config={"steps": 4, "turn_steps": 2}
     )
     runs = {(each.arm, each.run.config["first"], each.run.config["judge"]["format_reward"]) for each in made.runs.all()}
     assert runs == {("judge_first", "judge", True), ("writer_first", "writer", True), ("no_format", "judge", False)}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.at_once import at_once
-from tests.cast import browser
+from tests.concurrency import concurrently
 from tests.pages import shown
+from tests.team import browser
 from tests.webapp.webhooks.told import listen, told
 from tests.webapp.weights.conftest import Process
 from trainer.claims import faults, rubrics
@@ -37,12 +37,12 @@ FORM = "/experiments/claims/rationale/new"
 
 
 @pytest.fixture
-def ask(cast):
+def ask(team):
     """Launches the claim with its constructed task."""
 
     def _ask(membership=None, plan=PLAN.name, **given) -> ClaimStudy:
         plain: dict[str, Any] = {"dataset": None, "model": None, "seeds": 2, "config": STEPS}
-        return claims.launch(membership or cast.researcher, plan, **(plain | given))
+        return claims.launch(membership or team.researcher, plan, **(plain | given))
 
     return _ask
 
@@ -76,7 +76,7 @@ def write_model(folder) -> None:
     (folder / "chat_template.jinja").write_text("{{ messages }}")
 
 
-def test_one_click_makes_the_task_and_then_launches_the_runs(cast, ask, made):
+def test_one_click_makes_the_task_and_then_launches_the_runs(team, ask, made):
     study = ask()
     assert (study.state, Run.objects.count()) == ("waiting", 0)
     job = WeightsJob.objects.get()
@@ -96,7 +96,7 @@ def test_one_click_makes_the_task_and_then_launches_the_runs(cast, ask, made):
     assert {run.config["steps"] for run in Run.objects.all()} == {4}
 
 
-def test_what_was_made_says_where_it_comes_from(cast, ask, made):
+def test_what_was_made_says_where_it_comes_from(team, ask, made):
     ask()
     job = WeightsJob.objects.get()
     made(job)
@@ -105,9 +105,9 @@ def test_what_was_made_says_where_it_comes_from(cast, ask, made):
     assert "faults" in describe(version.lineage)[0] and "rationale" in version.dataset.description
     assert f"job {job.pk}" in model.description and "rationale" in model.description
     assert job.outcome == {"examples": 80, "versions": [version.pk], "models": [model.pk]}
-    found = lineage.walked(cast.owner, "model", model.pk, "up")
+    found = lineage.walked(team.owner, "model", model.pk, "up")
     assert [row.pk for row in found.rows("job")] == [job.pk]
-    found = lineage.walked(cast.owner, "job", job.pk, "down")
+    found = lineage.walked(team.owner, "job", job.pk, "down")
     assert [row.pk for row in found.rows("version")] == [version.pk]
 
 
@@ -123,11 +123,11 @@ def test_rubric_writers_start_from_nothing_too(ask, made):
     assert {run.recipe for run in Run.objects.all()} == {"rubric_writer"}
 
 
-def test_a_task_that_is_there_is_found_again(cast, ask, made):
+def test_a_task_that_is_there_is_found_again(team, ask, made):
     first = ask()
     made(WeightsJob.objects.get())
     claims.begin(first.pk)
-    second = ask(cast.owner, seeds=3)
+    second = ask(team.owner, seeds=3)
     assert second.state == "launched" and second.runs.count() == 6
     assert (WeightsJob.objects.count(), Dataset.objects.count(), RegisteredModel.objects.count()) == (1, 1, 1)
     other = ask(plan="stages", config=None)
@@ -144,23 +144,23 @@ def test_two_claims_of_one_task_share_it(ask):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(cast, ask, made):
-    found = at_once([lambda: ask(key="k")] * 6 + [ask] * 6)
+def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(team, ask, made):
+    found = concurrently([lambda: ask(key="k")] * 6 + [ask] * 6)
     assert len({study.pk for study in found[:6]}) == 1 and ClaimStudy.objects.count() == 7
     assert (ClaimTask.objects.count(), WeightsJob.objects.count()) == (1, 1)
     made(WeightsJob.objects.get())
     waiting = list(ClaimStudy.objects.values_list("pk", flat=True))
-    at_once([lambda pk=pk: claims.begin(pk) for pk in waiting * 2])
+    concurrently([lambda pk=pk: claims.begin(pk) for pk in waiting * 2])
     assert set(ClaimStudy.objects.values_list("state", flat=True)) == {"launched"}
     assert Run.objects.count() == 7 * 4
     assert (Dataset.objects.count(), RegisteredModel.objects.count()) == (1, 1)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_click_while_the_job_ends_waits_for_nobody(cast, ask, made):
+def test_a_click_while_the_job_ends_waits_for_nobody(team, ask, made):
     ask()
     job = WeightsJob.objects.get()
-    results = at_once([lambda: made(job), *[ask] * 5])
+    results = concurrently([lambda: made(job), *[ask] * 5])
     assert len(results) == 6
     job.refresh_from_db()
     assert job.state == "finished" and job.attempt == 1
@@ -186,14 +186,14 @@ def test_nothing_is_entered_by_half(ask, made, given, said):
     assert study.state == "waiting" and claims.standing(study).over and claims.standing(study).making == job
 
 
-def test_what_failed_is_tried_again_from_the_page(cast, as_researcher, ask, made):
+def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, made):
     study = ask()
     job = WeightsJob.objects.get()
     made(job, leaves=False)
     page = shown(as_researcher.get(f"/experiments/claims/{study.pk}"))
     assert "is not on this server" in page and "Try again</button>" in page and "every 3s" not in page
-    assert "Try again</button>" not in shown(browser(cast.reviewer).get(f"/experiments/claims/{study.pk}"))
-    assert browser(cast.reviewer).post(f"/experiments/claims/{study.pk}/again").status_code == 403
+    assert "Try again</button>" not in shown(browser(team.reviewer).get(f"/experiments/claims/{study.pk}"))
+    assert browser(team.reviewer).post(f"/experiments/claims/{study.pk}/again").status_code == 403
     assert as_researcher.post(f"/experiments/claims/{study.pk}/again").status_code == 302
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("queued", 2)
@@ -201,7 +201,7 @@ def test_what_failed_is_tried_again_from_the_page(cast, as_researcher, ask, made
     assert "4 runs start when its task is made" in page and "every 3s" in page and "Try again</button>" not in page
 
 
-def test_a_task_whose_data_were_deleted_is_made_again(cast, ask, made):
+def test_a_task_whose_data_were_deleted_is_made_again(team, ask, made):
     study = ask()
     made(WeightsJob.objects.get())
     version = DatasetVersion.objects.get()
@@ -209,7 +209,7 @@ def test_a_task_whose_data_were_deleted_is_made_again(cast, ask, made):
     claims.begin(study.pk)
     study.refresh_from_db()
     assert study.state == "waiting" and claims.standing(study).over
-    claims.again(cast.researcher, study)
+    claims.again(team.researcher, study)
     job = WeightsJob.objects.get()
     assert (job.state, job.attempt) == ("queued", 2) and not WeightsResult.objects.exists()
     made(job)
@@ -217,29 +217,29 @@ def test_a_task_whose_data_were_deleted_is_made_again(cast, ask, made):
     assert Run.objects.count() == 4 and RegisteredModel.objects.count() == 1
 
 
-def test_names_that_are_taken_get_a_number(cast, ask, made):
-    Dataset.objects.create(workspace=cast.workspace, name="claim-faults")
-    RegisteredModel.objects.create(workspace=cast.workspace, name="claim-faults", source="hub", path="o/m")
+def test_names_that_are_taken_get_a_number(team, ask, made):
+    Dataset.objects.create(workspace=team.workspace, name="claim-faults")
+    RegisteredModel.objects.create(workspace=team.workspace, name="claim-faults", source="hub", path="o/m")
     ask()
     made(WeightsJob.objects.get())
     assert ClaimTask.objects.get().version.dataset.name == "claim-faults-2"
     assert ClaimTask.objects.get().model.name == "claim-faults-2"
 
 
-def test_a_closed_account_launches_nothing(cast, ask, made):
+def test_a_closed_account_launches_nothing(team, ask, made):
     study = ask()
     made(WeightsJob.objects.get())
-    close(cast.researcher.user, by="the directory")
+    close(team.researcher.user, by="the directory")
     claims.begin(study.pk)
     study.refresh_from_db()
     assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
 
 
-def test_who_left_launches_nothing(cast, ask, made):
+def test_who_left_launches_nothing(team, ask, made):
     study = ask()
     made(WeightsJob.objects.get())
-    listen(cast.owner)
-    Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
+    listen(team.owner)
+    Membership.objects.filter(pk=team.researcher.pk).update(role="annotator")
     claims.begin(study.pk)
     claims.begin(study.pk)
     study.refresh_from_db()
@@ -247,17 +247,17 @@ def test_who_left_launches_nothing(cast, ask, made):
     assert AuditEntry.objects.filter(action="claim.refused").count() == 1
     [facts] = [given for event, given in told() if event == "claim.refused"]
     assert (facts["claim"], facts["reason"]) == (study.pk, study.problem)
-    page = shown(browser(cast.owner).get(f"/experiments/claims/{study.pk}"))
+    page = shown(browser(team.owner).get(f"/experiments/claims/{study.pk}"))
     assert "is no longer allowed to launch anything here" in page and "could not be launched" in page
 
 
-def test_a_task_is_entered_in_the_name_of_somebody_who_may(cast, ask, made):
+def test_a_task_is_entered_in_the_name_of_somebody_who_may(team, ask, made):
     ask()
-    Membership.objects.filter(pk=cast.researcher.pk).update(role="annotator")
+    Membership.objects.filter(pk=team.researcher.pk).update(role="annotator")
     job = WeightsJob.objects.get()
     made(job)
     assert job.state == "failed" and "The people who asked" in job.problem
-    other = ask(cast.owner)
+    other = ask(team.owner)
     job.refresh_from_db()
     assert job.state == "queued", "whoever asks next has it tried again"
     WeightsResult.objects.all().delete()
@@ -268,7 +268,7 @@ def test_a_task_is_entered_in_the_name_of_somebody_who_may(cast, ask, made):
     assert Run.objects.count() == 4
 
 
-def test_wrong_settings_are_told_before_anything_is_made(cast, ask):
+def test_wrong_settings_are_told_before_anything_is_made(team, ask):
     with pytest.raises(ConfigInvalid) as caught:
         ask(config={**STEPS, "optim": {"lr": -1.0}}, seeds=2)
     assert [problem.path for problem in caught.value.problems] == ["optim.lr"]
@@ -285,7 +285,7 @@ def test_wrong_settings_are_told_before_anything_is_made(cast, ask):
     assert not ClaimStudy.objects.exists() and not WeightsJob.objects.exists() and not ClaimTask.objects.exists()
 
 
-def test_data_without_a_model_are_told(cast, ask):
+def test_data_without_a_model_are_told(team, ask):
     with pytest.raises(ConfigInvalid) as caught:
         ask(dataset=DatasetChoice(id=1))
     assert [problem.path for problem in caught.value.problems] == ["model.name"]
@@ -294,7 +294,7 @@ def test_data_without_a_model_are_told(cast, ask):
     assert [problem.path for problem in caught.value.problems] == ["dataset"]
 
 
-def test_the_form_starts_with_nothing_here(cast, as_researcher, made):
+def test_the_form_starts_with_nothing_here(team, as_researcher, made):
     page = shown(as_researcher.get(FORM))
     assert "Make its task and start" in page and "No dataset yet" in page
     shared = '{"steps": 4, "data": {"form": "lines"}, "reward": {"matcher": "words"}}'
@@ -332,7 +332,7 @@ def test_a_claim_about_given_data_offers_no_task(as_researcher):
     assert "Make its task" not in page
 
 
-def test_the_api_makes_the_task_too(cast, api, made):
+def test_the_api_makes_the_task_too(team, api, made):
     answer = api.post("/claims", {"plan": "rationale", "seeds": 2, "config": STEPS})
     assert answer.status_code == 201
     told, job = answer.json(), WeightsJob.objects.get()
@@ -366,7 +366,7 @@ def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, ap
     assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] is None
 
 
-def test_upkeep_launches_what_a_lost_message_left(cast, ask, made, monkeypatch):
+def test_upkeep_launches_what_a_lost_message_left(team, ask, made, monkeypatch):
     study = ask()
     made(WeightsJob.objects.get())
     claims.watch()
@@ -385,7 +385,7 @@ def test_every_plan_with_a_constructed_task_names_one_that_the_trainer_makes():
             assert plan.task in TASKS
 
 
-def test_a_job_of_another_workspace_is_another_one(cast, ask):
+def test_a_job_of_another_workspace_is_another_one(team, ask):
     ask()
-    ask(cast.outsider)
+    ask(team.outsider)
     assert WeightsJob.objects.count() == 2 and ClaimTask.objects.count() == 2

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.at_once import at_once
-from tests.cast import browser
+from tests.concurrency import concurrently
 from tests.pages import shown
+from tests.team import browser
 from trainer.config import ConfigInvalid
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
@@ -24,17 +24,17 @@ PLAN = PLANS["judge_policy"]
 
 
 @pytest.fixture
-def data(cast):
+def data(team):
     responses = (Response(id="a", text="cruel late"), Response(id="b", text="late plain"))
     judged = Preference(a="a", b="b", strength=-2, rater="r", reasons=(Reason(text="cruel"),))
-    return make_version(cast.owner, "faults", responses=responses, preferences=(judged,), reference="late plain")
+    return make_version(team.owner, "faults", responses=responses, preferences=(judged,), reference="late plain")
 
 
 @pytest.fixture
-def study(cast, data, model):
+def study(team, data, model):
     def _launch(key=None) -> ClaimStudy:
         chosen = {"dataset": checks.DatasetChoice(id=data.dataset_id), "model": model.name, "seeds": 2}
-        return claims.launch(cast.researcher, PLAN.name, **chosen, config={"steps": 4, "scaffold": None}, key=key)
+        return claims.launch(team.researcher, PLAN.name, **chosen, config={"steps": 4, "scaffold": None}, key=key)
 
     return _launch
 
@@ -61,7 +61,7 @@ def part(study: ClaimStudy, arm: str, seed: int) -> ClaimRun:
     return ClaimRun.objects.select_related("run", "step__after").get(study=study, arm=arm, seed=seed)
 
 
-def test_policies_wait_for_their_judges_and_are_rewarded_by_them(cast, study, finish):
+def test_policies_wait_for_their_judges_and_are_rewarded_by_them(team, study, finish):
     row = study()
     assert Run.objects.count() == 4 and {run.recipe for run in Run.objects.all()} == {"judge"}
     waiting = part(row, "hybrid_policy", 1)
@@ -81,7 +81,7 @@ def test_policies_wait_for_their_judges_and_are_rewarded_by_them(cast, study, fi
     assert part(row, "outcome_policy", 1).run is None, "its judge is not there yet"
     finish(launched.run, **{"eval/rubric_score": 0.9, "eval/length": 4.0})
     assert part(row, "hybrid_policy", 1).measures["eval/rubric_score:last"] == 0.9
-    page = shown(browser(cast.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "2 of 8 runs have finished" in page and "Waits until outcome_judge, seed 0 has finished" in page
 
 
@@ -108,7 +108,7 @@ def test_a_key_launches_one_study_with_its_steps(study):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_clicks_at_once_launch_one_study(study):
-    first, second = at_once([lambda: study(key="k")] * 2)
+    first, second = concurrently([lambda: study(key="k")] * 2)
     assert first == second and (Run.objects.count(), ChainStep.objects.count()) == (4, 4)
 
 
@@ -132,13 +132,13 @@ def test_a_judge_that_failed_leaves_its_policy_out_until_it_is_resumed(study, fi
     assert not claims.standing(row).over
 
 
-def test_a_judge_that_left_no_model_refuses_its_policy_in_words(study, finish, cast):
+def test_a_judge_that_left_no_model_refuses_its_policy_in_words(study, finish, team):
     row = study()
     judge = part(row, "hybrid_judge", 0).run
     finish(judge, leaves=False)
     rounds.take_up(judge.id)
     assert part(row, "hybrid_policy", 0).step.state == "refused"
-    page = shown(browser(cast.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "hybrid_judge, seed 0 has left no judge that can be asked" in page and "Refused" in page
 
 
@@ -149,7 +149,7 @@ def test_every_plan_can_be_launched_from_its_page():
                 assert plan.waits_for(arm) in plan.arms, "a step waits for one run"
 
 
-def test_what_asks_no_judge_or_one_that_is_never_trained_is_refused_at_its_field(cast, study, data, run):
+def test_what_asks_no_judge_or_one_that_is_never_trained_is_refused_at_its_field(team, study, data, run):
     judge = part(study(), "hybrid_judge", 0).run
     plain: dict[str, Any] = {"kind": "run", "dataset": checks.DatasetChoice(id=data.dataset_id)}
 
@@ -157,7 +157,7 @@ def test_what_asks_no_judge_or_one_that_is_never_trained_is_refused_at_its_field
         model: dict[str, Any] = {"model": {"name": first.base.name}}
         asked = services.StepAsked(**plain, config={"steps": 2, **model, **config}, with_output=False, judges=judges)
         with pytest.raises(ConfigInvalid) as caught:
-            services.add(cast.researcher, first, asked)
+            services.add(team.researcher, first, asked)
         return {problem.path: problem.message for problem in caught.value.problems}
 
     asks: dict[str, Any] = {

@@ -43,7 +43,7 @@ def test_the_assignment_says_all_that_a_process_needs(trainer, run, version, set
 async def test_examples_stream_in_order(transactional_db):
     from channels.db import database_sync_to_async
 
-    from tests.cast import make_cast
+    from tests.team import make_team
     from webapp.experiments.ingest import api as ingest
     from webapp.experiments.launch import checks
     from webapp.experiments.lifecycle import tokens
@@ -52,7 +52,7 @@ async def test_examples_stream_in_order(transactional_db):
     from ..conftest import make_version
 
     def prepare():
-        owner = make_cast().owner
+        owner = make_team().owner
         version = make_version(owner)
         RegisteredModel.objects.create(
             workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m"
@@ -163,9 +163,9 @@ def test_the_end_says_which_step_was_the_last_though_the_next_told_metrics(train
     assert (run.state, run.step) == (state, kept)
 
 
-def test_a_run_that_shall_stop_hears_of_it_and_does_not_run_again(trainer, run, cast):
+def test_a_run_that_shall_stop_hears_of_it_and_does_not_run_again(trainer, run, team):
     run.refresh_from_db()
-    lifecycle.stop(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
     assert reply(trainer.post())["command"] == "stop"
     assert reply(trainer.post(trainer.event("state", state="running")))["command"] == "stop"
     assert reply(trainer.post(trainer.event("state", state="stopped")))["command"] == "continue"
@@ -181,10 +181,10 @@ def test_a_run_that_was_given_up_keeps_its_data_but_must_end(trainer, run):
     assert Point.objects.count() == 1
 
 
-def test_an_older_attempt_is_fenced_off(trainer, run, cast):
+def test_an_older_attempt_is_fenced_off(trainer, run, team):
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
-    resumed = lifecycle.resume(cast.researcher, run)
+    resumed = lifecycle.resume(team.researcher, run)
     assert trainer.post(trainer.event("log", message="ghost")).status_code == 401
     assert trainer.client.get(trainer.url()).status_code == 401
     assert trainer.client.get(trainer.url("/examples")).status_code == 401
@@ -196,11 +196,11 @@ def test_an_older_attempt_is_fenced_off(trainer, run, cast):
     assert list(LogLine.objects.values_list("message", flat=True)) == ["mine"]
 
 
-def test_the_end_of_an_earlier_attempt_does_not_end_this_one(trainer, run, cast):
+def test_the_end_of_an_earlier_attempt_does_not_end_this_one(trainer, run, team):
     unheard = trainer.event("state", state="failed", reason="it could not be delivered then")
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
-    new = Trainer(lifecycle.resume(cast.researcher, run))
+    new = Trainer(lifecycle.resume(team.researcher, run))
     Run.objects.filter(id=run.id).update(state="starting", attempt_at=datetime(2026, 11, 21, 13, tzinfo=UTC))
     unheard["time"] = NOON
     new.seq = unheard["seq"]
@@ -209,10 +209,10 @@ def test_the_end_of_an_earlier_attempt_does_not_end_this_one(trainer, run, cast)
     assert (run.state, run.last_seq) == ("running", 3)
 
 
-def test_an_attempt_ends_though_the_clock_went_back_since_it_was_asked_for(trainer, run, cast):
+def test_an_attempt_ends_though_the_clock_went_back_since_it_was_asked_for(trainer, run, team):
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
-    new = Trainer(lifecycle.resume(cast.researcher, run))
+    new = Trainer(lifecycle.resume(team.researcher, run))
     Run.objects.filter(id=run.id).update(state="starting", attempt_at=datetime(2026, 11, 21, 14, tzinfo=UTC))
     old = new.event("state", state="failed", reason="of the first attempt")
     begins = old["seq"] + 1
@@ -377,8 +377,8 @@ def test_a_loss_before_the_first_step_is_the_end(trainer, run):
 
 
 @pytest.mark.parametrize(("step", "left"), [(2, "Its last checkpoint remains"), (0, "It had not made a step")])
-def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, cast, step, left):
-    lifecycle.stop(cast.researcher, Run.objects.get(id=run.id))
+def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, team, step, left):
+    lifecycle.stop(team.researcher, Run.objects.get(id=run.id))
     reply(lose(trainer, step))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("stopped", 1)

@@ -13,15 +13,15 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def champion(cast):
-    row = RegisteredModel.objects.create(workspace=cast.workspace, name="trained", source="local", path="/models/t")
-    services.move(cast.researcher, "champion", row)
+def champion(team):
+    row = RegisteredModel.objects.create(workspace=team.workspace, name="trained", source="local", path="/models/t")
+    services.move(team.researcher, "champion", row)
     return row
 
 
-def test_a_run_begins_with_the_model_that_the_alias_points_at(cast, launch, model, champion):
+def test_a_run_begins_with_the_model_that_the_alias_points_at(team, launch, model, champion):
     run = launch(config={"steps": 4, "model": {"name": "@champion"}})
-    services.move(cast.researcher, "champion", model)
+    services.move(team.researcher, "champion", model)
     run.refresh_from_db()
     assert run.model == champion and run.config["model"]["name"] == "trained"
     assert RunSlot.objects.get(run=run, role="base").model == champion
@@ -32,11 +32,11 @@ def test_the_model_beside_the_config_may_be_an_alias_too(launch, champion):
     assert launch(model="@champion").config["model"]["name"] == "trained"
 
 
-def test_a_reward_may_be_an_alias(cast, launch, model):
+def test_a_reward_may_be_an_alias(team, launch, model):
     row = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="rm", source="local", path="/models/rm", head="scalar"
+        workspace=team.workspace, name="rm", source="local", path="/models/rm", head="scalar"
     )
-    services.move(cast.researcher, "taste", row)
+    services.move(team.researcher, "taste", row)
     run = launch(config={"steps": 4, "rewards": [{"name": "r", "kind": "reward_model", "model": "@taste"}]})
     assert run.config["rewards"][0]["model"] == "rm"
     assert RunSlot.objects.get(run=run, path="rewards.0.model").model == row
@@ -49,15 +49,15 @@ def test_an_alias_that_is_not_there_is_said_at_its_field(launch, model):
     assert problem.path == "model.name" and "no model has the alias @champion" in problem.message
 
 
-def test_an_alias_of_another_workspace_is_not_there(cast, launch, model):
-    theirs = RegisteredModel.objects.create(workspace=cast.outsider.workspace, name="t", source="hub", path="o/t")
-    services.move(cast.outsider, "champion", theirs)
+def test_an_alias_of_another_workspace_is_not_there(team, launch, model):
+    theirs = RegisteredModel.objects.create(workspace=team.outsider.workspace, name="t", source="hub", path="o/t")
+    services.move(team.outsider, "champion", theirs)
     with pytest.raises(ConfigInvalid):
         launch(config={"steps": 4, "model": {"name": "@champion"}})
 
 
-def test_the_form_offers_aliases_before_models(cast, model, champion):
-    form = RunForm.blank(cast.researcher, "policy")
+def test_the_form_offers_aliases_before_models(team, model, champion):
+    form = RunForm.blank(team.researcher, "policy")
     offered = next(each.options for each in form.group.every_input() if each.path == "model.name")
     assert ("@champion", "@champion · points at trained") in offered
     assert [value for value, _ in offered].index("@champion") < [value for value, _ in offered].index("trained")

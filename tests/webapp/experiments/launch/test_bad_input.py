@@ -11,7 +11,7 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from trainer.config import ConfigInvalid
 from trainer.contracts import ModelFacts, ModelFile, Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
@@ -33,9 +33,9 @@ OVERLONG = {"kind": "overlong", "soft_tokens": 20}
 
 
 @pytest.fixture
-def grader(cast) -> JudgeVersion:
-    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="ward", kind="chat", url="https://x", model="m")
-    row = Judge.objects.create(workspace=cast.workspace, name="Grader", kind="criterion")
+def grader(team) -> JudgeVersion:
+    endpoint = Endpoint.objects.create(workspace=team.workspace, name="ward", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=team.workspace, name="Grader", kind="criterion")
     spec = resolve_spec({"kind": "criterion"}).model_dump(mode="json")
     return JudgeVersion.objects.create(judge=row, number=2, spec=spec, endpoint=endpoint, digest="e" * 64)
 
@@ -57,12 +57,12 @@ def rewarded(*parts, expression="") -> dict:
 # The prompts that a phase names
 
 
-def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(cast, version, model, launch):
-    page = render_to_string("experiments/_form.html", {"form": RunForm.blank(cast.researcher, "alternating")})
+def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(team, version, model, launch):
+    page = render_to_string("experiments/_form.html", {"form": RunForm.blank(team.researcher, "alternating")})
     assert "No phases: its warm-up and its turns set who is trained and when." in page
     for recipe in ("policy", "iterative_dpo"):
         assert "No phases" not in render_to_string(
-            "experiments/_form.html", {"form": RunForm.blank(cast.researcher, recipe)}
+            "experiments/_form.html", {"form": RunForm.blank(team.researcher, recipe)}
         )
     said = refused(launch, "phases", recipe="chain", config={"steps": 4, "phases": [{"step": 2}]})
     assert said == "this recipe has no phases: its stages set what changes and when; remove them"
@@ -84,9 +84,9 @@ def test_a_recipe_without_phases_says_on_its_form_what_it_has_instead(cast, vers
     ],
 )
 def test_a_phase_for_prompts_that_the_data_lacks_is_refused_with_what_there_is(
-    cast, launch, model, names, field, words
+    team, launch, model, names, field, words
 ):
-    version = make_version(cast.owner, "labelled", tags=("logic",), domain="maths", digest="f" * 64)
+    version = make_version(team.owner, "labelled", tags=("logic",), domain="maths", digest="f" * 64)
     config = {"steps": 4, "phases": [{"step": 2, "prompts": "some"} | names]}
     choice = checks.DatasetChoice(id=version.dataset_id)
     assert refused(launch, f"phases.0.{field}", config=config, dataset=choice) == words
@@ -109,8 +109,8 @@ def test_a_stage_that_the_run_ends_before_is_refused_where_a_person_launches_it(
     assert launch(recipe="chain", config={"steps": 81, "stages": stages})
 
 
-def test_the_form_marks_the_stage_beforehand(cast, version, model):
-    form = RunForm.blank(cast.researcher, "chain")
+def test_the_form_marks_the_stage_beforehand(team, version, model):
+    form = RunForm.blank(team.researcher, "chain")
     form.raw |= {"steps": 10}
     assert not form.check()
     page = render_to_string("experiments/_form.html", {"form": form})
@@ -132,10 +132,10 @@ def test_the_form_marks_the_stage_beforehand(cast, version, model):
         ({"step": 50, "prompts": "all"}, "step", "the run ends after step 40"),
     ],
 )
-def test_a_phase_that_a_run_on_pairs_cannot_have_is_refused_at_its_field(launch, cast, phase, path, words):
+def test_a_phase_that_a_run_on_pairs_cannot_have_is_refused_at_its_field(launch, team, phase, path, words):
     pair = (Response(id="a", text="one"), Response(id="b", text="two"))
     judged = (Preference(a="a", b="b", strength=1, rater="r"),)
-    make_version(cast.owner, name="pairs", responses=pair, preferences=judged)
+    make_version(team.owner, name="pairs", responses=pair, preferences=judged)
     config = {"steps": 40, "phases": [phase]}
     said = refused(launch, f"phases.0.{path}", recipe="dpo", config=config, dataset=checks.DatasetChoice(name="pairs"))
     assert words in said
@@ -156,8 +156,8 @@ def test_a_phase_that_a_run_on_pairs_cannot_have_is_refused_at_its_field(launch,
         ({}, "sft", "dataset", "conversations"),
     ],
 )
-def test_data_that_a_recipe_cannot_use(launch, cast, make, recipe, path, words):
-    unfit = make_version(cast.owner, name="unfit", **make)
+def test_data_that_a_recipe_cannot_use(launch, team, make, recipe, path, words):
+    unfit = make_version(team.owner, name="unfit", **make)
     said = refused(launch, path, recipe=recipe, dataset=checks.DatasetChoice(id=unfit.dataset_id), config={"steps": 4})
     assert words in said
 
@@ -214,10 +214,10 @@ def test_a_function_that_is_allowed_and_not_installed(launch, monkeypatch):
         ("rubric / (1 - 1) * overlong", "expected something to divide by"),
     ],
 )
-def test_an_expression_that_cannot_be_computed(launch, as_researcher, cast, version, model, expression, words):
+def test_an_expression_that_cannot_be_computed(launch, as_researcher, team, version, model, expression, words):
     given = rewarded({"kind": "rubric"}, OVERLONG, expression=expression)
     assert words in refused(launch, "reward_expression", **given)
-    form = RunForm.blank(cast.researcher)
+    form = RunForm.blank(team.researcher)
     form.raw |= given["config"]
     page = as_researcher.post("/runs/new", posted(form.group)).content.decode()
     assert words in page, "the form says it beside the field while it is typed"
@@ -250,21 +250,21 @@ def test_a_tokenizer_of_another_model(api, folder):
     assert "it has 9 tokens" in field["message"]
 
 
-def test_a_reward_model_with_another_tokenizer(launch, cast, api, version, model, folder):
+def test_a_reward_model_with_another_tokenizer(launch, team, api, version, model, folder):
     """The tokenizer has the same size, so the weights accept its tokens. Only the recorded tokenizer shows the difference."""
     file = folder / "tokenizer.json"
     told = ModelFacts(name="rm", role="reward_model", format="hf", head="scalar", base="b", files=(as_told(file),))
     reward = registry.add_output(
-        cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model, run=1
+        team.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model, run=1
     )
     part = {"kind": "reward_model", "model": reward.name}
     training = file.read_text()
     file.write_text(json.dumps({"model": {"vocab": {"x": 0, "y": 1, "z": 2}}}))
     words = "the tokenizer in the folder of rm is another than when it was trained"
     assert words in refused(launch, "rewards.0.model", **rewarded(part))
-    form = RunForm.blank(cast.researcher)
+    form = RunForm.blank(team.researcher)
     form.raw |= rewarded(part)["config"]
-    assert words in browser(cast.researcher).post("/runs/new", posted(form.group)).content.decode()
+    assert words in browser(team.researcher).post("/runs/new", posted(form.group)).content.decode()
     asked = {"kind": "score", "model": reward.pk, "dataset_version": version.pk}
     (field,) = api.post("/weights-jobs", asked).json()["error"]["fields"]
     assert field["path"] == "model" and words in field["message"]
@@ -284,15 +284,15 @@ def as_told(file) -> ModelFile:
     return ModelFile(path=file.name, bytes=file.stat().st_size, digest=sha256(file.read_bytes()).hexdigest())
 
 
-def test_a_tokenizer_that_nobody_recorded_is_measured_against_the_weights(cast, folder):
+def test_a_tokenizer_that_nobody_recorded_is_measured_against_the_weights(team, folder):
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {str(n): n for n in range(7)}}}))
     fields = {"source": "local", "path": str(folder), "facts": {"vocab_size": 3}}
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="old", **fields)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="old", **fields)
     assert tokenizers.unloadable(model) == (
         "old cannot be loaded: its tokenizer is another model's: it has 7 tokens, and the weights know 3"
     )
     laid = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="a", source="run", format="peft", base=model, path=str(folder)
+        workspace=team.workspace, name="a", source="run", format="peft", base=model, path=str(folder)
     )
     assert "old cannot be loaded" in tokenizers.unloadable(laid), "what it is laid on is loaded, too"
     (folder / "tokenizer.json").write_text("{")

@@ -68,10 +68,10 @@ def test_here_the_form_says_what_is_here(card, monkeypatch):
     assert devices.expected().how == "this machine has no NVIDIA GPU"
 
 
-def test_what_the_process_says_is_kept_and_shown(trainer, run, client, cast):
+def test_what_the_process_says_is_kept_and_shown(trainer, run, client, team):
     trainer.post(trainer.event("devices", learner=H100, sampler=f"vLLM, {H100}"))
     run.refresh_from_db()
     assert (run.learner_device, run.sampler_device) == (H100, f"vLLM, {H100}")
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     page = shown(client.get(f"/runs/{run.id}"))
     assert f"Trains on {H100} · samples on vLLM, {H100} </p>" in page

@@ -8,8 +8,8 @@ from django.core.cache import cache
 from django.http import Http404
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -33,7 +33,7 @@ WRONG = {"steps": 4, "optim": {"lr": "fast"}, "rewards": 7, "no_such": [1, {"a":
 
 
 @pytest.fixture
-def draft(cast, version, model):
+def draft(team, version, model):
     """Saves a draft as the researcher; keywords replace the defaults."""
 
     def save(key=None, **changes) -> Run:
@@ -42,14 +42,14 @@ def draft(cast, version, model):
             "config": {"steps": 4},
             "dataset": checks.DatasetChoice(version.dataset_id),
         }
-        return drafts.save(cast.researcher, RunDraft(**(given | changes)), key)
+        return drafts.save(team.researcher, RunDraft(**(given | changes)), key)
 
     return save
 
 
 @pytest.fixture
-def as_reviewer(cast):
-    return browser(cast.reviewer)
+def as_reviewer(team):
+    return browser(team.reviewer)
 
 
 def actions(run: Run) -> list[str]:
@@ -58,8 +58,8 @@ def actions(run: Run) -> list[str]:
     )
 
 
-def test_a_draft_waits_for_nobody_and_is_counted_nowhere(draft, cast, version):
-    open_version = make_version(cast.owner, name="open", state="draft", digest="")
+def test_a_draft_waits_for_nobody_and_is_counted_nowhere(draft, team, version):
+    open_version = make_version(team.owner, name="open", state="draft", digest="")
     run = draft(
         dataset=checks.DatasetChoice(open_version.dataset_id), name="later", limits=RunLimits(seconds=7200), retries=0
     )
@@ -75,24 +75,24 @@ def test_a_draft_waits_for_nobody_and_is_counted_nowhere(draft, cast, version):
     assert (run.draft["id"], open_version.state) == (open_version.dataset_id, "draft"), "a draft freezes nothing"
     assert actions(run) == ["run.draft"]
     assert not waiting_line.launched([Run.State.QUEUED]).exists()
-    assert listing.overview(cast.workspace.pk, 5) == ([], [])
-    assert experiments(cast.workspace.pk).get().run_count == 0  # type: ignore[attr-defined]
+    assert listing.overview(team.workspace.pk, 5) == ([], [])
+    assert experiments(team.workspace.pk).get().run_count == 0  # type: ignore[attr-defined]
     assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
     for act in (lifecycle.stop, lifecycle.pause, lifecycle.resume):
         with pytest.raises(Conflict):
-            act(cast.researcher, run)
+            act(team.researcher, run)
     for part in ("data", "base"):
         with pytest.raises(Conflict, match="Launch it first"):
             getattr(run, part)
 
 
-def test_its_problems_are_listed_and_it_is_kept_as_it_was_written(draft, cast):
+def test_its_problems_are_listed_and_it_is_kept_as_it_was_written(draft, team):
     run = draft(config=WRONG, dataset=checks.DatasetChoice(name="none such"))
     assert (run.config, run.steps_total) == (WRONG, 0)
-    found = {each.path: each.message for each in drafts.problems(cast.researcher, run)}
+    found = {each.path: each.message for each in drafts.problems(team.researcher, run)}
     assert {"optim.lr", "rewards", "no_such", "dataset"} <= set(found)
     with pytest.raises(ConfigInvalid):
-        drafts.launch(cast.researcher, run)
+        drafts.launch(team.researcher, run)
     run.refresh_from_db()
     assert (run.state, run.config, run.next_try_at) == ("draft", WRONG, None)
 
@@ -126,18 +126,18 @@ def test_a_config_that_is_too_deep_is_refused(draft):
         draft(config=deep)
 
 
-def test_a_change_replaces_it_and_a_launch_gives_the_run_of_a_launch(draft, cast, version, model, launch):
+def test_a_change_replaces_it_and_a_launch_gives_the_run_of_a_launch(draft, team, version, model, launch):
     like = launch(config={"steps": 6}, name="now", limits=RunLimits(tokens=5000))
     run = draft(config=WRONG)
     wanted = RunDraft(
         "policy", {"steps": 6}, checks.DatasetChoice(name="demo"), name="now", limits=RunLimits(tokens=5000)
     )
-    drafts.change(cast.researcher, run, wanted)
-    drafts.change(cast.researcher, run, wanted)
+    drafts.change(team.researcher, run, wanted)
+    drafts.change(team.researcher, run, wanted)
     assert actions(run) == ["run.draft", "run.draft_changed"], "the same again changes nothing"
     assert not RunValue.objects.filter(run=run, column__path="no_such.0").exists()
-    assert not drafts.problems(cast.researcher, run)
-    launched = drafts.launch(cast.owner, run)
+    assert not drafts.problems(team.researcher, run)
+    launched = drafts.launch(team.owner, run)
     same = (
         "state",
         "config",
@@ -160,50 +160,50 @@ def test_a_change_replaces_it_and_a_launch_gives_the_run_of_a_launch(draft, cast
     assert asked["limits"] == written["limits"] == {"tokens": 5000}
     newest = history.events(launched)[0][0]
     why = "Launched from a draft, limited to 5,000 generated tokens"
-    assert (newest.state, newest.why, newest.who) == ("queued", why, str(cast.owner.user))
+    assert (newest.state, newest.why, newest.who) == ("queued", why, str(team.owner.user))
     with pytest.raises(Conflict, match="already"):
-        drafts.change(cast.researcher, run, wanted)
-    assert drafts.launch(cast.researcher, run).state == "queued" and len(actions(run)) == 3
+        drafts.change(team.researcher, run, wanted)
+    assert drafts.launch(team.researcher, run).state == "queued" and len(actions(run)) == 3
 
 
-def test_a_start_that_has_passed_is_a_problem(draft, cast):
+def test_a_start_that_has_passed_is_a_problem(draft, team):
     run = draft(not_before=timezone.now() + timedelta(hours=1))
     Run.objects.update(not_before=timezone.now() - timedelta(hours=1))
     run.refresh_from_db()
-    assert [each.path for each in drafts.problems(cast.researcher, run)] == ["not_before"]
+    assert [each.path for each in drafts.problems(team.researcher, run)] == ["not_before"]
     with pytest.raises(Invalid):
-        drafts.launch(cast.researcher, run)
+        drafts.launch(team.researcher, run)
 
 
-def test_a_draft_from_a_checkpoint_holds_nothing(draft, cast, run):
+def test_a_draft_from_a_checkpoint_holds_nothing(draft, team, run):
     kept = draft(forked_from=run, start_step=2)
-    assert [each.message for each in drafts.problems(cast.researcher, kept)] == [
+    assert [each.message for each in drafts.problems(team.researcher, kept)] == [
         f"{run} keeps no checkpoint of step 2; it keeps none."
     ]
     Run.objects.filter(pk=run.pk).update(state="stopped")
-    lifecycle.delete(cast.researcher, run)
+    lifecycle.delete(team.researcher, run)
     kept.refresh_from_db()
     with pytest.raises(Conflict, match="was deleted"):
-        drafts.launch(cast.researcher, kept)
+        drafts.launch(team.researcher, kept)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_launches_at_once_one_moves_it(draft, cast):
+def test_of_many_launches_at_once_one_moves_it(draft, team):
     run = draft()
-    found = at_once([lambda: drafts.launch(cast.researcher, Run.objects.with_names().get(pk=run.pk)).state] * 4)
+    found = concurrently([lambda: drafts.launch(team.researcher, Run.objects.with_names().get(pk=run.pk)).state] * 4)
     assert found == ["queued"] * 4
     assert actions(run) == ["run.draft", "run.queued"]
     assert RunSlot.objects.filter(run=run).count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_launch_and_a_discard_at_once_do_one_of_them(draft, cast):
+def test_a_launch_and_a_discard_at_once_do_one_of_them(draft, team):
     run = draft()
     mine = Run.objects.with_names().get
-    at_once(
+    concurrently(
         [
-            lambda: drafts.launch(cast.researcher, mine(pk=run.pk)),
-            lambda: lifecycle.delete(cast.researcher, mine(pk=run.pk)),
+            lambda: drafts.launch(team.researcher, mine(pk=run.pk)),
+            lambda: lifecycle.delete(team.researcher, mine(pk=run.pk)),
         ]
     )
     left = Run.objects.filter(pk=run.pk).first()
@@ -213,7 +213,7 @@ def test_a_launch_and_a_discard_at_once_do_one_of_them(draft, cast):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_double_click_keeps_one_draft(draft):
-    assert len(set(at_once([lambda: draft(key="click").pk] * 4))) == 1
+    assert len(set(concurrently([lambda: draft(key="click").pk] * 4))) == 1
     with pytest.raises(KeyReused):
         draft(key="click", config={"steps": 5})
 
@@ -254,8 +254,8 @@ def fields_of(form: RunForm, **changes) -> dict[str, str]:
     return own | {"experiment": form.experiment} | posted(form.group, **changes)
 
 
-def test_from_the_form_to_the_line(as_researcher, as_reviewer, cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_from_the_form_to_the_line(as_researcher, as_reviewer, team, version, model):
+    form = RunForm.blank(team.researcher)
     wrong = fields_of(form, optim__lr="fast") | {"action": "draft", "name": "kept"}
     answer = as_researcher.post("/runs/new", wrong | {"hours": "soon"})
     assert answer.status_code == 422 and not Run.objects.exists(), "a row cannot keep hours that are none"
@@ -308,7 +308,7 @@ def test_the_pages_that_list_runs_show_a_draft(as_researcher, draft, run, django
         as_researcher.get(f"/runs/{kept.pk}")
 
 
-def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draft, cast):
+def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draft, team):
     run = draft(name="kept", config=WRONG, limits=RunLimits(seconds=7200))
     labels = {"tags": "tonight", "group": "ablation", "notes": "Why not."}
     assert as_researcher.post(f"/runs/{run.pk}/labels", labels).url == f"/runs/{run.pk}"
@@ -322,8 +322,8 @@ def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draf
     assert gone.status_code == 404 and "This draft was discarded" in gone.content.decode()
     assert "Restore" not in as_reviewer.get(f"/runs/{run.pk}").content.decode()
     assert as_reviewer.post(f"/runs/{run.pk}/restore").status_code == 403
-    assert "discarded" not in browser(cast.outsider).get(f"/runs/{run.pk}").content.decode()
-    assert browser(cast.outsider).post(f"/runs/{run.pk}/restore").status_code == 404
+    assert "discarded" not in browser(team.outsider).get(f"/runs/{run.pk}").content.decode()
+    assert browser(team.outsider).post(f"/runs/{run.pk}/restore").status_code == 404
     for _ in range(2):
         assert as_researcher.post(f"/runs/{run.pk}/restore").url == f"/runs/{run.pk}"
     assert Run.objects.filter(pk=run.pk).values().get() == before
@@ -333,70 +333,70 @@ def test_a_discarded_draft_comes_back_as_it_was(as_researcher, as_reviewer, draf
     assert RunValue.objects.filter(run=run, column__path="steps").get().number == 4
 
 
-def test_a_restored_draft_names_nothing_that_was_deleted_meanwhile(draft, cast):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="short-lived", source="local", path="/m")
+def test_a_restored_draft_names_nothing_that_was_deleted_meanwhile(draft, team):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="short-lived", source="local", path="/m")
     run = draft()
     Run.objects.filter(pk=run.pk).update(model=model)
-    discarding.discard(cast.researcher, run)
+    discarding.discard(team.researcher, run)
     model.delete()
-    discarding.restore(cast.researcher, run.pk)
+    discarding.restore(team.researcher, run.pk)
     assert Run.objects.get(pk=run.pk).model is None
 
 
-def test_a_restored_draft_takes_another_number_if_its_own_is_taken(draft, cast):
+def test_a_restored_draft_takes_another_number_if_its_own_is_taken(draft, team):
     run = draft()
-    discarding.discard(cast.researcher, run)
+    discarding.discard(team.researcher, run)
     assert draft().number == run.number == 1
-    discarding.restore(cast.researcher, run.pk)
+    discarding.restore(team.researcher, run.pk)
     assert Run.objects.get(pk=run.pk).number == 2
     with pytest.raises(Http404):
-        discarding.restore(cast.researcher, run.pk + 100)
+        discarding.restore(team.researcher, run.pk + 100)
 
 
 def test_a_restored_draft_that_was_launched_and_deleted_does_not_come_back(
-    draft, cast, as_researcher, django_capture_on_commit_callbacks
+    draft, team, as_researcher, django_capture_on_commit_callbacks
 ):
     run = draft()
-    discarding.discard(cast.researcher, run)
+    discarding.discard(team.researcher, run)
     with django_capture_on_commit_callbacks(execute=True):
-        discarding.restore(cast.researcher, run.pk)
-    discarding.restore(cast.researcher, run.pk)  # a second press
+        discarding.restore(team.researcher, run.pk)
+    discarding.restore(team.researcher, run.pk)  # a second press
     Run.objects.filter(pk=run.pk).delete()
     with pytest.raises(Http404):
-        discarding.restore(cast.researcher, run.pk)
+        discarding.restore(team.researcher, run.pk)
     assert "Restore" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
 
 
-def test_a_draft_is_deleted_and_restored_over_the_api(draft, cast):
-    run, api = draft(), ApiClient(cast.researcher)
+def test_a_draft_is_deleted_and_restored_over_the_api(draft, team):
+    run, api = draft(), ApiClient(team.researcher)
     before = Run.objects.filter(pk=run.pk).values().get()
     restore = f"/runs/{run.pk}/restore"
     assert api.client.delete(f"/api/v1/runs/{run.pk}").status_code == 204 and not Run.objects.exists()
-    assert ApiClient(cast.reviewer).post(restore).status_code == 403
-    assert ApiClient(cast.outsider).post(restore).status_code == 404
+    assert ApiClient(team.reviewer).post(restore).status_code == 403
+    assert ApiClient(team.outsider).post(restore).status_code == 404
     assert [api.post(restore).json()["id"] for _ in range(2)] == [run.pk] * 2
     assert Run.objects.filter(pk=run.pk).values().get() == before
     assert actions(run) == ["run.draft", "run.delete", "run.draft_restored"]
 
 
-def test_a_discarded_draft_outlives_the_cache_and_is_erased_after_a_day(draft, cast):
+def test_a_discarded_draft_outlives_the_cache_and_is_erased_after_a_day(draft, team):
     kept, late = draft(), draft()
     for run in (kept, late):
-        discarding.discard(cast.researcher, run)
+        discarding.discard(team.researcher, run)
     cache.clear()
     DiscardedDraft.objects.filter(run=late.pk).update(discarded_at=timezone.now() - discarding.KEPT)
-    assert discarding.found(cast.researcher, late.pk) is None
+    assert discarding.found(team.researcher, late.pk) is None
     with pytest.raises(Http404):
-        discarding.restore(cast.researcher, late.pk)
+        discarding.restore(team.researcher, late.pk)
     upkeep.erase_deleted_runs()
     assert list(DiscardedDraft.objects.values_list("run", flat=True)) == [kept.pk]
-    discarding.restore(cast.researcher, kept.pk)
+    discarding.restore(team.researcher, kept.pk)
     assert Run.objects.get().pk == kept.pk and not DiscardedDraft.objects.exists()
 
 
-def test_a_launched_run_is_not_discarded(draft, cast):
+def test_a_launched_run_is_not_discarded(draft, team):
     run = draft()
-    drafts.launch(cast.researcher, run)
+    drafts.launch(team.researcher, run)
     with pytest.raises(Conflict, match="launched or discarded"):
-        discarding.discard(cast.researcher, run)
+        discarding.discard(team.researcher, run)
     assert Run.objects.get().state == "queued"

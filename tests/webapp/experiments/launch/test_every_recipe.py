@@ -15,11 +15,11 @@ ANSWERS = (Response(id="a", text="Red."), Response(id="b", text="Seven."))
 
 
 @pytest.fixture
-def version(cast):
+def version(team):
     """Examples of every kind that a recipe can learn from."""
     judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
     rewards = {"rewards": {"a": 1.0, "b": 0.0}}
-    return make_version(cast.owner, "everything", reference="Red.", responses=ANSWERS, preferences=judged, meta=rewards)
+    return make_version(team.owner, "everything", reference="Red.", responses=ANSWERS, preferences=judged, meta=rewards)
 
 
 @pytest.fixture(params=RECIPES.values(), ids=list(RECIPES))
@@ -27,10 +27,10 @@ def recipe(request):
     return request.param
 
 
-def test_from_form_to_launch_to_ingest_to_page(recipe, version, model, cast, as_researcher):
-    card = next(each for each in gallery.cards(cast.workspace.id, version) if each.recipe.name == recipe.name)
+def test_from_form_to_launch_to_ingest_to_page(recipe, version, model, team, as_researcher):
+    card = next(each for each in gallery.cards(team.workspace.id, version) if each.recipe.name == recipe.name)
     assert card.fit.ok and card.fit.held_out
-    form = RunForm.blank(cast.researcher, recipe.name)
+    form = RunForm.blank(team.researcher, recipe.name)
     assert form.dataset == f"{version.dataset_id}:1" and form.check(), form.problems
     post = posted(form.group) | {"recipe": recipe.name, "dataset": form.dataset, "action": "launch"}
     answer = as_researcher.post("/runs/new", post)

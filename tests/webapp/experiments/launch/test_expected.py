@@ -34,50 +34,50 @@ def ran(run: Run, step_s=3.0, evaluation_s=None, steps=4, **fields) -> Run:
     return run
 
 
-def time_of(cast, model, config=CONFIG, recipe="policy"):
-    return expected.time(cast.workspace.pk, recipe, resolve(recipe, config), model)
+def time_of(team, model, config=CONFIG, recipe="policy"):
+    return expected.time(team.workspace.pk, recipe, resolve(recipe, config), model)
 
 
-def test_the_time_of_steps_and_evaluations_is_that_of_the_newest_run_of_the_recipe_and_the_model(cast, launch, model):
-    assert time_of(cast, model) == expected.ExpectedTime(how="no run of this recipe has trained this model here yet")
+def test_the_time_of_steps_and_evaluations_is_that_of_the_newest_run_of_the_recipe_and_the_model(team, launch, model):
+    assert time_of(team, model) == expected.ExpectedTime(how="no run of this recipe has trained this model here yet")
     ran(launch(), step_s=9.0)
     newest = ran(launch(config=CONFIG), step_s=3.0, evaluation_s=6.0)
-    found = time_of(cast, model)
+    found = time_of(team, model)
     assert found.source == newest
     assert found.seconds == pytest.approx(40 * 3 + 5 * 6)  # it evaluates before step 1, and after 10, 20, 30 and 40
     assert (found.words, found.how) == ("about 2 min", "")
-    other = RegisteredModel.objects.create(workspace=cast.workspace, name="other", source="local", path="/models/other")
-    assert time_of(cast, other).words == "" and time_of(cast, None).how == "choose a model first"
-    assert time_of(cast, model, {}, "sft").seconds is None
+    other = RegisteredModel.objects.create(workspace=team.workspace, name="other", source="local", path="/models/other")
+    assert time_of(team, other).words == "" and time_of(team, None).how == "choose a model first"
+    assert time_of(team, model, {}, "sft").seconds is None
 
 
-def test_a_step_that_does_more_takes_longer_and_the_nearest_run_counts(cast, launch, model):
+def test_a_step_that_does_more_takes_longer_and_the_nearest_run_counts(team, launch, model):
     small = ran(launch(config=CONFIG), step_s=1.0, evaluation_s=2.0)
     twice = CONFIG | {"rollout": {"group_size": 16}}
-    found = time_of(cast, model, twice)
+    found = time_of(team, model, twice)
     assert found.source == small and found.seconds == pytest.approx(40 * 2 + 5 * 2)
     assert found.how == "a step does 2 × as much"
     near = ran(launch(config=twice), step_s=2.5, evaluation_s=2.0)
     ran(launch(config=CONFIG), step_s=1.0)
-    assert time_of(cast, model, twice).source == near
+    assert time_of(team, model, twice).source == near
 
 
-def test_what_was_another_one_there_is_said(cast, launch, model):
+def test_what_was_another_one_there_is_said(team, launch, model):
     ran(launch(config=CONFIG | {"model": {"lora": None}}))
-    assert "there all weights were trained" in time_of(cast, model).how
-    assert "without evaluations, whose time is not known" in time_of(cast, model).how
+    assert "there all weights were trained" in time_of(team, model).how
+    assert "without evaluations, whose time is not known" in time_of(team, model).how
     Run.objects.update(learner_device="NVIDIA H200")
-    assert time_of(cast, model).seconds is None, "a card says nothing of a processor"
+    assert time_of(team, model).seconds is None, "a card says nothing of a processor"
 
 
-def test_runs_that_share_a_process_or_have_taken_no_step_say_nothing(cast, launch, model):
+def test_runs_that_share_a_process_or_have_taken_no_step_say_nothing(team, launch, model):
     ran(launch(), carried_by="run-1-1")
     ran(launch(), steps=0)
-    assert time_of(cast, model).seconds is None
+    assert time_of(team, model).seconds is None
 
 
-def use_of(cast, config=JUDGED):
-    return expected.judges(cast.workspace.pk, "policy", resolve("policy", config))
+def use_of(team, config=JUDGED):
+    return expected.judges(team.workspace.pk, "policy", resolve("policy", config))
 
 
 def asked(launch, version, *, tokens=3200, money="0", calls=32, steps=4) -> Run:
@@ -86,33 +86,33 @@ def asked(launch, version, *, tokens=3200, money="0", calls=32, steps=4) -> Run:
     return run
 
 
-def test_judges_are_expected_to_be_asked_as_often_as_in_earlier_runs(cast, launch, model, grader):  # noqa: F811
-    assert use_of(cast, CONFIG) is None, "no judge is asked"
-    assert use_of(cast) == expected.ExpectedUse(how=f"no earlier run of this recipe has asked {GRADER}")
+def test_judges_are_expected_to_be_asked_as_often_as_in_earlier_runs(team, launch, model, grader):  # noqa: F811
+    assert use_of(team, CONFIG) is None, "no judge is asked"
+    assert use_of(team) == expected.ExpectedUse(how=f"no earlier run of this recipe has asked {GRADER}")
     run = asked(launch, grader)  # 32 responses a step, of which each is asked about 0.25 times
-    found = use_of(cast)
+    found = use_of(team)
     assert found.source == run and found.tokens == pytest.approx(32_000) and found.money is None
     assert (found.words, found.how) == ("about 32,000 tokens", "about 320 calls; cost not known: no prices")
-    assert use_of(cast, JUDGED | {"steps": 80}).tokens == pytest.approx(64_000)
-    assert use_of(cast, JUDGED | {"rollout": {"group_size": 4}}).tokens == pytest.approx(16_000)
+    assert use_of(team, JUDGED | {"steps": 80}).tokens == pytest.approx(64_000)
+    assert use_of(team, JUDGED | {"rollout": {"group_size": 4}}).tokens == pytest.approx(16_000)
 
 
-def test_the_cost_is_that_of_the_tokens_in_runs_that_had_a_price(cast, launch, model, grader):  # noqa: F811
+def test_the_cost_is_that_of_the_tokens_in_runs_that_had_a_price(team, launch, model, grader):  # noqa: F811
     asked(launch, grader)
     endpoint = grader.endpoint  # noqa: F811
     type(endpoint).objects.filter(pk=endpoint.pk).update(price_prompt=1, price_completion=2)
-    assert use_of(cast).money is None, "the run was before the prices, so its 0 is not a cost"
+    assert use_of(team).money is None, "the run was before the prices, so its 0 is not a cost"
     asked(launch, grader, money="0.32")
-    found = use_of(cast)
+    found = use_of(team)
     assert found.money == pytest.approx(3.2)
     assert "cost about 3.2 by the prices of their endpoints" in found.how and "1 other run" in found.how
     type(endpoint).objects.filter(pk=endpoint.pk).update(price_prompt=0, price_completion=0)
-    assert use_of(cast).money == 0
+    assert use_of(team).money == 0
 
 
-def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(cast, launch, model, grader, as_researcher):  # noqa: F811
+def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(team, launch, model, grader, as_researcher):  # noqa: F811
     def page():
-        form = RunForm.blank(cast.researcher)
+        form = RunForm.blank(team.researcher)
         form.raw |= JUDGED
         with CaptureQueriesContext(connection) as queries:
             assert form.time.seconds and form.judges.tokens
@@ -128,7 +128,7 @@ def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(cast, lau
     assert f'href="/runs/{newest.pk}"' in seen and "of the same recipe and model" in seen
 
 
-def test_the_api_tells_both_with_a_check(cast, launch, model, grader, api):  # noqa: F811
+def test_the_api_tells_both_with_a_check(team, launch, model, grader, api):  # noqa: F811
     dataset = {"id": launch().data.dataset_id}
     nothing = body(api.post("/recipes/policy/check", {"config": CONFIG}))
     assert nothing["time"] is None and nothing["judges"] is None

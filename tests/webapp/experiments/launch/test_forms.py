@@ -48,20 +48,20 @@ def test_the_defaults_survive_a_round_through_the_browser(tree):
     assert resolve("policy", read) == resolve("policy", {})
 
 
-def test_a_new_form_proposes_data_that_the_recipe_can_use(cast):
-    make_version(cast.owner, "Answers", rubrics=False)
-    scored = make_version(cast.owner, "Prompts")
-    make_version(cast.owner, "Judged prompts", verifier=None)
-    assert RunForm.blank(cast.researcher).dataset == f"{scored.dataset_id}:1"
-    assert RunForm.blank(cast.researcher, dataset="Answers").dataset != f"{scored.dataset_id}:1", "asked for by name"
+def test_a_new_form_proposes_data_that_the_recipe_can_use(team):
+    make_version(team.owner, "Answers", rubrics=False)
+    scored = make_version(team.owner, "Prompts")
+    make_version(team.owner, "Judged prompts", verifier=None)
+    assert RunForm.blank(team.researcher).dataset == f"{scored.dataset_id}:1"
+    assert RunForm.blank(team.researcher, dataset="Answers").dataset != f"{scored.dataset_id}:1", "asked for by name"
 
 
 def test_every_default_of_the_schema_is_shown(tree):
     assert tree.defaults() == resolve("policy", {}).model_dump(mode="json")
 
 
-def test_what_is_not_a_number_stays_as_typed_and_is_refused_at_its_field(cast, version, model, tree):
-    form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), optim__lr="fast", steps=""))
+def test_what_is_not_a_number_stays_as_typed_and_is_refused_at_its_field(team, version, model, tree):
+    form = RunForm.posted(team.researcher, posted(tree.draw(tree.defaults(), {}), optim__lr="fast", steps=""))
     assert not form.check()
     assert {"optim.lr", "steps"} <= set(form.problems)
     inputs = {item.path: item for group in [form.group, *form.group.groups] for item in group.inputs}
@@ -74,14 +74,14 @@ def test_an_optional_section_is_off_when_its_switch_is(tree):
     assert tree.read(post)["scaffold"] is None
 
 
-def test_parts_of_the_reward_are_added_and_removed(cast, tree):
+def test_parts_of_the_reward_are_added_and_removed(team, tree):
     post = posted(tree.draw(tree.defaults(), {})) | {"action": "add:rewards"}
-    more = RunForm.posted(cast.researcher, post)
+    more = RunForm.posted(team.researcher, post)
     assert len(more.raw["rewards"]) == 2
-    less = RunForm.posted(cast.researcher, posted(more.group) | {"action": "remove:rewards.0"})
+    less = RunForm.posted(team.researcher, posted(more.group) | {"action": "remove:rewards.0"})
     assert len(less.raw["rewards"]) == 1
-    RunForm.posted(cast.researcher, post | {"action": "add:steps"})  # steps is not a list, so nothing happens
-    RunForm.posted(cast.researcher, post | {"action": "remove:rewards.9"})
+    RunForm.posted(team.researcher, post | {"action": "add:steps"})  # steps is not a list, so nothing happens
+    RunForm.posted(team.researcher, post | {"action": "remove:rewards.9"})
 
 
 PARTS = [
@@ -96,63 +96,63 @@ def test_parts_of_every_kind_survive_a_round_through_the_browser(tree):
     assert resolve("policy", tree.read(posted(tree.draw(raw, {})))).model_dump(mode="json") == raw
 
 
-def test_a_part_becomes_one_of_another_kind_and_keeps_what_both_have(cast, tree):
+def test_a_part_becomes_one_of_another_kind_and_keeps_what_both_have(team, tree):
     raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
     post = posted(tree.draw(raw, {})) | {"rewards.0.__drawn": "overlong", "rewards.0.kind": "verifier"}
-    first = RunForm.posted(cast.researcher, post).raw["rewards"][0]
+    first = RunForm.posted(team.researcher, post).raw["rewards"][0]
     kept: Any = resolve("policy", {"rewards": [{"kind": "verifier", "name": "length", "weight": 0.5}]})
     assert first == kept.rewards[0].model_dump(mode="json")
 
 
-def test_a_problem_of_a_part_stands_at_its_field(cast, version, model, tree):
+def test_a_problem_of_a_part_stands_at_its_field(team, version, model, tree):
     raw = tree.defaults() | {"rewards": [*PARTS, {"kind": "http"}]}
-    form = RunForm(cast.researcher, raw=raw)
+    form = RunForm(team.researcher, raw=raw)
     form.check()
     assert form.problems["rewards.3.endpoint"].startswith("name the endpoint") and "rewards.3.endpoint" not in (
         form.other_problems
     )
 
 
-def test_problems_say_where_they_are_in_the_order_of_the_page(cast, version, model, tree):
-    form = RunForm(cast.researcher, raw=tree.defaults() | {"steps": "none", "optim": {"lr": "fast"}})
+def test_problems_say_where_they_are_in_the_order_of_the_page(team, version, model, tree):
+    form = RunForm(team.researcher, raw=tree.defaults() | {"steps": "none", "optim": {"lr": "fast"}})
     assert not form.check() and len(form.to_fix) == len(form.problems) == 3
     assert form.to_fix == [("f-dataset", "Dataset"), ("f-steps", "Steps"), ("f-optim-lr", "Optimiser: Learning rate")]
     form.as_json = True
     assert form.to_fix == []
-    of_a_part = RunForm(cast.researcher, raw=tree.defaults() | {"rewards": [*PARTS, {"kind": "http"}]})
+    of_a_part = RunForm(team.researcher, raw=tree.defaults() | {"rewards": [*PARTS, {"kind": "http"}]})
     assert not of_a_part.check() and ("f-rewards-3-endpoint", "Rewards 4: Endpoint") in of_a_part.to_fix
 
 
-def test_what_was_mended_is_no_problem_any_more(cast, version, model, tree):
-    form = RunForm.blank(cast.researcher)
+def test_what_was_mended_is_no_problem_any_more(team, version, model, tree):
+    form = RunForm.blank(team.researcher)
     form.raw["optim"]["lr"] = "fast"
     assert not form.check() and form.problems
     form.raw["optim"]["lr"] = 1e-5
     assert form.check() and form.problems == {}
 
 
-def test_form_and_json_hold_the_same_config(cast, tree):
-    form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
+def test_form_and_json_hold_the_same_config(team, tree):
+    form = RunForm.posted(team.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
     assert form.as_json
-    back = RunForm.posted(cast.researcher, {"mode": "json", "json": form.json_text, "action": "form"})
+    back = RunForm.posted(team.researcher, {"mode": "json", "json": form.json_text, "action": "form"})
     assert not back.as_json and back.raw == form.raw
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[1]", "null", '{"optim": 3}', '{"rewards": [1]}', '{"scaffold": "x"}', '{"steps": NaN}']
 )
-def test_broken_json_is_a_message_and_the_text_stays(cast, version, model, text):
+def test_broken_json_is_a_message_and_the_text_stays(team, version, model, text):
     form = RunForm.posted(
-        cast.researcher, {"mode": "json", "json": text, "action": "form", "dataset": f"{version.dataset_id}:1"}
+        team.researcher, {"mode": "json", "json": text, "action": "form", "dataset": f"{version.dataset_id}:1"}
     )
     assert not form.check() and form.problems
     assert form.json_text == text
     assert form.group.errors >= 0  # even a config of the wrong shape can be drawn
 
 
-def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(cast, tree):
+def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(team, tree):
     def derived(raw):
-        return [item["value"] for item in RunForm(cast.researcher, raw=raw).derived]
+        return [item["value"] for item in RunForm(team.researcher, raw=raw).derived]
 
     assert derived(tree.defaults()) == ["32", "1", "1,280", "81,920"]
     raw = tree.defaults() | {"optim": {"minibatch_size": 8, "epochs_per_step": 2}}
@@ -205,7 +205,7 @@ def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("decoupled", [False, True])
-def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_researcher, cast, run, decoupled, as_json):
+def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_researcher, team, run, decoupled, as_json):
     """The config as older versions stored it: the cap is null, and later fields are missing."""
     run.config["optim"]["weight_decay"] = 0.1
     del run.config["data"]["unjudged"], run.config["optim"]["decay"], run.config["rollout"]["truncated"]
@@ -214,7 +214,7 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
     run.save()
     shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
     assert "is-changed" not in shown and "unjudged" in shown
-    form = RunForm.of_run(cast.researcher, run)
+    form = RunForm.of_run(team.researcher, run)
     post = posted(form.group) | {"recipe": "policy", "dataset": form.dataset, "action": "launch"}
     if as_json:
         form._press("json")
@@ -227,9 +227,9 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
     assert copy.objective.weight_cap == (1e9 if decoupled else 2.0)
 
 
-def test_a_dataset_of_another_workspace_cannot_be_named(cast, version, model, tree):
+def test_a_dataset_of_another_workspace_cannot_be_named(team, version, model, tree):
     post = posted(tree.draw(tree.defaults(), {})) | {"dataset": f"{version.dataset_id}:1"}
-    form = RunForm.posted(cast.outsider, post)
+    form = RunForm.posted(team.outsider, post)
     assert not form.check() and "dataset" in form.problems
 
 
@@ -239,19 +239,19 @@ def knobs(group) -> dict[str, str]:
     return {item.path.removeprefix("objective."): item.value for item in objective.inputs}
 
 
-def test_another_objective_brings_its_own_knobs_and_their_defaults(cast, version, model, tree):
+def test_another_objective_brings_its_own_knobs_and_their_defaults(team, version, model, tree):
     post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "gspo"}
-    drawn = knobs(RunForm.posted(cast.researcher, post).group)
+    drawn = knobs(RunForm.posted(team.researcher, post).group)
     assert (drawn["name"], drawn["eps_low"], drawn["eps_high"]) == ("gspo", "0.0003", "0.0004")
     post["objective.name"] = "oapl"
-    assert knobs(RunForm.posted(cast.researcher, post).group) == {"name": "oapl", "beta1": "1", "beta2": "0.001"}
+    assert knobs(RunForm.posted(team.researcher, post).group) == {"name": "oapl", "beta1": "1", "beta2": "0.001"}
 
 
-def test_what_was_typed_comes_along_where_the_other_objective_has_it(cast, tree):
+def test_what_was_typed_comes_along_where_the_other_objective_has_it(team, tree):
     post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.eps_low": "0.1"}
-    drawn = knobs(RunForm.posted(cast.researcher, post | {"objective.name": "icepop"}).group)
+    drawn = knobs(RunForm.posted(team.researcher, post | {"objective.name": "icepop"}).group)
     assert (drawn["eps_low"], drawn["eps_high"], drawn["pop_high"]) == ("0.1", "0.28", "2")
-    assert "eps_low" not in knobs(RunForm.posted(cast.researcher, post | {"objective.name": "kimi"}).group)
+    assert "eps_low" not in knobs(RunForm.posted(team.researcher, post | {"objective.name": "kimi"}).group)
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -262,16 +262,16 @@ def test_every_objective_survives_a_round_through_the_browser(tree, name):
     assert resolve("policy", read) == config
 
 
-def test_an_objective_that_cannot_work_is_refused_at_the_field_that_is_folded_open(cast, version, model, tree):
+def test_an_objective_that_cannot_work_is_refused_at_the_field_that_is_folded_open(team, version, model, tree):
     post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "icepop"}
-    form = RunForm.posted(cast.researcher, post | {"dataset": f"{version.dataset_id}:1"})
+    form = RunForm.posted(team.researcher, post | {"dataset": f"{version.dataset_id}:1"})
     assert not form.check() and set(form.problems) == {"scaffold.ratio_mode"}
     assert next(child for child in form.group.groups if child.path == "scaffold").advanced_open
-    nonsense = RunForm.posted(cast.researcher, post | {"objective.name": "ppo", "dataset": f"{version.dataset_id}:1"})
+    nonsense = RunForm.posted(team.researcher, post | {"objective.name": "ppo", "dataset": f"{version.dataset_id}:1"})
     assert not nonsense.check() and "must be one of" in nonsense.problems["objective.name"]
 
 
-def test_a_teacher_must_be_registered_and_its_place_reaches_the_run(cast, version, model, launch):
+def test_a_teacher_must_be_registered_and_its_place_reaches_the_run(team, version, model, launch):
     def distilled(teacher):
         return launch(config={"steps": 2, "scaffold": None, "objective": {"name": "distill", "teacher": teacher}})
 
@@ -282,7 +282,7 @@ def test_a_teacher_must_be_registered_and_its_place_reaches_the_run(cast, versio
     assignment = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()
     assert assignment["models"]["teacher"]["path"] == model.path
     with pytest.raises(Conflict):
-        models.delete(cast.researcher, model)
+        models.delete(team.researcher, model)
 
 
 def test_the_config_page_compares_with_the_defaults_of_the_objective_that_was_chosen(launch):
@@ -291,9 +291,9 @@ def test_the_config_page_compares_with_the_defaults_of_the_objective_that_was_ch
     assert changed == {"objective.tau"}
 
 
-def test_a_new_form_begins_with_what_the_data_has(cast, model):
-    demonstrations = make_version(cast.owner, "Demonstrations", rubrics=False, reference="Red.")
-    form = RunForm.blank(cast.researcher, recipe="sft")
+def test_a_new_form_begins_with_what_the_data_has(team, model):
+    demonstrations = make_version(team.owner, "Demonstrations", rubrics=False, reference="Red.")
+    form = RunForm.blank(team.researcher, recipe="sft")
     assert form.dataset == f"{demonstrations.dataset_id}:1" and form.raw["data"]["source"] == "references"
     assert form.check(), form.problems
     form.raw["data"]["source"] = "chosen"

@@ -64,11 +64,11 @@ def test_a_limit_that_no_run_can_have_launches_nothing(as_researcher, version, m
     assert not Run.objects.exists()
 
 
-def test_the_service_refuses_what_no_schema_has_checked_and_tells_requests_apart(cast, version, model, run):
+def test_the_service_refuses_what_no_schema_has_checked_and_tells_requests_apart(team, version, model, run):
     def launch(limits: RunLimits):
         choice = checks.DatasetChoice(id=version.dataset_id)
         return launching.launch(
-            cast.researcher, recipe="policy", config={}, dataset=choice, model=model.name, key="one", limits=limits
+            team.researcher, recipe="policy", config={}, dataset=choice, model=model.name, key="one", limits=limits
         )
 
     with pytest.raises(Invalid) as refused:
@@ -81,15 +81,15 @@ def test_the_service_refuses_what_no_schema_has_checked_and_tells_requests_apart
         launch(RunLimits(seconds=61))
 
 
-def test_the_form_keeps_refuses_and_launches_limits(cast, version, model, run):
+def test_the_form_keeps_refuses_and_launches_limits(team, version, model, run):
     typed = {"hours": "2", "tokens": "5,000", "budget_tokens": "2,000,000", "budget_money": "2.5"}
-    form = RunForm.of_run(cast.researcher, run)
+    form = RunForm.of_run(team.researcher, run)
     assert form.limits.brief == "none"
     form.limits = form.limits.posted("policy", typed)
     assert form.limits.brief == WORDS
     made = form.launch()
     assert made is not None and limits_of(made) == ALL
-    again = RunForm.of_run(cast.researcher, made)
+    again = RunForm.of_run(team.researcher, made)
     assert (again.limits.hours, again.limits.budget_tokens, again.limits.budget_money) == ("2", "2000000", "2.5")
     for name, wrong in (
         ("hours", "soon"),
@@ -106,11 +106,11 @@ def test_the_form_keeps_refuses_and_launches_limits(cast, version, model, run):
     assert Run.objects.count() == 2
 
 
-def test_the_page_shows_the_limits_of_judges_only_if_the_run_asks_one(cast, as_researcher, version, model):
+def test_the_page_shows_the_limits_of_judges_only_if_the_run_asks_one(team, as_researcher, version, model):
     page = as_researcher.get("/runs/new?recipe=policy").content.decode()
     field = page[: page.index('id="f-budget_tokens"')].rpartition('<div class="field"')[2]
     assert field.startswith(" hidden"), "no judge in the default config"
-    asked = RunForm.blank(cast.researcher)
+    asked = RunForm.blank(team.researcher)
     asked.raw["rewards"] = [{"kind": "judge", "judge": "grader/1"}]
     assert asked.asks_judges
 

@@ -63,23 +63,23 @@ def test_nothing_is_refused_where_the_models_files_are_elsewhere(launch, model, 
     assert launch(config=FULL)
 
 
-def test_the_form_shows_the_forecast_and_where_it_would_run(client, cast, version, seven, has):
-    client.force_login(cast.researcher.user)
+def test_the_form_shows_the_forecast_and_where_it_would_run(client, team, version, seven, has):
+    client.force_login(team.researcher.user)
     has(H100)
     shown = client.get("/runs/new?recipe=policy").content.decode()
     assert "about " in shown and "of 80.0 GiB of NVIDIA H100" in shown and "Sampler&#x27;s cache" in shown
 
 
-def test_the_form_says_why_there_is_no_forecast(cast, version, model, has):
-    form = RunForm.blank(cast.researcher)
+def test_the_form_says_why_there_is_no_forecast(team, version, model, has):
+    form = RunForm.blank(team.researcher)
     assert form.memory.unknown == "the model's files are not on this machine"
     form.raw["steps"] = "many"
-    assert RunForm(cast.researcher, raw=form.raw).memory.unknown == "shown when the config is valid"
+    assert RunForm(team.researcher, raw=form.raw).memory.unknown == "shown when the config is valid"
 
 
-def test_a_run_that_does_not_fit_opens_the_numbers_and_says_so(cast, version, seven, has):
+def test_a_run_that_does_not_fit_opens_the_numbers_and_says_so(team, version, seven, has):
     has(H100)
-    form = RunForm.blank(cast.researcher)
+    form = RunForm.blank(team.researcher)
     form.raw["model"]["lora"] = None
     assert not form.memory.fits
     assert not form.check() and len(form.problems) == 1

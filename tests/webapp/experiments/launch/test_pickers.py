@@ -23,23 +23,23 @@ from ..conftest import make_version
 from .test_forms import posted
 
 
-def judge(cast, name="Grader", kind="criterion", endpoint="here", **fields) -> JudgeVersion:
+def judge(team, name="Grader", kind="criterion", endpoint="here", **fields) -> JudgeVersion:
     asked, _ = Endpoint.objects.get_or_create(
-        workspace=cast.workspace, name=endpoint, defaults={"kind": "chat", "url": "https://x", "model": "m", **fields}
+        workspace=team.workspace, name=endpoint, defaults={"kind": "chat", "url": "https://x", "model": "m", **fields}
     )
-    row = Judge.objects.create(workspace=cast.workspace, name=name, kind=kind)
+    row = Judge.objects.create(workspace=team.workspace, name=name, kind=kind)
     spec = resolve_spec({"kind": kind}).model_dump(mode="json")
     return JudgeVersion.objects.create(judge=row, number=1, spec=spec, endpoint=asked, digest=name.ljust(64, "x"))
 
 
-def scorer(cast, name="rm-1", **fields) -> RegisteredModel:
+def scorer(team, name="rm-1", **fields) -> RegisteredModel:
     return RegisteredModel.objects.create(
-        workspace=cast.workspace, name=name, source="local", path=f"/models/{name}", head="scalar", **fields
+        workspace=team.workspace, name=name, source="local", path=f"/models/{name}", head="scalar", **fields
     )
 
 
-def drawn(cast, *parts, recipe="policy") -> dict[str, Input]:
-    form = RunForm.blank(cast.researcher, recipe)
+def drawn(team, *parts, recipe="policy") -> dict[str, Input]:
+    form = RunForm.blank(team.researcher, recipe)
     if parts:
         form.raw["rewards"] = list(parts)
     return {each.path: each for each in form.group.every_input()}
@@ -49,16 +49,16 @@ def offered(field: Input) -> list[str]:
     return [value for value, _ in field.options]
 
 
-def test_each_part_offers_whom_it_can_ask(cast, version, model):
-    judge(cast)
-    judge(cast, "Comparer", "pairwise")
-    judge(cast, "Replayed", "criterion", "tape")
+def test_each_part_offers_whom_it_can_ask(team, version, model):
+    judge(team)
+    judge(team, "Comparer", "pairwise")
+    judge(team, "Replayed", "criterion", "tape")
     Endpoint.objects.filter(name="tape").update(kind="recorded", url="")
-    judge(cast, "Old")
+    judge(team, "Old")
     Judge.objects.filter(name="Old").update(archived_at=timezone.now())
-    scorer(cast)
+    scorer(team)
     fields = drawn(
-        cast,
+        team,
         {"kind": "rubric"},
         {"kind": "judge", "protocol": "pairwise"},
         {"kind": "judge", "name": "second", "protocol": "criterion"},
@@ -69,10 +69,10 @@ def test_each_part_offers_whom_it_can_ask(cast, version, model):
     assert offered(fields["rewards.3.model"]) == ["rm-1"] and offered(fields["model.name"]) == [model.name]
 
 
-def test_another_workspace_offers_nothing_of_ours(cast, as_outsider, version, model):
-    judge(cast)
-    scorer(cast)
-    form = RunForm.blank(cast.outsider)
+def test_another_workspace_offers_nothing_of_ours(team, as_outsider, version, model):
+    judge(team)
+    scorer(team)
+    form = RunForm.blank(team.outsider)
     form.raw["rewards"] = [{"kind": "rubric"}, {"kind": "reward_model"}]
     fields = {each.path: each for each in form.group.every_input()}
     for path in ("rewards.0.judge", "rewards.1.model", "model.name"):
@@ -88,8 +88,8 @@ def test_another_workspace_offers_nothing_of_ours(cast, as_outsider, version, mo
         ({"kind": "python"}, "entry", "No function is allowed here"),
     ],
 )
-def test_an_empty_list_says_how_to_get_something(as_researcher, cast, version, model, part, field, words):
-    form = RunForm.blank(cast.researcher)
+def test_an_empty_list_says_how_to_get_something(as_researcher, team, version, model, part, field, words):
+    form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [part]
     shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
     text = " ".join(shown.split('id="f-rewards-0-' + field + '-note"')[1].split("</div>")[0].split())
@@ -97,34 +97,34 @@ def test_an_empty_list_says_how_to_get_something(as_researcher, cast, version, m
     assert words in re.sub(r"<[^>]*>", "", text)
 
 
-def test_functions_are_those_that_the_installation_allows(cast, version, model, monkeypatch):
+def test_functions_are_those_that_the_installation_allows(team, version, model, monkeypatch):
     monkeypatch.setenv(functions.ALLOWED, "polite,gone")
     monkeypatch.setattr(functions, "entry_points", lambda group, name: [name] if name == "polite" else [])
-    assert offered(drawn(cast, {"kind": "python"})["rewards.0.entry"]) == ["polite"]
+    assert offered(drawn(team, {"kind": "python"})["rewards.0.entry"]) == ["polite"]
 
 
-def test_what_is_named_and_gone_stays_and_is_refused_at_its_field(as_researcher, cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_what_is_named_and_gone_stays_and_is_refused_at_its_field(as_researcher, team, version, model):
+    form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [{"kind": "rubric", "judge": "Grader v7"}]
     shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
     assert "Grader v7 (not offered here)" in shown and "no judge version is called" in shown
 
 
-def test_a_long_list_is_searched_by_name(as_researcher, cast, version, model):
+def test_a_long_list_is_searched_by_name(as_researcher, team, version, model):
     RegisteredModel.objects.bulk_create(
-        RegisteredModel(workspace=cast.workspace, name=f"m{i}", source="local", path="/m") for i in range(30)
+        RegisteredModel(workspace=team.workspace, name=f"m{i}", source="local", path="/m") for i in range(30)
     )
     shown = as_researcher.get("/runs/new?recipe=policy").content.decode()
     assert '<datalist id="f-model-name-list">' in shown and "31 to choose from" in shown
 
 
-def test_many_parts_cost_no_more_queries(as_researcher, cast, version, model):
-    judge(cast)
-    scorer(cast)
+def test_many_parts_cost_no_more_queries(as_researcher, team, version, model):
+    judge(team)
+    scorer(team)
     parts = [{"kind": "rubric", "judge": "Grader v1"}, {"kind": "reward_model", "model": "rm-1"}]
 
     def asked(count: int) -> int:
-        form = RunForm.blank(cast.researcher)
+        form = RunForm.blank(team.researcher)
         form.raw["rewards"] = [{**part, "name": f"p{i}"} for i in range(count) for part in parts[i % 2 : i % 2 + 1]]
         with CaptureQueriesContext(
             connection,
@@ -136,14 +136,14 @@ def test_many_parts_cost_no_more_queries(as_researcher, cast, version, model):
     assert asked(2) == asked(12)
 
 
-def test_parts_change_places(cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_parts_change_places(team, version, model):
+    form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [{"kind": "rubric"}, {"kind": "format"}, {"kind": "overlong"}]
 
     def after(action: str) -> list[str]:
         return [
             part["kind"]
-            for part in RunForm.posted(cast.researcher, posted(form.group) | {"action": action}).raw["rewards"]
+            for part in RunForm.posted(team.researcher, posted(form.group) | {"action": action}).raw["rewards"]
         ]
 
     assert after("down:rewards.0") == after("up:rewards.1") == ["format", "rubric", "overlong"]
@@ -151,8 +151,8 @@ def test_parts_change_places(cast, version, model):
         assert after(nothing) == ["rubric", "format", "overlong"]
 
 
-def test_the_expression_is_checked_against_the_parts_whatever_else_is_wrong(cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_the_expression_is_checked_against_the_parts_whatever_else_is_wrong(team, version, model):
+    form = RunForm.blank(team.researcher)
     form.raw |= {"steps": "many", "reward_expression": "rubric * politeness"}
     assert not form.check()
     assert "unknown part “politeness”; known: rubric" in form.problems["reward_expression"]
@@ -161,12 +161,12 @@ def test_the_expression_is_checked_against_the_parts_whatever_else_is_wrong(cast
     assert field.error and field.names == ("rubric",)
 
 
-def test_fields_without_effect_are_not_shown_and_keep_their_values(cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_fields_without_effect_are_not_shown_and_keep_their_values(team, version, model):
+    form = RunForm.blank(team.researcher)
     form.raw["runner"] = {**form.raw["runner"], "ahead": 3}
     fields = {each.path: each for each in form.group.every_input()}
     assert not fields["runner.ahead"].shown and not fields["runner.policy"].shown and fields["runner.push_every"].shown
-    assert RunForm.posted(cast.researcher, posted(form.group)).raw["runner"]["ahead"] == 3
+    assert RunForm.posted(team.researcher, posted(form.group)).raw["runner"]["ahead"] == 3
     form.raw["runner"] |= {"kind": "async"}
     del form.group
     fields = {each.path: each for each in form.group.every_input()}
@@ -194,8 +194,8 @@ def test_what_a_field_depends_on_stands_beside_it(recipe):
     assert found
 
 
-def test_a_folded_section_is_told_in_a_line_and_a_problem_opens_it(as_researcher, cast, version, model):
-    form = RunForm.blank(cast.researcher)
+def test_a_folded_section_is_told_in_a_line_and_a_problem_opens_it(as_researcher, team, version, model):
+    form = RunForm.blank(team.researcher)
     form.raw["optim"] = {**form.raw["optim"], "lr": 0.5}
     groups = {group.path: group for group in form.group.groups}
     assert groups["optim"].folded and not groups["model"].folded
@@ -206,27 +206,27 @@ def test_a_folded_section_is_told_in_a_line_and_a_problem_opens_it(as_researcher
     assert section.startswith(" open") and "1 problem" in section.split("</summary>")[0]
 
 
-def test_an_archived_dataset_is_offered_nowhere_and_kept_where_it_is_named(as_researcher, cast, version, model, launch):
+def test_an_archived_dataset_is_offered_nowhere_and_kept_where_it_is_named(as_researcher, team, version, model, launch):
     run = launch()
     named = f'value="{version.dataset_id}:1"'
     forms = ("/runs/new", "/runs/new?recipe=policy", "/evaluations/new?recipe=policy")
     assert all(named in as_researcher.get(form).content.decode() for form in forms)
     assert f'value="{version.pk}"' in as_researcher.get("/projects/new?kind=rating").content.decode()
-    housekeeping.archive(cast.owner, version.dataset, archived=True)
+    housekeeping.archive(team.owner, version.dataset, archived=True)
     assert not any(named in as_researcher.get(form).content.decode() for form in forms)
     assert f'value="{version.pk}"' not in as_researcher.get("/projects/new?kind=rating").content.decode()
     again = as_researcher.get(f"/runs/{run.pk}/fork").content.decode()
     assert named in again and "archived" in again
 
 
-def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version, model):
-    scorer(cast)
+def test_a_model_that_scores_is_trained_further_and_writes_nothing(team, version, model):
+    scorer(team)
     judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
     answers = (Response(id="a", text="Red."), Response(id="b", text="Seven."))
-    pairs = make_version(cast.owner, "pairs", responses=answers, preferences=judged, digest="e" * 64)
+    pairs = make_version(team.owner, "pairs", responses=answers, preferences=judged, digest="e" * 64)
 
     def told(recipe: str, found) -> dict[str, str]:
-        form = RunForm.blank(cast.researcher, recipe, f"{found.dataset_id}:1")
+        form = RunForm.blank(team.researcher, recipe, f"{found.dataset_id}:1")
         form.raw["model"] = {**form.raw["model"], "name": "rm-1"}
         form.check()
         return form.problems
@@ -234,19 +234,19 @@ def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version
     assert told("reward_model", pairs) == {}
     assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write texts"}
     assert "cannot write texts" in told("policy", version)["model.name"]
-    assert offered(drawn(cast, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
+    assert offered(drawn(team, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
 
 
-def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, cast, version, model):
+def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, team, version, model):
     cache.clear()
-    found = judge(cast)
-    form = RunForm.blank(cast.researcher)
+    found = judge(team)
+    form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [{"kind": "rubric", "judge": "Grader v1"}]
     shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
     assert "Nobody has compared this judge" in shown and "/evaluations/new?recipe=criterion_audit" in shown
     cell = {"kind": "estimate", "unit": "share", "tags": [], "value": 0.8, "low": 0.7, "high": 0.9, "n": 120}
     Evaluation.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         name="Against people",
         recipe="criterion_audit",
         benchmark="b",
@@ -263,10 +263,10 @@ def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, cast, versi
         assert words in panel, panel
 
 
-def test_supervised_runs_name_a_judge_of_their_answers_that_can_decide_criteria(cast, model):
-    version = make_version(cast.owner, name="answered", reference="Yes")
-    judge(cast), judge(cast, "Pairs", "pairwise")
-    form = RunForm.blank(cast.researcher, "sft")
+def test_supervised_runs_name_a_judge_of_their_answers_that_can_decide_criteria(team, model):
+    version = make_version(team.owner, name="answered", reference="Yes")
+    judge(team), judge(team, "Pairs", "pairwise")
+    form = RunForm.blank(team.researcher, "sft")
     form.dataset = f"{version.dataset_id}:{version.number}"
     form.raw["data"] = {"source": "references"}
     form.raw["evaluation"] |= {"generate": True, "judge": "Pairs v1"}

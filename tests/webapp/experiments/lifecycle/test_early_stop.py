@@ -5,7 +5,7 @@ import math
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.pages import shown
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -34,12 +34,12 @@ def tell(trainer, values, key=KEY, first=0):
             MetricPoint.objects.create(run_id=trainer.run_id, key=key, step=step, **odd)
 
 
-def limit(cast, run, rule):
-    return early_stop.change(cast.researcher, fresh(run), rule)
+def limit(team, run, rule):
+    return early_stop.change(team.researcher, fresh(run), rule)
 
 
-def test_it_stops_with_a_checkpoint_and_goes_on_only_with_another_rule(live, run, ray, cast):  # noqa: F811
-    limit(cast, run, RULE)
+def test_it_stops_with_a_checkpoint_and_goes_on_only_with_another_rule(live, run, ray, team):  # noqa: F811
+    limit(team, run, RULE)
     tell(live, [0.1, 0.3, 0.305, 0.2])
     jobs.watch()
     assert fresh(run).state == "running", "two values are not three"
@@ -52,9 +52,9 @@ def test_it_stops_with_a_checkpoint_and_goes_on_only_with_another_rule(live, run
     assert live.post().json()["command"] == "stop"
     live.post(live.event("state", 4, state="stopped", reason="Stopped after step 4"))
     with pytest.raises(Conflict, match="Change or lift the rule first"):
-        lifecycle.resume(cast.researcher, fresh(run))
-    limit(cast, run, EarlyStop(KEY, 4, min_delta=0.01))
-    assert lifecycle.resume(cast.researcher, fresh(run)).state == "queued"
+        lifecycle.resume(team.researcher, fresh(run))
+    limit(team, run, EarlyStop(KEY, 4, min_delta=0.01))
+    assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
 
 
 @pytest.mark.parametrize(
@@ -117,26 +117,26 @@ def test_without_a_rule_nothing_is_asked(live, run, django_assert_num_queries): 
         (EarlyStop(KEY, 3, better="sideways"), "better"),
     ],
 )
-def test_a_rule_that_no_run_can_have_is_refused_with_its_place(run, cast, rule, field):
+def test_a_rule_that_no_run_can_have_is_refused_with_its_place(run, team, rule, field):
     with pytest.raises(Invalid) as refused:
-        limit(cast, run, rule)
+        limit(team, run, rule)
     assert set(refused.value.fields) == {field}
     with pytest.raises(Invalid) as refused:
         RunLimits(stop_early=rule).check("policy")
     assert set(refused.value.fields) == {f"limits.stop_early.{field}"}
 
 
-def test_a_rule_that_would_stop_at_once_is_refused(live, run, cast):  # noqa: F811
+def test_a_rule_that_would_stop_at_once_is_refused(live, run, team):  # noqa: F811
     tell(live, [0.3, 0.1, 0.1, 0.1])
     with pytest.raises(Invalid) as refused:
-        limit(cast, run, RULE)
+        limit(team, run, RULE)
     assert "at once" in refused.value.fields["patience"]
     assert fresh(run).stop_early is None
 
 
-def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, cast):
+def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, team):
     for rule in (RULE, RULE, None):
-        limit(cast, run, rule)
+        limit(team, run, rule)
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Early stop changed"]
     assert whys == ["lifted", "if eval/rubric_score does not improve by more than 0.01 in 3 evaluations"]
 
@@ -168,14 +168,14 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
     assert fresh(run).stop_early is None
 
 
-def test_a_launch_a_fork_and_the_form_have_it_as_a_limit(as_researcher, version, model, cast):
+def test_a_launch_a_fork_and_the_form_have_it_as_a_limit(as_researcher, version, model, team):
     rule = {"metric": KEY, "patience": 5, "better": None, "min_delta": 0.0}
     body = {"recipe": "policy", "dataset": version.dataset_id, "limits": {"stop_early": {"metric": KEY, "patience": 5}}}
     made = as_researcher.post("/api/v1/runs", body, content_type="application/json")
     assert made.json()["stop_early"] == rule
     run = Run.objects.with_names().get(pk=made.json()["id"])
     assert history.events(run)[0][0].why == "limited to early stop by eval/rubric_score"
-    form = RunForm.of_run(cast.researcher, run)
+    form = RunForm.of_run(team.researcher, run)
     assert form.limits.early["early_patience"] == "5" and form.limits.brief
     again = form.launch()
     assert again is not None and again.stop_early == rule
@@ -196,7 +196,7 @@ def test_the_first_look_lets_a_run_of_many_points_store_more_meanwhile(trainer, 
     def a_piece(*asked):
         waited.append(looked(*asked))
         if len(waited) == 1:
-            at_once(
+            concurrently(
                 [lambda: tell(trainer, [0.05], first=0)]
             )  # on a connection of its own; the best value so far becomes the worst
             came.append(1)

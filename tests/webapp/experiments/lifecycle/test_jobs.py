@@ -106,16 +106,16 @@ def test_a_refused_job_fails_the_run(run, ray):
     assert "401" in fresh(run).state_reason
 
 
-def test_a_run_that_was_stopped_in_the_queue_is_not_submitted(run, ray, cast):
-    lifecycle.stop(cast.researcher, run)
+def test_a_run_that_was_stopped_in_the_queue_is_not_submitted(run, ray, team):
+    lifecycle.stop(team.researcher, run)
     jobs.launch(run.id)
     assert ray.posts == 0
 
 
-def test_a_run_that_is_stopped_while_ray_is_away_is_over(run, ray, cast):
+def test_a_run_that_is_stopped_while_ray_is_away_is_over(run, ray, team):
     ray.broken = True
     jobs.launch(run.id)
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     jobs.stop(run.id)
     assert fresh(run).state == "stopped"
     ray.broken = False
@@ -136,14 +136,14 @@ def test_a_job_that_nobody_wants_any_more_is_stopped(run, ray, monkeypatch):
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["Ray took it", "Ray did not answer"])
-def test_a_job_of_a_run_that_was_stopped_and_deleted_meanwhile_is_stopped(run, ray, cast, monkeypatch, lost):
+def test_a_job_of_a_run_that_was_stopped_and_deleted_meanwhile_is_stopped(run, ray, team, monkeypatch, lost):
     submit = RayClient.submit
 
     def slow_submit(self, *args):
         submit(self, *args)
-        lifecycle.stop(cast.researcher, fresh(run))
+        lifecycle.stop(team.researcher, fresh(run))
         jobs.stop(run.id)
-        lifecycle.delete(cast.researcher, fresh(run))
+        lifecycle.delete(team.researcher, fresh(run))
         if lost:
             raise RayAway("Ray does not answer")
 
@@ -156,10 +156,10 @@ def test_a_job_of_a_run_that_was_stopped_and_deleted_meanwhile_is_stopped(run, r
         assert after is None and ray.stopped == [f"run-{run.id}-1"]
 
 
-def test_a_resumed_run_waits_until_its_old_process_is_gone(run, ray, cast):
+def test_a_resumed_run_waits_until_its_old_process_is_gone(run, ray, team):
     jobs.launch(run.id)
     set_row(run, state="failed")
-    lifecycle.resume(cast.researcher, fresh(run))
+    lifecycle.resume(team.researcher, fresh(run))
     assert jobs.launch(run.id) == 1, "the old job still runs: it is told to stop, and the launch waits"
     assert ray.stopped == [f"run-{run.id}-1"]
     set_row(run, next_try_at=timezone.now())
@@ -235,16 +235,16 @@ def test_a_run_whose_submission_was_never_noted_is_watched_once_it_speaks(run, r
     assert (fresh(run).state, fresh(run).attempt) == ("queued", 2)
 
 
-def test_a_run_whose_submission_was_never_noted_stops_by_itself(live, run, ray, cast):
+def test_a_run_whose_submission_was_never_noted_stops_by_itself(live, run, ray, team):
     set_row(run, ray_job_id="", heartbeat_at=timezone.now())
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     jobs.stop(run.id)
     jobs.watch()
     assert (fresh(run).state, fresh(run).ray_job_id) == ("stopping", f"run-{run.id}-1"), "it may save what it has"
 
 
 def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_checkpoint_or_somebody_wants_it(
-    live, run, ray, cast
+    live, run, ray, team
 ):
     set_row(run, losses=RETRIES - 1)
     saved = {"role": "checkpoint", "path": "checkpoints/step-000002", "bytes": 1, "digest": "d"}
@@ -255,7 +255,7 @@ def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_check
         set_row(run, state="running", ray_job_id=f"run-{run.id}-{attempt}", heartbeat_at=ago(20))
         jobs.watch()
     assert (fresh(run).state, fresh(run).attempt) == ("failed", RETRIES + 1)
-    assert lifecycle.resume(cast.researcher, fresh(run)).losses == 0
+    assert lifecycle.resume(team.researcher, fresh(run)).losses == 0
 
 
 def test_of_two_workers_who_miss_a_process_one_lets_its_run_go_on(live, run):
@@ -274,9 +274,9 @@ def test_a_process_that_is_killed_before_it_has_made_a_step_is_not_started_again
     assert fresh(run).state == "failed", "a model that does not fit would take the machine's memory again"
 
 
-def test_a_run_that_somebody_stops_does_not_go_on_by_itself(live, run, ray, cast):
+def test_a_run_that_somebody_stops_does_not_go_on_by_itself(live, run, ray, team):
     set_row(run, losses=0)
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     ray.jobs.clear()
     jobs.watch()
     assert fresh(run).state == "stopped"
@@ -393,8 +393,8 @@ def test_a_process_may_take_long_to_load(run, ray):
     assert fresh(run).state == "failed"
 
 
-def test_a_run_that_does_not_stop_is_killed(live, run, ray, cast):
-    lifecycle.stop(cast.researcher, fresh(run))
+def test_a_run_that_does_not_stop_is_killed(live, run, ray, team):
+    lifecycle.stop(team.researcher, fresh(run))
     live.post()
     set_row(run, state_at=ago(60))
     jobs.watch()
@@ -414,12 +414,12 @@ def test_the_last_event_wins_against_upkeep(live, run, ray):
     assert not LogLine.objects.exists()
 
 
-def test_a_deleted_run_leaves_no_folder(run, settings, cast):
+def test_a_deleted_run_leaves_no_folder(run, settings, team):
     folder = settings.VAR / "runs" / str(run.id)
     folder.mkdir(parents=True)
     jobs.remove_folder(run.id)
     assert folder.exists(), "the run is still there"
-    lifecycle.stop(cast.researcher, run)
-    lifecycle.delete(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
+    lifecycle.delete(team.researcher, run)
     jobs.remove_folder(run.id)
     assert not folder.exists()

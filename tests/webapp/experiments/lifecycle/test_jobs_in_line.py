@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.accounts.administration import quotas
 from webapp.core.background.priorities import Priority
@@ -39,27 +39,27 @@ def one_place(settings):
 
 
 @pytest.fixture
-def job(cast, model, version):
+def job(team, model, version):
     """Makes jobs of the workspace. Each job is different, because it has another seed."""
     made = []
 
     def _job(workspace=None, **resources):
         params = {"split": "", "seed": len(made), "resources": resources}
-        made.append(weights.generate(workspace or cast.workspace, cast.researcher.user, model, version, params))
+        made.append(weights.generate(workspace or team.workspace, team.researcher.user, model, version, params))
         return made[-1]
 
     return _job
 
 
 @pytest.fixture
-def evaluation(cast, version):
+def evaluation(team, version):
     """An evaluation in which two models answer, so that it has two jobs."""
     models = [
-        RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"o/{name}")
+        RegisteredModel.objects.create(workspace=team.workspace, name=name, source="hub", path=f"o/{name}")
         for name in ("one", "two")
     ]
     config = {"writers": [{"model": each.pk} for each in models], "split": "", "max_new_tokens": 16}
-    return evaluating.create(cast.researcher, recipe="generate", config=config, dataset=version)
+    return evaluating.create(team.researcher, recipe="generate", config=config, dataset=version)
 
 
 def now(job) -> WeightsJob:
@@ -114,7 +114,7 @@ def test_the_end_of_a_job_lets_in_the_run_behind_it(
     job,
     ray,  # noqa: F811
     sent,  # noqa: F811
-    cast,
+    team,
     django_capture_on_commit_callbacks,
 ):
     first, run = job(), launch()
@@ -126,26 +126,26 @@ def test_the_end_of_a_job_lets_in_the_run_behind_it(
     assert sent == [run.id]
 
 
-def test_priority_and_the_time_of_asking_decide_among_runs_and_jobs(launch, job, cast):
+def test_priority_and_the_time_of_asking_decide_among_runs_and_jobs(launch, job, team):
     run, first, second = launch(), job(), job()
     assert order() == [run, first, second]
-    weights.prioritise(second, cast.researcher.user, Priority.HIGH)
-    weights.prioritise(second, cast.researcher.user, Priority.HIGH)
+    weights.prioritise(second, team.researcher.user, Priority.HIGH)
+    weights.prioritise(second, team.researcher.user, Priority.HIGH)
     assert order() == [second, run, first]
     assert AuditEntry.objects.get(action="weights_job.priority").detail == {"priority": "high"}
 
 
-def test_jobs_count_among_what_a_workspace_has_under_way(launch, job, cast):
+def test_jobs_count_among_what_a_workspace_has_under_way(launch, job, team):
     ours, theirs = [job() for _ in range(3)], launch()
-    elsewhere = Experiment.objects.create(workspace=cast.outsider.workspace, name="Theirs")
+    elsewhere = Experiment.objects.create(workspace=team.outsider.workspace, name="Theirs")
     Run.objects.filter(id=theirs.id).update(experiment=elsewhere)
     WeightsJob.objects.filter(pk=ours[0].pk).update(state="running")
     assert order() == [theirs, *ours[1:]], "whoever has something under way lets the others go first"
 
 
-def test_the_limit_of_runs_is_none_of_jobs(launch, job, ray, cast, settings):  # noqa: F811
+def test_the_limit_of_runs_is_none_of_jobs(launch, job, ray, team, settings):  # noqa: F811
     settings.MAX_RUNNING_RUNS = 3
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=1))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=1))
     first, second, asked = launch(), launch(), job()
     jobs.launch(first.id), jobs.launch(second.id), weights_jobs.launch(asked.pk)
     assert (fresh(second).state, now(asked).state) == ("queued", "starting")
@@ -158,7 +158,7 @@ def test_workers_at_once_give_no_place_twice(launch, job, ray, settings):  # noq
     calls = [lambda run=run: jobs.launch(run.id) for run in runs] + [
         lambda each=each: weights_jobs.launch(each.pk) for each in asked
     ]
-    at_once(calls * 2)
+    concurrently(calls * 2)
     assert under_way() == 2 and len(ray.jobs) == 2
     assert [fresh(run).state for run in runs] == ["starting", "starting", "queued"]
 
@@ -173,7 +173,7 @@ def test_ends_at_once_let_in_as_many_as_there_are_places(launch, job, ray, setti
     for each in behind:
         (jobs if isinstance(each, Run) else weights_jobs).launch(each.pk)
     assert under_way() == 3
-    at_once([lambda each=each: finished(each) for each in first])
+    concurrently([lambda each=each: finished(each) for each in first])
     for each in behind:
         (jobs if isinstance(each, Run) else weights_jobs).launch(each.pk)
     assert under_way() == 3 and now(behind[3]).state == "queued"
@@ -215,7 +215,7 @@ def test_an_evaluation_waits_in_the_line_and_goes_on_by_itself(
     launch,
     evaluation,
     ray,  # noqa: F811
-    cast,
+    team,
     django_capture_on_commit_callbacks,
 ):
     run = launch(name="alpha")
@@ -251,33 +251,33 @@ def test_a_job_that_begins_late_stands_where_its_evaluation_was_asked_for(launch
     assert order()[0] == behind
 
 
-def test_a_waiting_evaluation_that_is_cancelled_leaves_the_line_once(launch, evaluation, ray, cast):  # noqa: F811
+def test_a_waiting_evaluation_that_is_cancelled_leaves_the_line_once(launch, evaluation, ray, team):  # noqa: F811
     run = launch()
     jobs.launch(run.id)
     looked_at(evaluation)
     for _ in range(2):
-        evaluating.move(cast.researcher, evaluation, "cancelled")
+        evaluating.move(team.researcher, evaluation, "cancelled")
     assert looked_at(evaluation).state == "cancelled" and order() == []
     assert set(evaluation.jobs.values_list("state", flat=True)) == {"stopped"}
     assert AuditEntry.objects.filter(action="evaluation.cancelled").count() == 1
 
 
-def test_paused_and_resumed_in_the_line_it_asks_for_its_jobs_anew(launch, evaluation, ray, cast):  # noqa: F811
+def test_paused_and_resumed_in_the_line_it_asks_for_its_jobs_anew(launch, evaluation, ray, team):  # noqa: F811
     jobs.launch(launch().id)
     looked_at(evaluation)
-    evaluating.move(cast.researcher, evaluation, "paused")
-    evaluating.move(cast.researcher, evaluation, "queued")
+    evaluating.move(team.researcher, evaluation, "paused")
+    evaluating.move(team.researcher, evaluation, "queued")
     assert evaluation.problem == ""
     assert looked_at(evaluation).state == "queued" and set(evaluation.jobs.values_list("state", flat=True)) == {
         "queued"
     }
 
 
-def test_resumed_at_the_moment_its_worker_notes_what_it_waits_for_it_is_begun_anew(evaluation, cast):
+def test_resumed_at_the_moment_its_worker_notes_what_it_waits_for_it_is_begun_anew(evaluation, team):
     looked_at(evaluation)
     stale = Evaluation.objects.get(pk=evaluation.pk)
-    evaluating.move(cast.researcher, evaluation, "paused")
-    evaluating.move(cast.researcher, evaluation, "queued")
+    evaluating.move(team.researcher, evaluation, "paused")
+    evaluating.move(team.researcher, evaluation, "queued")
     WeightsJob.objects.update(state="queued")
     running._stands_in_line(stale)
     evaluation.refresh_from_db()
@@ -298,19 +298,19 @@ def test_what_a_killed_worker_left_in_the_line_is_taken_up(evaluation, ray, monk
     assert taken == [one.pk]
 
 
-def test_evaluations_that_share_a_job_want_it_as_soon_as_one_of_them(evaluation, cast):
+def test_evaluations_that_share_a_job_want_it_as_soon_as_one_of_them(evaluation, team):
     looked_at(evaluation)
-    other = looked_at(evaluating.rerun(cast.researcher, evaluation))
+    other = looked_at(evaluating.rerun(team.researcher, evaluation))
     assert set(other.jobs.all()) == set(evaluation.jobs.all())
-    evaluating.prioritise(cast.researcher, other, Priority.HIGH)
-    evaluating.prioritise(cast.researcher, evaluation, Priority.LOW)
+    evaluating.prioritise(team.researcher, other, Priority.HIGH)
+    evaluating.prioritise(team.researcher, evaluation, Priority.LOW)
     assert set(other.jobs.values_list("priority", flat=True)) == {Priority.HIGH}
-    evaluating.move(cast.researcher, other, "cancelled")
-    evaluating.prioritise(cast.researcher, evaluation, Priority.NORMAL)
+    evaluating.move(team.researcher, other, "cancelled")
+    evaluating.prioritise(team.researcher, evaluation, Priority.NORMAL)
     assert set(other.jobs.values_list("priority", flat=True)) == {Priority.NORMAL}
 
 
-def test_the_line_shows_jobs_and_evaluations_and_names_none_of_others(launch, evaluation, job, cast, as_researcher):
+def test_the_line_shows_jobs_and_evaluations_and_names_none_of_others(launch, evaluation, job, team, as_researcher):
     looked_at(evaluation)
     run = launch()
     Run.objects.filter(id=run.id).update(state="running", heartbeat_at=timezone.now(), eta_s=100)
@@ -321,14 +321,14 @@ def test_the_line_shows_jobs_and_evaluations_and_names_none_of_others(launch, ev
     assert row["job"] in evaluation.jobs.values_list("pk", flat=True) and found["running"][0]["kind"] == "run"
     shown = as_researcher.get("/experiments/line").content.decode()
     assert f"/evaluations/{evaluation.pk}" in shown and f"Raise the priority of {row['name']}" in shown
-    assert "Raise the priority" not in browser(cast.reviewer).get("/experiments/line").content.decode()
-    theirs = line_page.whole(cast.outsider.workspace_id)
+    assert "Raise the priority" not in browser(team.reviewer).get("/experiments/line").content.decode()
+    theirs = line_page.whole(team.outsider.workspace_id)
     assert all((each.run, each.job, each.why) == (None, None, "") for each in (*theirs.running, *theirs.waiting))
-    seen = ApiClient(cast.outsider).get("/runs/line").json()
+    seen = ApiClient(team.outsider).get("/runs/line").json()
     assert {each["name"] for each in seen["waiting"]} == {None} and "answers" not in str(seen)
 
 
-def test_the_line_asks_as_much_of_the_database_however_many_wait(launch, job, evaluation, cast, as_researcher):
+def test_the_line_asks_as_much_of_the_database_however_many_wait(launch, job, evaluation, team, as_researcher):
     def queries() -> int:
         as_researcher.get("/experiments/line")  # fills the caches
         with CaptureQueriesContext(connection) as seen:
@@ -339,7 +339,7 @@ def test_the_line_asks_as_much_of_the_database_however_many_wait(launch, job, ev
     few = queries()
     for _ in range(8):
         job(), launch()
-    looked_at(evaluating.rerun(cast.researcher, evaluation))
+    looked_at(evaluating.rerun(team.researcher, evaluation))
     assert queries() == few
 
 
@@ -347,11 +347,11 @@ def test_pages_say_what_they_wait_for_and_take_priorities_by_role(
     launch,
     evaluation,
     ray,  # noqa: F811
-    cast,
+    team,
     as_researcher,
     as_outsider,
 ):
-    as_reviewer = browser(cast.reviewer)
+    as_reviewer = browser(team.reviewer)
     jobs.launch(launch(name="alpha").id)
     looked_at(evaluation)
     for each in evaluation.jobs.all():
@@ -373,7 +373,7 @@ def test_pages_say_what_they_wait_for_and_take_priorities_by_role(
     assert evaluation.priority == Priority.HIGH and set(evaluation.jobs.values_list("priority", flat=True)) == {1}
 
 
-def test_priorities_over_the_api(evaluation, as_researcher, cast):
+def test_priorities_over_the_api(evaluation, as_researcher, team):
     looked_at(evaluation)
     one = evaluation.jobs.first()
     for url in (f"/api/v1/evaluations/{evaluation.pk}", f"/api/v1/weights-jobs/{one.pk}"):
@@ -381,13 +381,13 @@ def test_priorities_over_the_api(evaluation, as_researcher, cast):
         assert answer.status_code == 200 and answer.json()["priority"] == "low"
         bad = as_researcher.post(f"{url}/priority", {"priority": "urgent"}, content_type="application/json")
         assert bad.status_code == 422
-    evaluating.move(cast.researcher, evaluation, "cancelled")
+    evaluating.move(team.researcher, evaluation, "cancelled")
     url = f"/api/v1/evaluations/{evaluation.pk}/priority"
     assert as_researcher.post(url, {"priority": "high"}, content_type="application/json").status_code == 409
 
 
-def test_a_job_of_a_judge_that_has_no_questions_yet_waits_for_nothing(cast, version, model):
-    row = weights.stored(cast.workspace, None, "judge", "Grader", "subject", model, version)
+def test_a_job_of_a_judge_that_has_no_questions_yet_waits_for_nothing(team, version, model):
+    row = weights.stored(team.workspace, None, "judge", "Grader", "subject", model, version)
     assert order() == [] and weights.waits_for_items(row) and weights_jobs.launch(row.pk) is None
     weights.fill(row, None, {}, [{"key": "a"}], lambda: False)
     assert order() == [row] and not weights.waits_for_items(row)

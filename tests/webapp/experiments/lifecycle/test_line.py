@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
@@ -26,8 +26,8 @@ def one_place(settings):
 
 
 @pytest.fixture
-def theirs(cast):
-    return Experiment.objects.create(workspace=cast.outsider.workspace, name="Theirs")
+def theirs(team):
+    return Experiment.objects.create(workspace=team.outsider.workspace, name="Theirs")
 
 
 def order():
@@ -47,11 +47,11 @@ def test_whoever_runs_least_comes_first_however_many_others_wait(launch, theirs)
     assert order() == [late[0].id, *(run.id for run in (ours[1], late[1], *ours[2:]))]
 
 
-def test_priority_goes_before_the_time_of_asking_and_only_within_a_workspace(launch, cast, theirs):
+def test_priority_goes_before_the_time_of_asking_and_only_within_a_workspace(launch, team, theirs):
     first, second, third, other = (launch() for _ in range(4))
     Run.objects.filter(id=other.id).update(experiment=theirs, priority=LOW)
-    lifecycle.prioritise(cast.researcher, third, HIGH)
-    lifecycle.prioritise(cast.researcher, first, LOW)
+    lifecycle.prioritise(team.researcher, third, HIGH)
+    lifecycle.prioritise(team.researcher, first, LOW)
     assert order()[0] == third.id, "asked for before the other workspace's"
     assert order() == [third.id, other.id, second.id, first.id]
 
@@ -60,14 +60,14 @@ def test_a_higher_priority_takes_the_next_place_and_interrupts_nobody(
     launch,
     ray,  # noqa: F811
     sent,  # noqa: F811
-    cast,
+    team,
     django_capture_on_commit_callbacks,
 ):
     first, second, third = launch(), launch(), launch()
     for run in (first, second, third):
         jobs.launch(run.id)
     with django_capture_on_commit_callbacks(execute=True):
-        lifecycle.prioritise(cast.researcher, fresh(third), HIGH)
+        lifecycle.prioritise(team.researcher, fresh(third), HIGH)
     assert fresh(first).state == "starting"
     assert "1 more is before it" in fresh(second).state_reason and "before it" not in fresh(third).state_reason
     Run.objects.filter(id=first.id).update(state="finished")
@@ -75,24 +75,24 @@ def test_a_higher_priority_takes_the_next_place_and_interrupts_nobody(
     assert sent == [third.id]
 
 
-def test_the_same_priority_twice_is_one_entry_of_the_log(run, cast):
+def test_the_same_priority_twice_is_one_entry_of_the_log(run, team):
     for _ in range(2):
-        lifecycle.prioritise(cast.researcher, run, HIGH)
+        lifecycle.prioritise(team.researcher, run, HIGH)
     entry = AuditEntry.objects.get(action="run.priority")
-    assert (entry.actor, entry.detail) == (cast.researcher.user, {"priority": "high"})
+    assert (entry.actor, entry.detail) == (team.researcher.user, {"priority": "high"})
 
 
 @pytest.mark.django_db(transaction=True)
-def test_clicks_at_once_leave_one_of_the_priorities_and_an_entry_for_each_change(run, cast, sent):  # noqa: F811
-    at_once([lambda p=p: lifecycle.prioritise(cast.researcher, fresh(run), p) for p in (HIGH, LOW, HIGH, LOW)])
+def test_clicks_at_once_leave_one_of_the_priorities_and_an_entry_for_each_change(run, team, sent):  # noqa: F811
+    concurrently([lambda p=p: lifecycle.prioritise(team.researcher, fresh(run), p) for p in (HIGH, LOW, HIGH, LOW)])
     last = AuditEntry.objects.filter(action="run.priority").latest("id")
     assert fresh(run).get_priority_display().lower() == last.detail["priority"]
 
 
-def test_a_run_that_another_program_logs_waits_for_nothing(run, cast):
+def test_a_run_that_another_program_logs_waits_for_nothing(run, team):
     Run.objects.filter(id=run.id).update(recipe="logged", state="running")
     with pytest.raises(Conflict):
-        lifecycle.prioritise(cast.researcher, fresh(run), HIGH)
+        lifecycle.prioritise(team.researcher, fresh(run), HIGH)
 
 
 def test_a_reason_says_for_about_how_long(launch):
@@ -143,7 +143,7 @@ def test_times_are_told_in_coarse_steps(seconds, words):
     assert estimates.about(seconds) == f"about {words}"
 
 
-def test_the_line_of_a_workspace_names_no_run_of_another(launch, cast, theirs, as_researcher):
+def test_the_line_of_a_workspace_names_no_run_of_another(launch, team, theirs, as_researcher):
     first, second, _ = launch(name="secret plan"), launch(name="secret too"), launch(name="ours")
     Run.objects.filter(id__in=[first.id, second.id]).update(experiment=theirs)
     says(first, 100.0)
@@ -153,7 +153,7 @@ def test_the_line_of_a_workspace_names_no_run_of_another(launch, cast, theirs, a
     assert (found["places"], found["more"], found["waiting"][1]["why"]) == (1, 0, "")
     shown = as_researcher.get("/experiments/line").content.decode()
     assert "secret" not in shown and "a run of another workspace" in shown and "ours" in shown
-    assert [row.run for row in line_page.whole(cast.outsider.workspace_id).waiting] == [None, second]
+    assert [row.run for row in line_page.whole(team.outsider.workspace_id).waiting] == [None, second]
 
 
 def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_researcher, settings):
@@ -165,11 +165,11 @@ def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_research
     assert "Nothing waits." in shown and waits in shown
 
 
-def test_the_line_says_how_many_wait_behind_those_it_shows(launch, monkeypatch, cast):
+def test_the_line_says_how_many_wait_behind_those_it_shows(launch, monkeypatch, team):
     monkeypatch.setattr(line_words.standing, "__defaults__", (2,))
     for _ in range(5):
         launch()
-    line = line_page.whole(cast.workspace.id)
+    line = line_page.whole(team.workspace.id)
     assert (len(line.waiting), line.more) == (2, 3)
 
 

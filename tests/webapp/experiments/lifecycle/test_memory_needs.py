@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.trainer.memory.shapes import QWEN_7B
 from trainer.config import resolve
 from webapp.core.distributed import cluster
@@ -120,9 +120,9 @@ def test_one_that_waits_for_processors_is_passed_by_one_that_needs_memory_that_i
     assert reason(second).startswith("Waits for CPUs: ")
 
 
-def test_jobs_that_set_memory_aside_count_beside_runs(needing, ray, small, cast):  # noqa: F811
+def test_jobs_that_set_memory_aside_count_beside_runs(needing, ray, small, team):  # noqa: F811
     fields = {"state": "running", "params": {"resources": {"memory_gb": 6}}, "heartbeat_at": timezone.now()}
-    WeightsJob.objects.create(workspace=cast.workspace, kind="generate", key="j", **fields)
+    WeightsJob.objects.create(workspace=team.workspace, kind="generate", key="j", **fields)
     run = needing(3)
     start(run)
     assert states(run) == ["queued"] and "expected to need 3 GB" in reason(run)
@@ -131,11 +131,11 @@ def test_jobs_that_set_memory_aside_count_beside_runs(needing, ray, small, cast)
 @pytest.mark.django_db(transaction=True)
 def test_of_runs_that_come_at_once_only_as_many_start_as_fit(needing, ray, small):  # noqa: F811
     runs = [needing(3) for _ in range(5)]
-    at_once([partial(jobs.launch, run.id) for run in runs])
+    concurrently([partial(jobs.launch, run.id) for run in runs])
     assert sorted(states(*runs)) == ["queued"] * 3 + ["starting"] * 2
 
 
-def test_the_line_says_what_is_expected_and_what_is_not_known(needing, ray, small, as_researcher, cast):  # noqa: F811
+def test_the_line_says_what_is_expected_and_what_is_not_known(needing, ray, small, as_researcher, team):  # noqa: F811
     start(needing(2.5), needing(None), needing(1, config=asks(memory_gb=3)))
     found = as_researcher.get("/api/v1/runs/line").json()
     assert [(row["memory_gb"], row["memory_expected"]) for row in found["running"]] == [
@@ -146,7 +146,7 @@ def test_the_line_says_what_is_expected_and_what_is_not_known(needing, ray, smal
     assert found["memory_gb_free"] == 2.5
     page = " ".join(as_researcher.get("/experiments/line").content.decode().split())
     assert "about 2.5 GB" in page and "its need is not known" in page and '<td class="num"> 3 GB </td>' in page
-    assert line_page.whole(cast.workspace.pk).memory_free == 2.5
+    assert line_page.whole(team.workspace.pk).memory_free == 2.5
 
 
 def test_it_comes_from_the_forecast(launch, model, tmp_path):
@@ -165,13 +165,13 @@ def test_it_comes_from_what_the_newest_run_like_it_has_held(launch):
     assert fresh(launch(config={"steps": 6})).memory_needed is None
 
 
-def test_a_resumed_run_is_expected_to_need_what_it_held(needing, cast):
+def test_a_resumed_run_is_expected_to_need_what_it_held(needing, team):
     run = needing(1)
     held(run, 2.0)
     set_row(run, state="failed")
-    assert lifecycle.resume(cast.researcher, fresh(run)).memory_needed == 2 * GIB
+    assert lifecycle.resume(team.researcher, fresh(run)).memory_needed == 2 * GIB
     set_row(run, state="failed", memory_needed=3 * GIB)
-    assert lifecycle.resume(cast.researcher, fresh(run)).memory_needed == 3 * GIB
+    assert lifecycle.resume(team.researcher, fresh(run)).memory_needed == 3 * GIB
 
 
 def test_more_runs_ask_the_cache_no_more(needing, small, monkeypatch):  # noqa: F811

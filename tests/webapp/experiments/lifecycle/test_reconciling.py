@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import browser
+from tests.concurrency import concurrently
+from tests.team import browser
 from tests.webapp.experiments.lifecycle.test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401 - fixtures
 from webapp.core.auditing import audit
 from webapp.core.distributed import cluster, ray_jobs, reconciling
@@ -24,8 +24,8 @@ def entries() -> list[tuple[str, int, dict]]:
 
 
 @pytest.fixture
-def job(cast, model, version) -> WeightsJob:
-    made = services.generate(cast.workspace, cast.researcher.user, model, version, {"split": ""})
+def job(team, model, version) -> WeightsJob:
+    made = services.generate(team.workspace, team.researcher.user, model, version, {"split": ""})
     fields = {"state": "running", "ray_job_id": f"weights-{made.pk}-1", "heartbeat_at": ago(60), "state_at": ago(60)}
     WeightsJob.objects.filter(pk=made.pk).update(next_try_at=None, **fields)
     return made
@@ -118,13 +118,13 @@ def test_of_many_reconcilers_at_once_one_writes(live, run, ray, lost):  # noqa: 
     else:
         ray.jobs.clear()
         set_row(run, losses=0 if lost == "process that may go on" else 99, step=3)
-    at_once([jobs.watch] * 6)
+    concurrently([jobs.watch] * 6)
     assert [action for action, _, _ in entries()] == ["run.reconciled"]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_reconcilers_of_jobs_one_writes(job, ray):  # noqa: F811
-    at_once([weights.watch] * 6)
+    concurrently([weights.watch] * 6)
     assert len(entries()) == 1
 
 
@@ -178,16 +178,16 @@ def mended(where, run: Run, count: int = 1) -> None:
     audit.record_all(where, None, "run.reconciled", rows, **told)
 
 
-def test_the_page_lists_newest_first_page_by_page_in_as_many_queries(cast, as_owner, run):
+def test_the_page_lists_newest_first_page_by_page_in_as_many_queries(team, as_owner, run):
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             assert as_owner.get(PAGE).status_code == 200
         return len(seen)
 
-    mended(cast.workspace, run)
+    mended(team.workspace, run)
     queries()
     before = queries()
-    mended(cast.workspace, run, 60)
+    mended(team.workspace, run, 60)
     assert queries() == before
     first = as_owner.get(PAGE).content.decode()
     assert first.count("given up as failed") == 50 and f'href="/runs/{run.pk}"' in first
@@ -196,16 +196,16 @@ def test_the_page_lists_newest_first_page_by_page_in_as_many_queries(cast, as_ow
     assert as_owner.get(f"{PAGE}?cursor=x").content.decode().count("given up as failed") == 50
 
 
-def test_runs_of_other_workspaces_and_deleted_ones_have_no_link(cast, as_owner, run):
-    mended(cast.outsider.workspace, run)
+def test_runs_of_other_workspaces_and_deleted_ones_have_no_link(team, as_owner, run):
+    mended(team.outsider.workspace, run)
     assert f"/runs/{run.pk}" not in as_owner.get(PAGE).content.decode()
-    mended(cast.workspace, Run(pk=10**9))
+    mended(team.workspace, Run(pk=10**9))
     page = as_owner.get(PAGE).content.decode()
     assert "Run 1000000000" in page and "/runs/1000000000" not in page
 
 
-def test_the_history_of_a_run_says_it_too(live, run, ray, cast):  # noqa: F811
+def test_the_history_of_a_run_says_it_too(live, run, ray, team):  # noqa: F811
     ray.jobs.clear()
     jobs.watch()
-    page = browser(cast.reviewer).get(f"/runs/{run.pk}/history").content.decode()
+    page = browser(team.reviewer).get(f"/runs/{run.pk}/history").content.decode()
     assert "Compared with Ray, and mended" in page and "was given up as failed" in page

@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from trainer.config import ConfigInvalid, resolve
 from webapp.core.distributed import cluster
@@ -86,10 +86,10 @@ def test_a_run_waits_for_processors_and_says_who_has_them_and_for_how_long(launc
     assert sent == [second.id]
 
 
-def test_a_run_waits_for_memory_that_a_job_has_set_aside(launch, ray, small, cast):  # noqa: F811
+def test_a_run_waits_for_memory_that_a_job_has_set_aside(launch, ray, small, team):  # noqa: F811
     params = {"resources": {"memory_gb": 6.5}}
     held = WeightsJob.objects.create(
-        workspace=cast.workspace, kind="generate", key="j", state="running", params=params, heartbeat_at=timezone.now()
+        workspace=team.workspace, kind="generate", key="j", state="running", params=params, heartbeat_at=timezone.now()
     )
     run = launch(config=asks(memory_gb=2))
     jobs.launch(run.id)
@@ -122,7 +122,7 @@ def test_parts_of_processors_add_up(launch, ray, machines):  # noqa: F811
 @pytest.mark.django_db(transaction=True)
 def test_of_runs_that_ask_at_once_only_as_many_start_as_there_are_processors(launch, ray, small):  # noqa: F811
     runs = [launch(config=asks(1)) for _ in range(5)]
-    at_once([partial(jobs.launch, run.id) for run in runs])
+    concurrently([partial(jobs.launch, run.id) for run in runs])
     assert states(*runs) == ["starting"] * 2 + ["queued"] * 3
 
 
@@ -196,7 +196,7 @@ def test_a_run_of_an_older_version_reserves_nothing(run, ray, small):  # noqa: F
     assert body(ray, run)["entrypoint_num_cpus"] == 0
 
 
-def test_the_line_has_columns_for_what_is_reserved(launch, ray, small, as_researcher, cast):  # noqa: F811
+def test_the_line_has_columns_for_what_is_reserved(launch, ray, small, as_researcher, team):  # noqa: F811
     plain = launch()
     jobs.launch(plain.id)
     assert "CPUs" not in as_researcher.get("/experiments/line").content.decode()
@@ -216,7 +216,7 @@ def test_the_line_has_columns_for_what_is_reserved(launch, ray, small, as_resear
     ]
     shown = " ".join(as_researcher.get("/experiments/line").content.decode().split())
     assert "0.5 of 2 CPUs free" in shown and "5 of 8 GB free" in shown and "3 GB </td>" in shown
-    assert line_page.whole(cast.workspace.pk).gpus == 0
+    assert line_page.whole(team.workspace.pk).gpus == 0
 
 
 def test_seeds_are_compared_though_they_reserve_different_amounts(launch, small):

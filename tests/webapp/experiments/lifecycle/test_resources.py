@@ -8,7 +8,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
 from webapp.accounts.administration import quotas
@@ -116,13 +116,13 @@ def test_a_run_that_asks_for_more_than_is_left_of_the_cluster_keeps_nobody_waiti
     assert list(ray.jobs) == [f"run-{small.id}-1"]
 
 
-def test_a_workspace_holds_no_more_gpus_than_it_may_and_keeps_nobody_else_waiting(launch, ray, gpus, cast):
+def test_a_workspace_holds_no_more_gpus_than_it_may_and_keeps_nobody_else_waiting(launch, ray, gpus, team):
     gpus(4)
     first, second = launch(config=ASYNC), launch(config=ASYNC)
     other = launch()
-    elsewhere = Experiment.objects.create(workspace=cast.outsider.workspace, name="theirs")
+    elsewhere = Experiment.objects.create(workspace=team.outsider.workspace, name="theirs")
     Run.objects.filter(id=other.id).update(experiment=elsewhere)
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=3))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=3))
     for run in (first, second, other):
         jobs.launch(run.id)
     assert list(ray.jobs) == [f"run-{first.id}-1", f"run-{other.id}-1"]
@@ -134,8 +134,8 @@ def test_a_workspace_holds_no_more_gpus_than_it_may_and_keeps_nobody_else_waitin
     assert f"run-{second.id}-1" in ray.jobs
 
 
-def test_a_run_that_asks_for_more_gpus_than_its_workspace_may_hold_is_refused_at_its_field(launch, gpus, cast):
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+def test_a_run_that_asks_for_more_gpus_than_its_workspace_may_hold_is_refused_at_its_field(launch, gpus, team):
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=1))
     gpus(4)
     with pytest.raises(ConfigInvalid) as refused:
         launch(config=ASYNC)
@@ -155,9 +155,9 @@ def pending(ray, run):
     return Run.objects.get(id=run.id)
 
 
-def held(cast, gpus):
+def held(team, gpus):
     return WeightsJob.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         kind="generate",
         key=f"{gpus}",
         state="running",
@@ -166,10 +166,10 @@ def held(cast, gpus):
     )
 
 
-def test_a_run_that_ray_keeps_waiting_is_not_lost_and_says_why(run, ray, gpus, cast):
+def test_a_run_that_ray_keeps_waiting_is_not_lost_and_says_why(run, ray, gpus, team):
     gpus(1)
     jobs.launch(run.id)
-    held(cast, 1)
+    held(team, 1)
     found = pending(ray, run)
     assert (found.state, found.attempt) == ("starting", 1)
     assert found.state_reason == "Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has 1"
@@ -184,9 +184,9 @@ def test_a_run_that_ray_does_not_start_though_a_gpu_is_free_is_given_up(run, ray
     assert pending(ray, run).attempt == 2
 
 
-def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
+def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, team):
     gpus(2)
-    job = held(cast, 0.5)
+    job = held(team, 0.5)
     run = launch(config=ASYNC)
     jobs.launch(run.id)
     assert reason(run) == (
@@ -194,10 +194,10 @@ def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
     )
 
 
-def test_gpus_of_a_workspaces_jobs_count_among_those_it_may_hold(launch, ray, gpus, cast):
+def test_gpus_of_a_workspaces_jobs_count_among_those_it_may_hold(launch, ray, gpus, team):
     gpus(8)
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=2))
-    held(cast, 1.5)
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=2))
+    held(team, 1.5)
     run = launch()
     jobs.launch(run.id)
     assert "this workspace may hold 2 at once" in reason(run), "one and a half are two"
@@ -207,10 +207,10 @@ def test_gpus_of_a_workspaces_jobs_count_among_those_it_may_hold(launch, ray, gp
     assert Run.objects.get(id=run.id).state == "starting"
 
 
-def asking(cast, count):
+def asking(team, count):
     now = timezone.now()
     return WeightsJob.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         kind="generate",
         key=f"asks {count} {now}",
         params={"resources": {"gpus": count}},
@@ -219,13 +219,13 @@ def asking(cast, count):
     )
 
 
-def test_a_job_waits_until_its_workspace_holds_fewer_gpus_and_says_so(launch, ray, gpus, cast):
+def test_a_job_waits_until_its_workspace_holds_fewer_gpus_and_says_so(launch, ray, gpus, team):
     gpus(8)
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=2))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=2))
     run = launch()
     jobs.launch(run.id)
     assert Run.objects.get(id=run.id).state == "starting"
-    first, second = asking(cast, 1), asking(cast, 1)
+    first, second = asking(team, 1), asking(team, 1)
     assert weights_jobs.launch(first.pk) is None
     assert weights_jobs.launch(second.pk) is None
     second.refresh_from_db()
@@ -240,19 +240,19 @@ def test_a_job_waits_until_its_workspace_holds_fewer_gpus_and_says_so(launch, ra
     assert (second.state, second.problem) == ("starting", "")
 
 
-def test_a_job_that_asks_for_more_than_its_workspace_may_hold_is_refused_at_its_field(cast):
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
+def test_a_job_that_asks_for_more_than_its_workspace_may_hold_is_refused_at_its_field(team):
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=1))
     with pytest.raises(ConfigInvalid) as refused:
-        weights_services.start(cast.workspace, None, "generate", "t", {"resources": {"gpus": 1.5}}, "s")
+        weights_services.start(team.workspace, None, "generate", "t", {"resources": {"gpus": 1.5}}, "s")
     assert [problem.path for problem in refused.value.problems] == ["resources.gpus"]
     assert not WeightsJob.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_jobs_at_once_one_takes_the_last_gpu(ray, cast):
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(gpus=1))
-    pair = [asking(cast, 1) for _ in range(4)]
-    at_once([partial(weights_jobs.launch, each.pk) for each in pair])
+def test_of_two_jobs_at_once_one_takes_the_last_gpu(ray, team):
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(gpus=1))
+    pair = [asking(team, 1) for _ in range(4)]
+    concurrently([partial(weights_jobs.launch, each.pk) for each in pair])
     assert sorted(WeightsJob.objects.values_list("state", flat=True)) == ["queued"] * 3 + ["starting"]
 
 
@@ -293,8 +293,8 @@ def test_the_line_goes_on_once_the_gpus_are_back(run, ray, gpus):
     assert body(ray, run)["entrypoint_num_gpus"] == 1
 
 
-def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast):
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=2))
+def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, team):
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=2))
     gpus(4)
     large = launch(config={"optim": {"processes": 3}})
     gpus(2)
@@ -304,7 +304,7 @@ def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast
     assert len(ray.jobs) == 2
     waiting_line.tell()
     assert reason(third).startswith("Waits: 2 runs of this workspace may run at once")
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=3))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=3))
     waiting_line.tell()
     assert reason(large) == (
         "Waits for GPUs: it asks for 4 GPUs, the cluster has 2. It starts once there are as many; others pass it"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.core.problems import Invalid
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.launch.forms import RunForm
@@ -70,7 +70,7 @@ def test_it_is_over_with_the_loss_after_its_last_try(live, run, ray, allowed):  
     assert (fresh(run).state, fresh(run).attempt) == ("failed", allowed + 1)
 
 
-def test_a_clock_that_was_set_back_by_a_day_does_not_put_the_next_try_off_by_a_day(live, run, ray, cast):  # noqa: F811
+def test_a_clock_that_was_set_back_by_a_day_does_not_put_the_next_try_off_by_a_day(live, run, ray, team):  # noqa: F811
     set_row(run, state="queued", losses=2, not_before=timezone.now() + timedelta(days=1))
     jobs.watch()
     assert fresh(run).not_before is None
@@ -79,7 +79,7 @@ def test_a_clock_that_was_set_back_by_a_day_does_not_put_the_next_try_off_by_a_d
     jobs.watch()
     assert fresh(run).not_before == soon, "a wait is a wait"
     tonight = timezone.now() + timedelta(hours=9)
-    schedule.change(cast.researcher, fresh(run), tonight)
+    schedule.change(team.researcher, fresh(run), tonight)
     jobs.watch()
     assert fresh(run).not_before == tonight, "somebody wants it then"
 
@@ -93,57 +93,57 @@ def test_what_it_said_itself_is_never_tried_again(live, run, ray):  # noqa: F811
     assert fresh(run).state_reason == "objective.clip: must be less than 1"
 
 
-def test_somebody_who_wants_it_now_need_not_wait(live, run, ray, cast):  # noqa: F811
+def test_somebody_who_wants_it_now_need_not_wait(live, run, ray, team):  # noqa: F811
     set_row(run, losses=1, retries=3)
     lose(run, ray, 1)
-    assert schedule.change(cast.researcher, fresh(run), None).losses == 0
+    assert schedule.change(team.researcher, fresh(run), None).losses == 0
     jobs.launch(run.id)
     assert fresh(run).state == "starting"
 
 
-def test_stopped_while_it_waits_it_goes_on_at_once_when_it_is_resumed(live, run, ray, cast):  # noqa: F811
+def test_stopped_while_it_waits_it_goes_on_at_once_when_it_is_resumed(live, run, ray, team):  # noqa: F811
     set_row(run, losses=1, retries=3)
     lose(run, ray, 1)
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     assert fresh(run).state == "stopped" and fresh(run).not_before is not None
-    resumed = lifecycle.resume(cast.researcher, fresh(run))
+    resumed = lifecycle.resume(team.researcher, fresh(run))
     assert (resumed.losses, resumed.not_before) == (0, None)
 
 
-def test_a_time_that_somebody_set_for_a_failed_run_is_kept_when_it_is_resumed(live, run, ray, cast):  # noqa: F811
+def test_a_time_that_somebody_set_for_a_failed_run_is_kept_when_it_is_resumed(live, run, ray, team):  # noqa: F811
     set_row(run, losses=2, retries=2)
     lose(run, ray, 1)
     moment = timezone.now() + 60 * MINUTE
-    schedule.change(cast.researcher, fresh(run), moment)
-    assert lifecycle.resume(cast.researcher, fresh(run)).not_before == moment
+    schedule.change(team.researcher, fresh(run), moment)
+    assert lifecycle.resume(team.researcher, fresh(run)).not_before == moment
 
 
 @pytest.mark.django_db(transaction=True)
 def test_ticks_at_once_retry_once(live, run, ray):  # noqa: F811
     ray.jobs.clear()
     set_row(run, losses=1, retries=5, step=3)
-    at_once([jobs.watch] * 4)
+    concurrently([jobs.watch] * 4)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses) == ("queued", 2, 2)
     assert LogLine.objects.filter(run=run, message__contains="It continues by itself").count() == 1
 
 
-def test_by_the_form(cast, version, model, run):
+def test_by_the_form(team, version, model, run):
     assert run.retries == RETRIES == 2
-    form = RunForm.of_run(cast.researcher, run)
+    form = RunForm.of_run(team.researcher, run)
     form.retries = "5"
     made = form.launch()
     assert made and made.retries == 5
-    assert RunForm.of_run(cast.researcher, made).retries == "5", "run again with changes keeps it"
+    assert RunForm.of_run(team.researcher, made).retries == "5", "run again with changes keeps it"
     for wrong in ("-1", "21", "many", "1.5", "9" * 9):
-        form = RunForm.of_run(cast.researcher, run)
+        form = RunForm.of_run(team.researcher, run)
         form.retries = wrong
         assert form.launch() is None, wrong
         assert form.problems == {"retries": "must be a whole number between 0 and 20"}
         assert form.to_fix == [("f-retries", "Retries")] and not form.other_problems
 
 
-def test_over_the_api_and_of_a_fork(run, version, as_researcher, launch, cast):
+def test_over_the_api_and_of_a_fork(run, version, as_researcher, launch, team):
     body = {"recipe": "policy", "config": {"steps": 4}, "dataset": version.dataset_id}
 
     def post(url, asked):
@@ -159,4 +159,4 @@ def test_over_the_api_and_of_a_fork(run, version, as_researcher, launch, cast):
     with pytest.raises(Invalid):
         launch(retries=21)
     with pytest.raises(Invalid):
-        launch_services.fork(cast.researcher, run, overrides={}, retries=-1)
+        launch_services.fork(team.researcher, run, overrides={}, retries=-1)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -31,8 +31,8 @@ def later(hours=1.0):
     return timezone.now() + timedelta(hours=hours)
 
 
-def change(cast, run, moment):
-    return schedule.change(cast.researcher, fresh(run), moment)
+def change(team, run, moment):
+    return schedule.change(team.researcher, fresh(run), moment)
 
 
 def test_until_then_it_says_so_takes_no_place_and_others_pass_it(launch, ray, settings):  # noqa: F811
@@ -50,9 +50,9 @@ def test_until_then_it_says_so_takes_no_place_and_others_pass_it(launch, ray, se
     assert fresh(first).state == "queued", "though a place is free"
 
 
-def test_those_that_wait_for_a_time_stand_last_the_next_one_first(launch, ray, cast):  # noqa: F811
+def test_those_that_wait_for_a_time_stand_last_the_next_one_first(launch, ray, team):  # noqa: F811
     night, evening, now = launch(not_before=later(8)), launch(not_before=later(2)), launch()
-    rows = line_page.whole(cast.workspace.pk).waiting
+    rows = line_page.whole(team.workspace.pk).waiting
     assert [row.run.id for row in rows] == [now.id, evening.id, night.id]
     assert rows[1].why.startswith("Waits until ") and 7100 < rows[1].seconds <= 7200
 
@@ -82,17 +82,17 @@ def test_its_time_come_it_stands_where_it_was_asked_for(launch, ray, sent):  # n
     assert sent == [early.id]
 
 
-def test_another_time_and_none(launch, ray, sent, cast, django_capture_on_commit_callbacks):  # noqa: F811
+def test_another_time_and_none(launch, ray, sent, team, django_capture_on_commit_callbacks):  # noqa: F811
     run = launch()
     moment = later()
-    change(cast, run, moment)
+    change(team, run, moment)
     jobs.launch(run.id)
     assert fresh(run).state == "queued"
     with django_capture_on_commit_callbacks(execute=True):
-        assert change(cast, run, None).not_before is None
+        assert change(team, run, None).not_before is None
     assert sent == [run.id]
     for _ in range(2):
-        change(cast, run, None)
+        change(team, run, None)
     told = [entry.detail["not_before"] for entry in AuditEntry.objects.filter(action="run.not_before").order_by("id")]
     assert told == [moment.isoformat(), None], "the same twice is one entry"
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Time to start changed"]
@@ -100,51 +100,51 @@ def test_another_time_and_none(launch, ray, sent, cast, django_capture_on_commit
 
 
 @pytest.mark.parametrize("hours", [-0.1, -9_000, 24 * 400])
-def test_a_time_that_has_passed_or_is_far_away_is_refused(launch, run, cast, hours):
-    for act in (lambda: launch(not_before=later(hours)), lambda: change(cast, run, later(hours))):
+def test_a_time_that_has_passed_or_is_far_away_is_refused(launch, run, team, hours):
+    for act in (lambda: launch(not_before=later(hours)), lambda: change(team, run, later(hours))):
         with pytest.raises(Invalid) as refused:
             act()
         assert refused.value.fields["not_before"].split(":")[0] in ("has passed", "must be within a year")
     assert Run.objects.count() == 1 and fresh(run).not_before is None
 
 
-def test_what_has_started_is_not_put_off_and_what_is_paused_waits_when_it_is_resumed(run, ray, cast):  # noqa: F811
+def test_what_has_started_is_not_put_off_and_what_is_paused_waits_when_it_is_resumed(run, ray, team):  # noqa: F811
     jobs.launch(run.id)
     with pytest.raises(Conflict, match="it has started"):
-        change(cast, run, later())
+        change(team, run, later())
     set_row(run, state="paused", ray_job_id="", next_try_at=None)
-    change(cast, run, later())
+    change(team, run, later())
     assert fresh(run).state == "paused"
-    lifecycle.resume(cast.researcher, fresh(run))
+    lifecycle.resume(team.researcher, fresh(run))
     ray.jobs[f"run-{run.id}-1"].update(status="SUCCEEDED")
     jobs.launch(run.id)
     assert fresh(run).state == "queued" and fresh(run).state_reason.startswith("Waits until")
 
 
-def test_a_logged_run_has_no_time_to_start(run, cast):
+def test_a_logged_run_has_no_time_to_start(run, team):
     set_row(run, recipe="logged", state="stopped", dataset_version=None, model=None)
     with pytest.raises(Conflict):
-        change(cast, run, later())
+        change(team, run, later())
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_people_at_once_leave_the_last_of_the_log(run, cast, sent):  # noqa: F811
+def test_two_people_at_once_leave_the_last_of_the_log(run, team, sent):  # noqa: F811
     times = [later(hours) for hours in (1, 2, 3)] + [None]
-    at_once([lambda moment=moment: change(cast, run, moment) for moment in times])
+    concurrently([lambda moment=moment: change(team, run, moment) for moment in times])
     last = AuditEntry.objects.filter(action="run.not_before").latest("id").detail["not_before"]
     kept = fresh(run).not_before
     assert (kept and kept.isoformat()) == last
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_put_off_or_started_and_never_both(run, ray, cast, sent):  # noqa: F811
+def test_it_is_put_off_or_started_and_never_both(run, ray, team, sent):  # noqa: F811
     def put_off():
         try:
-            change(cast, run, later())
+            change(team, run, later())
         except Conflict:
             return
 
-    at_once([put_off, lambda: jobs.launch(run.id)])
+    concurrently([put_off, lambda: jobs.launch(run.id)])
     found = fresh(run)
     assert (found.state, found.not_before is None) in (("starting", True), ("queued", False))
 
@@ -156,13 +156,13 @@ def test_the_same_launch_asked_for_again_after_its_time_is_the_same_run(launch, 
     assert launch(key="one", not_before=moment).id == first.id
 
 
-def test_by_the_form(cast, version, model, run):
-    form = RunForm.of_run(cast.researcher, run)
+def test_by_the_form(team, version, model, run):
+    form = RunForm.of_run(team.researcher, run)
     form.not_before = moments.field(later(3))
     made = form.launch()
     assert made and moments.field(made.not_before) == form.not_before
     for text, told in (("2020-01-01T10:00", "has passed"), ("soon", "is not a date and time")):
-        form = RunForm.of_run(cast.researcher, run)
+        form = RunForm.of_run(team.researcher, run)
         form.not_before = text
         assert form.launch() is None
         assert form.problems["not_before"].startswith(told)

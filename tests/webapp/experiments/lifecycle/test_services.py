@@ -10,7 +10,7 @@ from django.db import connection
 from django.http import Http404
 from django.utils import timezone
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
@@ -50,7 +50,7 @@ def at_once(count, work):
         return list(pool.map(one, range(count)))
 
 
-def test_a_launch_writes_one_queued_run_and_says_so(launch, cast, monkeypatch):
+def test_a_launch_writes_one_queued_run_and_says_so(launch, team, monkeypatch):
     sent = []
     monkeypatch.setattr(launch_services, "enqueue", lambda *args: sent.append(args))
     run = launch(name=" first try ")
@@ -62,14 +62,14 @@ def test_a_launch_writes_one_queued_run_and_says_so(launch, cast, monkeypatch):
     assert tokens.run_token(run) not in str(Run.objects.filter(id=run.id).values().get()), "only a hash is stored"
 
 
-def test_a_draft_is_frozen_with_the_launch(launch, cast):
-    draft = make_version(cast.owner, "draft", state="draft")
+def test_a_draft_is_frozen_with_the_launch(launch, team):
+    draft = make_version(team.owner, "draft", state="draft")
     run = launch(dataset=checks.DatasetChoice(id=draft.dataset_id))
     assert run.dataset_version.state == "frozen"
 
 
-def test_without_evaluation_no_heldout_examples_are_needed(launch, cast):
-    unfit = make_version(cast.owner, name="unfit", heldout=0)
+def test_without_evaluation_no_heldout_examples_are_needed(launch, team):
+    unfit = make_version(team.owner, name="unfit", heldout=0)
     config = {"steps": 2, "evaluation": {"max_examples": 0}}
     assert launch(dataset=checks.DatasetChoice(name="unfit"), config=config).dataset_version == unfit
 
@@ -79,7 +79,7 @@ def test_runs_count_within_their_experiment(launch):
     assert numbers == [1, 2, 1, 3]
 
 
-def test_names_have_bounds(launch, cast):
+def test_names_have_bounds(launch, team):
     for kwargs, field in (({"name": "x" * 121}, "name"), ({"experiment": " "}, "experiment")):
         with pytest.raises(Invalid) as refused:
             launch(**kwargs)
@@ -87,11 +87,11 @@ def test_names_have_bounds(launch, cast):
     assert not Run.objects.exists()
 
 
-def test_a_queued_run_stops_at_once_and_can_be_resumed(run, cast):
-    assert lifecycle.stop(cast.researcher, run).state == "stopped"
-    assert lifecycle.stop(cast.researcher, run).state == "stopped"
+def test_a_queued_run_stops_at_once_and_can_be_resumed(run, team):
+    assert lifecycle.stop(team.researcher, run).state == "stopped"
+    assert lifecycle.stop(team.researcher, run).state == "stopped"
     old = tokens.run_token(run)
-    resumed = lifecycle.resume(cast.researcher, run)
+    resumed = lifecycle.resume(team.researcher, run)
     assert (resumed.state, resumed.attempt, resumed.ended_at) == ("queued", 2, None)
     assert not tokens.fits(old, resumed)
     assert tokens.fits(tokens.run_token(resumed), resumed)
@@ -99,20 +99,20 @@ def test_a_queued_run_stops_at_once_and_can_be_resumed(run, cast):
 
 
 @pytest.mark.parametrize("state", ["queued", "starting", "running", "blocked", "pausing", "stopping", "finished"])
-def test_only_runs_that_were_interrupted_can_be_resumed(run, cast, state):
+def test_only_runs_that_were_interrupted_can_be_resumed(run, team, state):
     Run.objects.filter(id=run.id).update(state=state)
     run.refresh_from_db()
     with pytest.raises(Conflict):
-        lifecycle.resume(cast.researcher, run)
+        lifecycle.resume(team.researcher, run)
     run.refresh_from_db()
     assert (run.state, run.attempt) == (state, 1)
 
 
 @pytest.mark.parametrize("state", ["starting", "running", "blocked", "pausing"])
-def test_a_live_run_is_asked_to_stop(run, cast, state):
+def test_a_live_run_is_asked_to_stop(run, team, state):
     Run.objects.filter(id=run.id).update(state=state)
     run.refresh_from_db()
-    stopped = lifecycle.stop(cast.researcher, run)
+    stopped = lifecycle.stop(team.researcher, run)
     assert (stopped.state, stopped.state_reason) == ("stopping", "Rosa asked it to stop")
 
 
@@ -124,24 +124,24 @@ def test_every_move_that_the_table_lacks_is_refused(run):
             assert states.move(run, target) == (source in states.SOURCES[target]), (source, target)
 
 
-def test_a_fork_keeps_what_is_not_changed(run, cast):
-    forked = launch_services.fork(cast.researcher, run, overrides={"optim": {"lr": 0.001}, "scaffold": None})
+def test_a_fork_keeps_what_is_not_changed(run, team):
+    forked = launch_services.fork(team.researcher, run, overrides={"optim": {"lr": 0.001}, "scaffold": None})
     assert forked.forked_from == run
     assert (forked.experiment, forked.number) == (run.experiment, 2)
     assert forked.config == run.config | {"optim": run.config["optim"] | {"lr": 0.001}, "scaffold": None}
 
 
-def test_a_fork_is_checked_like_a_launch(run, cast):
+def test_a_fork_is_checked_like_a_launch(run, team):
     with pytest.raises(ConfigInvalid) as refused:
-        launch_services.fork(cast.researcher, run, overrides={"optim": {"minibatch_size": 7}})
+        launch_services.fork(team.researcher, run, overrides={"optim": {"minibatch_size": 7}})
     assert [p.path for p in refused.value.problems] == ["optim.minibatch_size"]
 
 
-def test_only_runs_that_are_over_can_be_deleted(run, cast):
+def test_only_runs_that_are_over_can_be_deleted(run, team):
     with pytest.raises(Conflict):
-        lifecycle.delete(cast.researcher, run)
-    lifecycle.stop(cast.researcher, run)
-    lifecycle.delete(cast.researcher, run)
+        lifecycle.delete(team.researcher, run)
+    lifecycle.stop(team.researcher, run)
+    lifecycle.delete(team.researcher, run)
     assert not Run.objects.exists()
     assert AuditEntry.objects.filter(action="run.delete", object_id=run.id).exists()
 
@@ -160,8 +160,8 @@ def test_a_double_click_launches_one_run(launch):
     assert Run.objects.count() == 1
 
 
-def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, cast):
-    make_version(cast.owner, name="judged", verifier=None)
+def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, team):
+    make_version(team.owner, name="judged", verifier=None)
     with pytest.raises(ConfigInvalid) as caught:
         launch(dataset=checks.DatasetChoice(name="judged"))
     (problem,) = caught.value.problems
@@ -172,16 +172,16 @@ def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(laun
     assert not Run.objects.exists()
 
 
-def test_a_key_of_another_workspace_is_refused_with_what_to_do(launch, cast, run):
+def test_a_key_of_another_workspace_is_refused_with_what_to_do(launch, team, run):
     Run.objects.filter(id=run.id).update(launch_key="nightly")
-    Experiment.objects.filter(id=run.experiment_id).update(workspace=cast.outsider.workspace)
+    Experiment.objects.filter(id=run.experiment_id).update(workspace=team.outsider.workspace)
     with pytest.raises(Conflict, match="Send another key"):
         launch(key="nightly")
 
 
-def changes(cast, run):
+def changes(team, run):
     """Everything that somebody can press on the page of a run that is over."""
-    member, now = cast.researcher, timezone.now()
+    member, now = team.researcher, timezone.now()
     return {
         "stop": lambda: lifecycle.stop(member, run),
         "stop now": lambda: lifecycle.stop_now(member, run),
@@ -199,27 +199,27 @@ def changes(cast, run):
 
 
 @pytest.mark.parametrize("pressed", list(changes(SimpleNamespace(researcher=None), None)))
-def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, cast, pressed, monkeypatch):
+def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, team, pressed, monkeypatch):
     """The other person's page has been read, and the row goes before the change reaches it."""
-    lifecycle.stop(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
     monkeypatch.setattr(starting_points, "checkpoints", lambda run: [1])
     stale = fresh(run)
-    lifecycle.delete(cast.owner, fresh(run))
+    lifecycle.delete(team.owner, fresh(run))
     if pressed in ("stop", "stop now"):  # it was over when the page was read: nothing is left to do
-        assert changes(cast, stale)[pressed]().state == "stopped"
+        assert changes(team, stale)[pressed]().state == "stopped"
         stale.state = "running"
     with pytest.raises(Http404):
-        changes(cast, stale)[pressed]()
+        changes(team, stale)[pressed]()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_person_deletes_a_run_while_others_resume_it(run, cast):
+def test_one_person_deletes_a_run_while_others_resume_it(run, team):
     """Either it is deleted, or it waits in the line again: never both, and nobody gets an error of the server."""
-    lifecycle.stop(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
     does = [lifecycle.delete, lifecycle.resume] * 3
     refused = [
         each
-        for each in at_once(6, lambda i: does[i](cast.researcher, Run.objects.with_names().get(pk=run.pk)))
+        for each in at_once(6, lambda i: does[i](team.researcher, Run.objects.with_names().get(pk=run.pk)))
         if isinstance(each, Exception)
     ]
     assert all(isinstance(each, Conflict | Http404 | Run.DoesNotExist) for each in refused), refused
@@ -229,9 +229,9 @@ def test_one_person_deletes_a_run_while_others_resume_it(run, cast):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_tabs_resume_a_run_once(run, cast):
-    lifecycle.stop(cast.researcher, run)
-    found = at_once(4, lambda i: lifecycle.resume(cast.researcher, Run.objects.with_names().get(id=run.id)).attempt)
+def test_two_tabs_resume_a_run_once(run, team):
+    lifecycle.stop(team.researcher, run)
+    found = at_once(4, lambda i: lifecycle.resume(team.researcher, Run.objects.with_names().get(id=run.id)).attempt)
     run.refresh_from_db()
     assert (run.attempt, run.state) == (2, "queued")
     assert {x for x in found if not isinstance(x, Conflict)} == {2}
@@ -239,14 +239,14 @@ def test_two_tabs_resume_a_run_once(run, cast):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_stops_at_once_one_is_written_down(run, cast):
+def test_of_many_stops_at_once_one_is_written_down(run, team):
     Run.objects.filter(id=run.id).update(state="running")
-    at_once(4, lambda i: lifecycle.stop(cast.researcher, Run.objects.with_names().get(id=run.id)))
+    at_once(4, lambda i: lifecycle.stop(team.researcher, Run.objects.with_names().get(id=run.id)))
     assert actions(run) == ["run.launch", "run.stopping"]
 
 
-def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, trainer, cast):
-    listen(cast.owner)
+def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, trainer, team):
+    listen(team.owner)
     assert trainer.post(trainer.event("state", state="finished")).status_code == 200
     [(event, facts)] = told()
     assert (event, facts["run"], facts["attempt"], facts["recipe"]) == ("run.finished", run.id, 1, "policy")
@@ -255,10 +255,10 @@ def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, train
     assert len(told()) == 1
 
 
-def test_webhooks_hear_why_a_run_failed_or_was_stopped(launch, cast):
-    listen(cast.owner)
+def test_webhooks_hear_why_a_run_failed_or_was_stopped(launch, team):
+    listen(team.owner)
     states.move(launch(), "failed", reason="Ray refused the job.")
-    lifecycle.stop(cast.researcher, launch())
+    lifecycle.stop(team.researcher, launch())
     assert [(event, facts["reason"]) for event, facts in told()] == [
         ("run.failed", "Ray refused the job."),
         ("run.stopped", "Stopped before it started"),

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.pages import shown
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.core.models import AuditEntry
@@ -25,8 +25,8 @@ def judge(run, grader) -> RunJudge:  # noqa: F811
     return RunJudge.objects.create(run=run, version=grader, tokens=900, money=Decimal("1.5"), calls=9)
 
 
-def limit(cast, run, tokens=KEEP, money=KEEP):
-    return spending.change(cast.researcher, fresh(run), tokens, money)
+def limit(team, run, tokens=KEEP, money=KEEP):
+    return spending.change(team.researcher, fresh(run), tokens, money)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def limit(cast, run, tokens=KEEP, money=KEEP):
         ({"money": Decimal("2.50")}, {"money": Decimal("2.6")}, "The 2.5 that its judges may cost are used up"),
     ],
 )
-def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, cast, judge, limits, uses, told):  # noqa: F811
-    limit(cast, run, **limits)
+def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, team, judge, limits, uses, told):  # noqa: F811
+    limit(team, run, **limits)
     jobs.watch()
     assert fresh(run).state == "running"
     RunJudge.objects.filter(pk=judge.pk).update(**uses)
@@ -50,16 +50,16 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, ca
     live.post(live.event("state", 3, state="stopped", reason="Stopped after step 3"))
     assert fresh(run).state == "stopped" and ray.stopped == []
     for act in (
-        lambda: lifecycle.resume(cast.researcher, fresh(run)),
-        lambda: lifecycle.extend(cast.researcher, fresh(run), 9),
+        lambda: lifecycle.resume(team.researcher, fresh(run)),
+        lambda: lifecycle.extend(team.researcher, fresh(run), 9),
     ):
         with pytest.raises(Conflict, match="Raise or lift the limit first"):
             act()
-    limit(cast, run, **{name: 2 * value for name, value in limits.items()})
-    assert lifecycle.resume(cast.researcher, fresh(run)).state == "queued"
+    limit(team, run, **{name: 2 * value for name, value in limits.items()})
+    assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
 
 
-def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, ray, cast, judge):  # noqa: F811
+def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, ray, team, judge):  # noqa: F811
     other = RunJudge(tokens=200, money=Decimal("0.7"))
     assert spending.spent([judge, other]) == spending.Spent(1100, Decimal("2.2"))
     assert spending.spent([]) == spending.Spent(0, Decimal())
@@ -68,35 +68,35 @@ def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, 
     assert fresh(run).state == "running"
 
 
-def test_a_limit_that_is_used_already_is_refused_and_what_is_left_out_stays(run, cast, judge):
-    limit(cast, run, tokens=5000)
+def test_a_limit_that_is_used_already_is_refused_and_what_is_left_out_stays(run, team, judge):
+    limit(team, run, tokens=5000)
     for wrong, field in (({"tokens": 900}, "budget_tokens"), ({"money": Decimal("1.5")}, "budget_money")):
         with pytest.raises(Invalid) as refused:
-            limit(cast, run, **wrong)
+            limit(team, run, **wrong)
         assert refused.value.fields[field].startswith("must be more than the ")
-    found = limit(cast, run, money=Decimal(4))
+    found = limit(team, run, money=Decimal(4))
     assert (found.judge_token_limit, found.judge_money_limit) == (5000, 4)
 
 
-def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, cast, judge):
+def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, team, judge):
     for _ in range(2):
-        limit(cast, run, tokens=5000, money=None)
-    limit(cast, run, tokens=None)
+        limit(team, run, tokens=5000, money=None)
+    limit(team, run, tokens=None)
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Spending limit changed"]
     assert whys == ["tokens without limit", "tokens 5000, money without limit"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_limits_at_once_leave_the_last_of_the_log(run, cast, judge):
-    at_once([lambda tokens=tokens: limit(cast, run, tokens=tokens) for tokens in (1000, 2000, 3000, 4000)])
+def test_limits_at_once_leave_the_last_of_the_log(run, team, judge):
+    concurrently([lambda tokens=tokens: limit(team, run, tokens=tokens) for tokens in (1000, 2000, 3000, 4000)])
     last = AuditEntry.objects.filter(action="run.spending").latest("id")
     assert str(fresh(run).judge_token_limit) == last.detail["budget_tokens"]
 
 
-def test_a_logged_run_has_no_limit(run, cast):
+def test_a_logged_run_has_no_limit(run, team):
     set_row(run, recipe="logged", state="running", dataset_version=None, model=None)
     with pytest.raises(Conflict):
-        limit(cast, run, tokens=5)
+        limit(team, run, tokens=5)
 
 
 def test_by_the_page_and_the_api(run, judge, as_researcher, as_annotator, as_outsider):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import jobs, stopping
 from webapp.experiments.lifecycle import services as lifecycle
@@ -42,10 +42,10 @@ def test_it_has_as_long_as_its_recent_steps_took(run, phase, steps, minutes):
     assert stopping.grace(fresh(run)) == timedelta(minutes=minutes)
 
 
-def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, cast):  # noqa: F811
+def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, team):  # noqa: F811
     took(run, 6.0 * MINUTES)
     set_row(run, phase="update")
-    told = lifecycle.stop(cast.researcher, fresh(run)).state_reason
+    told = lifecycle.stop(team.researcher, fresh(run)).state_reason
     assert told == "Rosa asked it to stop. It saves and gives up its present step, which may be about 6 min of work"
     set_row(run, state_at=ago(10 * MINUTES))
     live.post()
@@ -55,9 +55,9 @@ def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, cas
     assert (fresh(run).state, fresh(run).state_reason) == ("stopped", "Stopped after step 2")
 
 
-def test_one_that_takes_longer_than_its_steps_ever_did_is_killed(live, run, ray, cast):  # noqa: F811
+def test_one_that_takes_longer_than_its_steps_ever_did_is_killed(live, run, ray, team):  # noqa: F811
     took(run, 6.0 * MINUTES)
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     set_row(run, state_at=ago(12 * MINUTES))
     live.post()
     watch_for(1_000)
@@ -66,18 +66,18 @@ def test_one_that_takes_longer_than_its_steps_ever_did_is_killed(live, run, ray,
     assert ray.stopped == [f"run-{run.id}-1"]
 
 
-def test_one_that_says_nothing_while_it_finishes_is_given_up_as_any_other(live, run, ray, cast):  # noqa: F811
+def test_one_that_says_nothing_while_it_finishes_is_given_up_as_any_other(live, run, ray, team):  # noqa: F811
     took(run, 60.0 * MINUTES)
-    lifecycle.stop(cast.researcher, fresh(run))
+    lifecycle.stop(team.researcher, fresh(run))
     set_row(run, state_at=ago(6 * MINUTES), heartbeat_at=ago(6 * MINUTES))
     watch_for(1_000)
     assert fresh(run).state == "stopped" and "No sign of life" in fresh(run).state_reason
 
 
-def test_at_once_it_does_not_wait_for_its_step(live, run, ray, cast):  # noqa: F811
+def test_at_once_it_does_not_wait_for_its_step(live, run, ray, team):  # noqa: F811
     took(run, 6.0 * MINUTES)
     for _ in range(2):
-        assert lifecycle.stop_now(cast.researcher, fresh(run)).state == "stopping"
+        assert lifecycle.stop_now(team.researcher, fresh(run)).state == "stopping"
     assert fresh(run).state_reason == "Rosa asked it to stop at once"
     assert AuditEntry.objects.filter(action="run.stop_now").count() == 1
     for _ in range(2):  # the task may be sent twice
@@ -88,34 +88,34 @@ def test_at_once_it_does_not_wait_for_its_step(live, run, ray, cast):  # noqa: F
     assert LogLine.objects.filter(run=run, level="error").exists()
 
 
-def test_upkeep_ends_it_where_the_task_was_lost(live, run, ray, cast):  # noqa: F811
-    lifecycle.stop_now(cast.researcher, fresh(run))
+def test_upkeep_ends_it_where_the_task_was_lost(live, run, ray, team):  # noqa: F811
+    lifecycle.stop_now(team.researcher, fresh(run))
     live.post()
     jobs.watch()
     assert fresh(run).state == "stopped"
 
 
-def test_resumed_it_has_its_time_again(live, run, ray, cast):  # noqa: F811
-    lifecycle.stop_now(cast.researcher, fresh(run))
+def test_resumed_it_has_its_time_again(live, run, ray, team):  # noqa: F811
+    lifecycle.stop_now(team.researcher, fresh(run))
     jobs.stop(run.id)
-    lifecycle.resume(cast.researcher, fresh(run))
+    lifecycle.resume(team.researcher, fresh(run))
     assert (fresh(run).state, fresh(run).stop_by) == ("queued", None)
 
 
-def test_of_a_run_that_waits_or_is_over_nothing_is_left_to_end(run, cast):
-    assert lifecycle.stop_now(cast.researcher, run).state == "stopped"
-    assert lifecycle.stop_now(cast.researcher, run).state == "stopped"
+def test_of_a_run_that_waits_or_is_over_nothing_is_left_to_end(run, team):
+    assert lifecycle.stop_now(team.researcher, run).state == "stopped"
+    assert lifecycle.stop_now(team.researcher, run).state == "stopped"
     assert fresh(run).stop_by is None
     assert not AuditEntry.objects.filter(action="run.stop_now").exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_people_at_once_stop_it_and_stop_it_now(live, run, ray, cast):  # noqa: F811
-    at_once(
+def test_two_people_at_once_stop_it_and_stop_it_now(live, run, ray, team):  # noqa: F811
+    concurrently(
         [
-            lambda: lifecycle.stop(cast.researcher, fresh(run)),
-            lambda: lifecycle.stop_now(cast.owner, fresh(run)),
-            lambda: lifecycle.stop_now(cast.researcher, fresh(run)),
+            lambda: lifecycle.stop(team.researcher, fresh(run)),
+            lambda: lifecycle.stop_now(team.owner, fresh(run)),
+            lambda: lifecycle.stop_now(team.researcher, fresh(run)),
         ]
     )
     jobs.stop(run.id)
@@ -125,13 +125,13 @@ def test_two_people_at_once_stop_it_and_stop_it_now(live, run, ray, cast):  # no
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_stops_it_at_once_and_another_resumes_at_the_same_moment(live, run, ray, cast):  # noqa: F811
-    lifecycle.stop_now(cast.researcher, fresh(run))
+def test_one_stops_it_at_once_and_another_resumes_at_the_same_moment(live, run, ray, team):  # noqa: F811
+    lifecycle.stop_now(team.researcher, fresh(run))
     jobs.stop(run.id)
-    at_once(
+    concurrently(
         [
-            lambda: lifecycle.resume(cast.owner, fresh(run)),
-            lambda: lifecycle.stop_now(cast.researcher, fresh(run)),
+            lambda: lifecycle.resume(team.owner, fresh(run)),
+            lambda: lifecycle.stop_now(team.researcher, fresh(run)),
         ]
     )
     found = Run.objects.get(id=run.id)

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.lifecycle import jobs, states, time_limit
@@ -25,11 +25,11 @@ def used(run):
     return round(under_way(fresh(run), timezone.now()).total_seconds())
 
 
-def limit(cast, run, hours):
-    return time_limit.change(cast.researcher, fresh(run), hours and timedelta(hours=hours), timezone.now())
+def limit(team, run, hours):
+    return time_limit.change(team.researcher, fresh(run), hours and timedelta(hours=hours), timezone.now())
 
 
-def test_what_it_runs_counts_over_its_attempts_and_what_it_waits_does_not(run, cast):
+def test_what_it_runs_counts_over_its_attempts_and_what_it_waits_does_not(run, team):
     set_row(run, state_at=ago(9_000), attempt_at=ago(9_000))
     states.move(run, "starting")
     assert (used(run), fresh(run).begun_at) == (0, None)
@@ -38,10 +38,10 @@ def test_what_it_runs_counts_over_its_attempts_and_what_it_waits_does_not(run, c
     states.move(run, "blocked", reason="Step 2 waits")
     states.move(run, "running")
     assert used(run) == 100
-    lifecycle.stop(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
     states.move(run, "stopped")
     assert (used(run), fresh(run).begun_at) == (100, None)
-    lifecycle.resume(cast.researcher, run)
+    lifecycle.resume(team.researcher, run)
     states.move(run, "starting")
     states.move(run, "running")
     set_row(run, begun_at=ago(20))
@@ -58,8 +58,8 @@ def test_a_clock_that_went_back_takes_nothing_off(run):
     assert used(run) == 50
 
 
-def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, cast):  # noqa: F811
-    limit(cast, run, 1)
+def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, team):  # noqa: F811
+    limit(team, run, 1)
     jobs.watch()
     assert fresh(run).state == "running"
     set_row(run, begun_at=ago(3_700))
@@ -73,45 +73,45 @@ def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, cast):  # noqa: F
     assert fresh(run).state == "stopped" and ray.stopped == []
 
 
-def test_used_up_it_goes_on_only_with_a_new_limit(run, cast):
+def test_used_up_it_goes_on_only_with_a_new_limit(run, team):
     set_row(run, state="stopped", under_way=HOUR, time_limit=HOUR)
     for act in (
-        lambda: lifecycle.resume(cast.researcher, fresh(run)),
-        lambda: lifecycle.extend(cast.researcher, fresh(run), 9),
+        lambda: lifecycle.resume(team.researcher, fresh(run)),
+        lambda: lifecycle.extend(team.researcher, fresh(run), 9),
     ):
         with pytest.raises(Conflict, match="time limit is used up"):
             act()
-    limit(cast, run, 2)
-    assert lifecycle.resume(cast.researcher, fresh(run)).state == "queued"
+    limit(team, run, 2)
+    assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
 
 
-def test_a_limit_that_is_used_already_or_is_none_is_refused(run, cast):
+def test_a_limit_that_is_used_already_or_is_none_is_refused(run, team):
     set_row(run, under_way=HOUR)
     for hours, told in ((1, "must be more than the 1.00 h"), (0.001, "between a minute"), (99_999_9, "ten years")):
         with pytest.raises(Invalid) as refused:
-            limit(cast, run, hours)
+            limit(team, run, hours)
         assert told in refused.value.fields["seconds"]
     assert fresh(run).time_limit is None
 
 
-def test_the_same_limit_twice_is_one_entry_and_lifting_is_another(run, cast):
+def test_the_same_limit_twice_is_one_entry_and_lifting_is_another(run, team):
     for hours in (2, 2, None, None):
-        limit(cast, run, hours)
+        limit(team, run, hours)
     seconds = [entry.detail["seconds"] for entry in AuditEntry.objects.filter(action="run.time_limit").order_by("id")]
     assert seconds == [7200.0, None] and fresh(run).time_limit is None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_limits_at_once_leave_the_last_of_the_log(run, cast):
-    at_once([lambda hours=hours: limit(cast, run, hours) for hours in (1, 2, 3, 4)])
+def test_limits_at_once_leave_the_last_of_the_log(run, team):
+    concurrently([lambda hours=hours: limit(team, run, hours) for hours in (1, 2, 3, 4)])
     last = AuditEntry.objects.filter(action="run.time_limit").latest("id")
     assert fresh(run).time_limit.total_seconds() == last.detail["seconds"]
 
 
-def test_a_logged_run_has_no_limit_and_tells_no_time(run, cast, as_researcher):
+def test_a_logged_run_has_no_limit_and_tells_no_time(run, team, as_researcher):
     set_row(run, recipe="logged", state="running", dataset_version=None, model=None)
     with pytest.raises(Conflict):
-        limit(cast, run, 1)
+        limit(team, run, 1)
     assert as_researcher.get(f"/api/v1/runs/{run.id}").json()["under_way_s"] is None
 
 
@@ -140,7 +140,7 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
     assert "Time limit changed" in as_researcher.get(f"/runs/{run.id}/history").content.decode()
 
 
-def test_an_upgrade_counts_what_the_log_says(run, launch, cast, monkeypatch):
+def test_an_upgrade_counts_what_the_log_says(run, launch, team, monkeypatch):
     """A run with two attempts before the upgrade, and a run that is active while the upgrade is made."""
     at = timezone.now() - HOUR
     told = [
@@ -159,7 +159,7 @@ def test_an_upgrade_counts_what_the_log_says(run, launch, cast, monkeypatch):
             with monkeypatch.context() as earlier:
                 earlier.setattr("django.utils.timezone.now", lambda seconds=seconds: at + timedelta(seconds=seconds))
                 AuditEntry.objects.create(
-                    workspace=cast.workspace, action=f"run.{action}", object_type="run", object_id=each.pk
+                    workspace=team.workspace, action=f"run.{action}", object_type="run", object_id=each.pk
                 )
     set_row(run, state="running", state_at=at + timedelta(seconds=520))
     set_row(other, recipe="logged", state="running", dataset_version=None, model=None)

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from tests.pages import shown
 from trainer.config import RECIPES
 from webapp.core.models import AuditEntry
@@ -19,16 +19,16 @@ KEY = "perf/generated_tokens"
 TOLD = "The 1,000 tokens that it may generate are used up"
 
 
-def limit(cast, run, tokens):
-    return token_limit.change(cast.researcher, fresh(run), tokens)
+def limit(team, run, tokens):
+    return token_limit.change(team.researcher, fresh(run), tokens)
 
 
 def tell(trainer, step, tokens):
     assert trainer.post(trainer.metrics(step, **{KEY: float(tokens)})).status_code == 200
 
 
-def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, cast):  # noqa: F811
-    limit(cast, run, 1000)
+def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, team):  # noqa: F811
+    limit(team, run, 1000)
     tell(live, 1, 400)
     tell(live, 2, 599)
     jobs.watch()
@@ -43,13 +43,13 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, ca
     live.post(live.event("state", 3, state="stopped", reason="Stopped after step 3"))
     assert fresh(run).state == "stopped" and ray.stopped == []
     for act in (
-        lambda: lifecycle.resume(cast.researcher, fresh(run)),
-        lambda: lifecycle.extend(cast.researcher, fresh(run), 99),
+        lambda: lifecycle.resume(team.researcher, fresh(run)),
+        lambda: lifecycle.extend(team.researcher, fresh(run), 99),
     ):
         with pytest.raises(Conflict, match="Raise or lift the limit first"):
             act()
-    limit(cast, run, 2000)
-    assert lifecycle.resume(cast.researcher, fresh(run)).state == "queued"
+    limit(team, run, 2000)
+    assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
 
 
 def test_a_step_that_is_repeated_counts_once(live, run):  # noqa: F811
@@ -61,11 +61,11 @@ def test_a_step_that_is_repeated_counts_once(live, run):  # noqa: F811
     assert token_limit.generated(run) == 660
 
 
-def test_a_limit_that_is_raised_while_upkeep_looks_at_an_old_row_counts(live, run, cast):  # noqa: F811
-    limit(cast, run, 1000)
+def test_a_limit_that_is_raised_while_upkeep_looks_at_an_old_row_counts(live, run, team):  # noqa: F811
+    limit(team, run, 1000)
     tell(live, 1, 1000)
     old = fresh(run)
-    limit(cast, run, 5000)
+    limit(team, run, 5000)
     lifecycle.stop_used_up(old, timezone.now())
     assert (fresh(run).state, old.token_limit) == ("running", 5000)
 
@@ -78,41 +78,41 @@ def test_without_a_limit_nothing_stops_and_nothing_is_asked(live, run, django_as
     assert fresh(run).state == "running"
 
 
-def test_a_limit_that_is_used_already_is_refused(live, run, cast):  # noqa: F811
+def test_a_limit_that_is_used_already_is_refused(live, run, team):  # noqa: F811
     tell(live, 1, 900)
     for tokens, told in ((900, "more than the 900 that it has generated"), (2**53, "less than 9,007,199,254,740,992")):
         with pytest.raises(Invalid) as refused:
-            limit(cast, run, tokens)
+            limit(team, run, tokens)
         assert refused.value.fields["tokens"] == f"must be {told}"
     assert fresh(run).token_limit is None
 
 
-def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, cast):
+def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, team):
     for _ in range(2):
-        limit(cast, run, 5_000_000)
-    limit(cast, run, None)
+        limit(team, run, 5_000_000)
+    limit(team, run, None)
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Token limit changed"]
     assert whys == ["lifted", "to 5,000,000"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_limits_at_once_leave_the_last_of_the_log(run, cast):
-    at_once([lambda tokens=tokens: limit(cast, run, tokens) for tokens in (1000, 2000, 3000, 4000)])
+def test_limits_at_once_leave_the_last_of_the_log(run, team):
+    concurrently([lambda tokens=tokens: limit(team, run, tokens) for tokens in (1000, 2000, 3000, 4000)])
     last = AuditEntry.objects.filter(action="run.token_limit").latest("id")
     assert fresh(run).token_limit == last.detail["tokens"]
 
 
-def test_recipes_that_sample_nothing_have_no_limit(run, cast):
+def test_recipes_that_sample_nothing_have_no_limit(run, team):
     samples = {name for name in RECIPES if token_limit.applies(Run(recipe=name))}
     assert samples == {"policy", "distill", "iterative_dpo", "judge", "rubric_writer", "chain", "alternating"}
     for recipe in ("sft", "dpo", "reward_model", "gone"):
         set_row(run, recipe=recipe)
         with pytest.raises(Conflict, match="does not apply"):
-            limit(cast, run, 5)
+            limit(team, run, 5)
         assert token_limit.generated(fresh(run)) is None
     set_row(run, recipe="logged", state="running", dataset_version=None, model=None)
     with pytest.raises(Conflict, match="Another program"):
-        limit(cast, run, 5)
+        limit(team, run, 5)
 
 
 def test_by_the_page_and_the_api(live, run, as_researcher, as_annotator, as_outsider):  # noqa: F811

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, states, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
@@ -64,11 +64,11 @@ def test_the_end_of_a_run_lets_in_the_next_of_the_line(
     assert fresh(third).state_reason.startswith("Waits for run 2 of")
 
 
-def test_a_waiting_run_that_is_stopped_leaves_the_line(launch, ray, cast):
+def test_a_waiting_run_that_is_stopped_leaves_the_line(launch, ray, team):
     first, second, third = launch(), launch(), launch()
     for run in (first, second, third):
         jobs.launch(run.id)
-    lifecycle.stop(cast.researcher, fresh(second))
+    lifecycle.stop(team.researcher, fresh(second))
     waiting_line.let_in()
     assert fresh(third).state_reason == "Waits for run 1 of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
 
@@ -96,38 +96,38 @@ def test_more_places_let_in_more(launch, ray, settings, sent):
     assert sent == [runs[1].id, runs[2].id, runs[3].id]
 
 
-def test_runs_of_other_workspaces_are_not_named(launch, ray, cast):
+def test_runs_of_other_workspaces_are_not_named(launch, ray, team):
     first, second = launch(name="secret plan"), launch()
     jobs.launch(first.id)
-    Experiment.objects.filter(id=first.experiment_id).update(workspace=cast.outsider.workspace, name="Secret")
-    other = Experiment.objects.create(workspace=cast.workspace, name="Ours")
+    Experiment.objects.filter(id=first.experiment_id).update(workspace=team.outsider.workspace, name="Secret")
+    other = Experiment.objects.create(workspace=team.workspace, name="Ours")
     Run.objects.filter(id=second.id).update(experiment=other)
     jobs.launch(second.id)
     assert fresh(second).state_reason == "Waits for another run: 1 may run at once (MAX_RUNNING_RUNS)"
 
 
-def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ray, cast, settings, sent):
+def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ray, team, settings, sent):
     settings.MAX_RUNNING_RUNS = 3
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=1))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=1))
     first, second, other = launch(), launch(), launch()
-    theirs = Experiment.objects.create(workspace=cast.outsider.workspace, name="Theirs")
+    theirs = Experiment.objects.create(workspace=team.outsider.workspace, name="Theirs")
     Run.objects.filter(id=other.id).update(experiment=theirs)
     for run in (first, second, other):
         jobs.launch(run.id)
     assert [fresh(run).state for run in (first, second, other)] == ["starting", "queued", "starting"]
     told = "Waits: 1 run of this workspace may run at once. An administrator of this installation can change that"
     assert fresh(second).state_reason == told
-    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=2))
+    quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=2))
     waiting_line.let_in()
     assert sent == [second.id]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_at_once_let_in_no_more_of_a_workspace_than_it_may_have(launch, ray, settings, cast):
+def test_workers_at_once_let_in_no_more_of_a_workspace_than_it_may_have(launch, ray, settings, team):
     settings.MAX_RUNNING_RUNS = None
-    quotas.change(cast.owner.user, None, quotas.Limits(running_runs=2))
+    quotas.change(team.owner.user, None, quotas.Limits(running_runs=2))
     runs = [launch() for _ in range(5)]
-    at_once([lambda run=run: jobs.launch(run.id) for run in runs])
+    concurrently([lambda run=run: jobs.launch(run.id) for run in runs])
     assert Run.objects.filter(state="starting").count() == 2
 
 

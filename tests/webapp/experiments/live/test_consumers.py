@@ -11,8 +11,8 @@ from django.contrib.sessions.models import Session
 from django.db import OperationalError
 from django.utils import timezone
 
-from tests.cast import browser, make_cast
-from tests.patience import SECONDS
+from tests.team import browser, make_team
+from tests.timeouts import SECONDS
 from webapp.accounts.models import Membership, SignedIn, Workspace
 from webapp.accounts.sessions import time_outs
 from webapp.accounts.tokens.services import create_token, revoke_token
@@ -32,18 +32,18 @@ ORIGIN = b"http://localhost"
 
 @pytest.fixture
 async def scene(transactional_db):
-    """The cast and a run that a process works on."""
+    """The team and a run that a process works on."""
 
     def build():
-        cast = make_cast()
-        version = make_version(cast.owner)
+        team = make_team()
+        version = make_version(team.owner)
         RegisteredModel.objects.create(
-            workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+            workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m"
         )
         choice = checks.DatasetChoice(id=version.dataset_id)
-        run = launch.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
+        run = launch.launch(team.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
         Run.objects.filter(id=run.id).update(state="starting", ray_job_id="j", next_try_at=None)
-        return cast, run, Trainer(run)
+        return team, run, Trainer(run)
 
     return await database_sync_to_async(build)()
 
@@ -69,8 +69,8 @@ async def post(process, *events):
 
 
 async def test_a_page_hears_metrics_rollouts_log_and_state(scene):
-    cast, run, process = scene
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    team, run, process = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
     histogram = {"edges": [0.0, 1.0], "counts": [2]}
     await post(
@@ -95,34 +95,34 @@ async def test_a_page_hears_metrics_rollouts_log_and_state(scene):
 
 
 async def test_a_page_learns_what_happened_between_its_drawing_and_its_connection(scene):
-    cast, run, process = scene
+    team, run, process = scene
     await post(process, process.event("state", state="running"), process.event("state", state="finished"))
-    socket, _ = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    socket, _ = await connect(f"/ws/runs/{run.id}", team.reviewer, greetings=0)
     (now,) = await socket.hear(1)
     assert (now["type"], now["id"], now["state"], now["last_seq"]) == ("now", run.id, "finished", 2)
     await socket.disconnect()
-    of_all, _ = await connect("/ws/workspace", cast.reviewer, greetings=0)
+    of_all, _ = await connect("/ws/workspace", team.reviewer, greetings=0)
     (news,) = await of_all.hear(1)
     assert (news["type"], news["id"], news["state"]) == ("run", run.id, "finished")
     await of_all.disconnect()
 
 
 async def test_a_list_is_not_greeted_with_runs_that_moved_long_ago_or_are_queued(scene):
-    cast, run, _ = scene
+    team, run, _ = scene
     await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="queued")
-    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    socket, _ = await connect("/ws/workspace", team.researcher, greetings=0)
     assert await socket.receive_nothing()
     await socket.disconnect()
     long_ago = timezone.now() - consumers.JUST_NOW * 2
     await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="running", state_at=long_ago)
-    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    socket, _ = await connect("/ws/workspace", team.researcher, greetings=0)
     assert await socket.receive_nothing()
     await socket.disconnect()
 
 
 async def test_lists_hear_of_state_and_progress_only(scene):
-    cast, run, process = scene
-    socket, accepted = await connect("/ws/workspace", cast.researcher)
+    team, run, process = scene
+    socket, accepted = await connect("/ws/workspace", team.researcher)
     assert accepted
     await post(process, process.event("log", message="x"), process.metrics(3, **{"reward/mean": 0.5}))
     (heard,) = await socket.hear(1)
@@ -134,27 +134,27 @@ async def test_lists_hear_of_state_and_progress_only(scene):
 @pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
 @pytest.mark.parametrize("who", ["nobody", "annotator"])
 async def test_strangers_and_annotators_hear_nothing(scene, path, who):
-    cast, run, _ = scene
-    member = None if who == "nobody" else cast.annotator
+    team, run, _ = scene
+    member = None if who == "nobody" else team.annotator
     socket, accepted = await connect(path.format(id=run.id), member)
     assert not accepted
 
 
 async def test_a_session_without_the_second_factor_that_is_asked_for_hears_nothing(scene):
-    cast, run, _ = scene
-    await Workspace.objects.filter(pk=cast.workspace.pk).aupdate(asks_second_factor=True)
-    assert not (await connect(f"/ws/runs/{run.id}", cast.researcher))[1]
-    await Authenticator.objects.acreate(user=cast.researcher.user, type="totp", data={})
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.researcher)
+    team, run, _ = scene
+    await Workspace.objects.filter(pk=team.workspace.pk).aupdate(asks_second_factor=True)
+    assert not (await connect(f"/ws/runs/{run.id}", team.researcher))[1]
+    await Authenticator.objects.acreate(user=team.researcher.user, type="totp", data={})
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.researcher)
     assert accepted
     await socket.disconnect()
 
 
 async def test_another_workspace_cannot_listen(scene):
-    cast, run, process = scene
-    _, accepted = await connect(f"/ws/runs/{run.id}", cast.outsider)
+    team, run, process = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", team.outsider)
     assert not accepted
-    elsewhere, accepted = await connect("/ws/workspace", cast.outsider, greetings=0)
+    elsewhere, accepted = await connect("/ws/workspace", team.outsider, greetings=0)
     assert accepted
     await post(process, process.metrics(1, **{"reward/mean": 0.5}))
     assert await elsewhere.receive_nothing()
@@ -163,8 +163,8 @@ async def test_another_workspace_cannot_listen(scene):
 
 @pytest.mark.parametrize("origin", [None, b"http://evil.example", b"http://localhost:9999"])
 async def test_only_pages_of_this_address_may_connect(scene, origin):
-    cast, run, _ = scene
-    _, accepted = await connect(f"/ws/runs/{run.id}", cast.owner, origin)
+    team, run, _ = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", team.owner, origin)
     assert not accepted
 
 
@@ -177,24 +177,24 @@ async def with_token(path, member, scope="read"):
 
 
 async def test_a_script_follows_a_run_with_a_token_that_may_only_read(scene):
-    cast, run, process = scene
-    socket, accepted, _ = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    team, run, process = scene
+    socket, accepted, _ = await with_token(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted and (await socket.hear(1))[0]["type"] == "now"
     await post(process, process.metrics(2, **{"reward/mean": 0.75}))
     assert (await socket.hear(1))[0]["values"] == {"reward/mean": 0.75}
     await socket.disconnect()
-    of_all, accepted, _ = await with_token("/ws/workspace", cast.reviewer)
+    of_all, accepted, _ = await with_token("/ws/workspace", team.reviewer)
     assert accepted and (await of_all.hear(1))[0]["id"] == run.id
     await of_all.disconnect()
 
 
 @pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
 async def test_a_token_opens_what_its_owner_may_read_and_nothing_else(scene, path):
-    cast, run, _ = scene
+    team, run, _ = scene
     path = path.format(id=run.id)
-    assert not (await with_token(path, cast.annotator))[1]
+    assert not (await with_token(path, team.annotator))[1]
     elsewhere = await database_sync_to_async(Membership.objects.create)(
-        user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner"
+        user=team.researcher.user, workspace=team.outsider.workspace, role="owner"
     )
     socket, accepted, _ = await with_token(path, elsewhere)  # a member of both workspaces, with a key to the other one
     assert accepted == ("workspace" in path)
@@ -206,20 +206,20 @@ async def test_a_token_opens_what_its_owner_may_read_and_nothing_else(scene, pat
 
 
 async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
-    socket, accepted, row = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    socket, accepted, row = await with_token(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
     await socket.hear(1)
-    await database_sync_to_async(revoke_token)(cast.reviewer, row)
+    await database_sync_to_async(revoke_token)(team.reviewer, row)
     output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 4403)
 
 
 async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(waiting, "MOST_WAITING", 10)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.owner)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.owner)
     assert accepted
     items = [{"type": "metrics", "step": i, "values": {}, "histograms": {}} for i in range(30)]
     message = {"type": "broadcast", "message": {"type": "batch", "items": items}}
@@ -230,20 +230,20 @@ async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
 
 
 async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
-    await database_sync_to_async(cast.reviewer.delete)()
+    await database_sync_to_async(team.reviewer.delete)()
     assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
 
 
 async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(consumers, "RECHECK_S", 0.3)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
-    await database_sync_to_async(cast.reviewer.delete)()
+    await database_sync_to_async(team.reviewer.delete)()
     message = {"type": "broadcast", "message": {"type": "log", "lines": []}}
     kinds = []
     async with asyncio.timeout(SECONDS):
@@ -254,22 +254,22 @@ async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(sc
 
 
 async def test_who_signs_out_stops_hearing(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
     await database_sync_to_async(Session.objects.all().delete)()
     assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
 
 
 async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypatch):
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
-    await database_sync_to_async(time_outs.change)(cast.owner, 5, None)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    await database_sync_to_async(time_outs.change)(team.owner, 5, None)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
     await asyncio.sleep(0.3)  # the role is checked several times, so one check is not enough
-    mine = SignedIn.objects.filter(user=cast.reviewer.user)
+    mine = SignedIn.objects.filter(user=team.reviewer.user)
     await mine.aupdate(last_used_at=timezone.now() - timedelta(minutes=6))
     while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":
         pass
@@ -277,9 +277,9 @@ async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypa
 
 
 async def test_a_token_needs_the_area_of_experiments(scene):
-    cast, run, _ = scene
+    team, run, _ = scene
     for rights, opens in (({"experiments": "read"}, True), ({"datasets": "write"}, False)):
-        _, secret = await database_sync_to_async(create_token)(cast.reviewer, "script", rights=rights)
+        _, secret = await database_sync_to_async(create_token)(team.reviewer, "script", rights=rights)
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
         socket = Socket(application, f"/ws/runs/{run.id}", headers)
         assert await socket.connect() == opens
@@ -287,8 +287,8 @@ async def test_a_token_needs_the_area_of_experiments(scene):
 
 
 async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):
-    cast, run, _ = scene
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    team, run, _ = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer)
     assert accepted
 
     async def away(feed):
@@ -306,13 +306,13 @@ async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, m
 
 @pytest.mark.parametrize("question", ["group_for", "greeting"])
 async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back(scene, monkeypatch, question):
-    cast, run, _ = scene
+    team, run, _ = scene
 
     def away(*_):
         raise OperationalError("the server closed the connection")
 
     monkeypatch.setattr(consumers.RunFeed, question, away)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer, greetings=0)
     assert accepted
     output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 1013)

@@ -8,8 +8,8 @@ from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.test import Client
 
-from tests.cast import browser
-from tests.patience import SECONDS
+from tests.team import browser
+from tests.timeouts import SECONDS
 from webapp.accounts.tokens.services import create_token, revoke_token
 from webapp.experiments.live import broadcasts, stream, waiting
 
@@ -51,8 +51,8 @@ async def next_of(feed):
 
 
 async def test_a_program_hears_a_run_from_now_to_its_end(scene):  # noqa: F811
-    cast, run, process = scene
-    _, answer = await listen(run, cast.reviewer)
+    team, run, process = scene
+    _, answer = await listen(run, team.reviewer)
     assert answer["Content-Type"].startswith("text/event-stream") and answer["X-Accel-Buffering"] == "no"
     feed = heard(answer)
     now = await next_of(feed)
@@ -70,16 +70,16 @@ async def test_a_program_hears_a_run_from_now_to_its_end(scene):  # noqa: F811
 
 
 async def test_a_run_that_is_over_is_told_once(scene):  # noqa: F811
-    cast, run, process = scene
+    team, run, process = scene
     await post(process, process.event("state", state="running"), process.event("state", state="finished"))
-    _, answer = await listen(run, cast.reviewer)
+    _, answer = await listen(run, team.reviewer)
     assert [(told["type"], told["state"]) async for told in heard(answer)] == [("now", "finished")]
 
 
 async def test_a_silent_run_keeps_the_connection_alive(scene, monkeypatch):  # noqa: F811
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(stream, "STILL_HERE_S", 0.02)
-    _, answer = await listen(run, cast.reviewer)
+    _, answer = await listen(run, team.reviewer)
     feed = heard(answer)
     assert (await next_of(feed))["type"] == "now"
     assert [await next_of(feed), await next_of(feed)] == [None, None]
@@ -87,9 +87,9 @@ async def test_a_silent_run_keeps_the_connection_alive(scene, monkeypatch):  # n
 
 
 async def test_a_slow_program_is_told_to_load_again(scene, monkeypatch):  # noqa: F811
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(waiting, "MOST_WAITING", 10)
-    _, answer = await listen(run, cast.reviewer)
+    _, answer = await listen(run, team.reviewer)
     feed = heard(answer)
     await next_of(feed)
     items = [{"type": "metrics", "step": step, "values": {}, "histograms": {}} for step in range(30)]
@@ -100,12 +100,12 @@ async def test_a_slow_program_is_told_to_load_again(scene, monkeypatch):  # noqa
 
 
 async def test_whose_token_is_revoked_stops_hearing(scene, monkeypatch):  # noqa: F811
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(stream, "RECHECK_S", 0.05)
-    row, answer = await listen(run, cast.reviewer)
+    row, answer = await listen(run, team.reviewer)
     feed = heard(answer)
     await next_of(feed)
-    await database_sync_to_async(revoke_token)(cast.reviewer, row)
+    await database_sync_to_async(revoke_token)(team.reviewer, row)
     rest = await asyncio.wait_for(_all(feed), SECONDS)
     assert all(told is None for told in rest)
 
@@ -115,16 +115,16 @@ async def _all(feed):
 
 
 async def test_a_stream_ends_in_the_end(scene, monkeypatch):  # noqa: F811
-    cast, run, _ = scene
+    team, run, _ = scene
     monkeypatch.setattr(stream, "LONGEST_S", 0.0)
-    _, answer = await listen(run, cast.reviewer)
+    _, answer = await listen(run, team.reviewer)
     assert [told["type"] for told in await asyncio.wait_for(_all(heard(answer)), SECONDS)] == ["now"]
 
 
 async def test_who_may_not_read_hears_nothing(scene):  # noqa: F811
-    cast, run, _ = scene
-    statuses = [(await listen(run, member))[1].status_code for member in (cast.annotator, cast.outsider)]
+    team, run, _ = scene
+    statuses = [(await listen(run, member))[1].status_code for member in (team.annotator, team.outsider)]
     assert statuses == [403, 404]
-    page = await database_sync_to_async(browser)(cast.owner)
+    page = await database_sync_to_async(browser)(team.owner)
     answer = await database_sync_to_async(page.get)(f"/api/v1/runs/{run.id}/feed")
     assert answer.status_code == 401  # a page has the websocket

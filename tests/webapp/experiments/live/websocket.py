@@ -4,7 +4,7 @@ import json
 
 from asgiref.testing import ApplicationCommunicator
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 
 
 class Socket(ApplicationCommunicator):

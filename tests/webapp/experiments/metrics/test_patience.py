@@ -7,7 +7,7 @@ from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.experiments.metrics import patience, points
 from webapp.experiments.metrics.patience import Patience
 from webapp.experiments.models import MetricProgress, Run
@@ -131,5 +131,5 @@ def test_what_comes_late_or_again_counts_as_it_was_told_last(trainer, run):
 def test_a_point_that_comes_again_while_it_is_counted_is_not_lost(trainer, run):
     tell(trainer, [0.9, *[0.1] * 5])
     lowered = trainer.metrics(0, **{KEY: 0.05})
-    at_once([partial(waited, run), partial(trainer.post, lowered), partial(waited, run)])
+    concurrently([partial(waited, run), partial(trainer.post, lowered), partial(waited, run)])
     assert waited(run) == 4, "the first is not the best any more"

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments import recipe_metrics, serializers
 from webapp.experiments.bulk import StepMetrics
@@ -98,14 +98,14 @@ def test_keys_behind_the_first_200_are_named_and_come_when_asked_for(run, django
     assert (list(last["curves"]), last["more"], last["curves"]["k449"]["values"]) == (names[400:], [], [449.0])
 
 
-def test_a_key_with_a_comma_is_asked_for_over_the_api(run, cast):
+def test_a_key_with_a_comma_is_asked_for_over_the_api(run, team):
     """Also metrics after the first 200, beside joined keys, and in comparisons of runs."""
     names = [f"p@{i:03}, k={i}" for i in range(230)]
     for i, name in enumerate(names):
-        facts.keep_metrics(cast.workspace.pk, run, series.of_steps([StepMetrics(1, timezone.now(), {name: float(i)})]))
+        facts.keep_metrics(team.workspace.pk, run, series.of_steps([StepMetrics(1, timezone.now(), {name: float(i)})]))
         points(run, name, [(1, float(i))])
     points(run, "zz", [(1, 1.0)])
-    api = ApiClient(cast.researcher)
+    api = ApiClient(team.researcher)
     more = api.get(f"/runs/{run.pk}/curves").json()["more"]
     assert more == [*names[200:], "zz"]
     asked = urlencode({"key": more[:-1], "keys": "zz"}, doseq=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.contracts import SpansData, StepSpan
 from webapp.experiments.metrics import spans
 from webapp.experiments.models import StepSpans
@@ -15,8 +15,8 @@ def told(took: int = 2_000_000) -> SpansData:
     return SpansData(took=took, names=("learner", "", "updating"), spans=inner, beside=(StepSpan(0, 2, -1, 1, 2),))
 
 
-def test_the_spans_of_a_step_come_in_and_are_read_again(run, trainer, cast):
-    api = ApiClient(cast.researcher)
+def test_the_spans_of_a_step_come_in_and_are_read_again(run, trainer, team):
+    api = ApiClient(team.researcher)
     path = f"/runs/{run.pk}/spans"
     assert api.get(path).json() == NONE
     sent = told().model_dump(mode="json", exclude={"kind"})

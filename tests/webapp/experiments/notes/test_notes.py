@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.at_once import at_once
-from tests.cast import ApiClient
+from tests.concurrency import concurrently
+from tests.team import ApiClient
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
@@ -25,8 +25,8 @@ def rollout(run) -> Rollout:
 
 
 @pytest.fixture
-def note(cast, rollout) -> TokenNote:
-    return services.write(cast.researcher, rollout.run, TokenSpan(**PLACE, start=3, end=4), "It is **not**.")
+def note(team, rollout) -> TokenNote:
+    return services.write(team.researcher, rollout.run, TokenSpan(**PLACE, start=3, end=4), "It is **not**.")
 
 
 def address(run, rest="") -> str:
@@ -37,8 +37,8 @@ def body(**fields) -> dict:
     return {**PLACE, "start": 3, "end": 5, "quote": " green.", "text": "Wrong colour"} | fields
 
 
-def test_a_note_quotes_its_tokens(note, rollout, cast):
-    assert (note.quote, note.text, note.created_by) == (" green", "It is **not**.", cast.researcher.user)
+def test_a_note_quotes_its_tokens(note, rollout, team):
+    assert (note.quote, note.text, note.created_by) == (" green", "It is **not**.", team.researcher.user)
     ((read,), following) = queries.notes(rollout.run)
     assert read.holds and read.example_key == "e0" and following is None
 
@@ -74,27 +74,27 @@ def test_a_note_outlives_its_response(note, rollout):
         ({"start": 0, "end": 1}, "x" * 4_001, "text"),
     ],
 )
-def test_what_cannot_be_a_note(cast, rollout, span, text, field):
+def test_what_cannot_be_a_note(team, rollout, span, text, field):
     with pytest.raises(Invalid) as refused:
-        services.write(cast.researcher, rollout.run, TokenSpan(**PLACE | span), text)
+        services.write(team.researcher, rollout.run, TokenSpan(**PLACE | span), text)
     assert field in refused.value.fields
     assert not TokenNote.objects.exists()
 
 
-def test_tokens_that_were_not_recorded_cannot_be_named(cast, rollout):
+def test_tokens_that_were_not_recorded_cannot_be_named(team, rollout):
     Rollout.objects.update(content={"response": "x", "tokens": []})
     with pytest.raises(Invalid, match="not recorded"):
-        services.write(cast.researcher, rollout.run, TokenSpan(**PLACE, start=0, end=1), "x")
+        services.write(team.researcher, rollout.run, TokenSpan(**PLACE, start=0, end=1), "x")
 
 
-def test_what_the_writer_does_not_see_is_refused(cast, rollout):
+def test_what_the_writer_does_not_see_is_refused(team, rollout):
     with pytest.raises(Conflict):
-        services.write(cast.researcher, rollout.run, TokenSpan(**PLACE, start=3, end=4, quote=" blue"), "x")
+        services.write(team.researcher, rollout.run, TokenSpan(**PLACE, start=3, end=4, quote=" blue"), "x")
     assert not TokenNote.objects.exists()
 
 
-def test_a_second_submit_finds_the_first_note(cast, rollout):
-    client, place = ApiClient(cast.researcher).client, f"/api/v1{address(rollout.run)}"
+def test_a_second_submit_finds_the_first_note(team, rollout):
+    client, place = ApiClient(team.researcher).client, f"/api/v1{address(rollout.run)}"
 
     def send(**fields):
         return client.post(place, body(**fields), content_type="application/json", headers={"Idempotency-Key": "k1"})
@@ -108,27 +108,27 @@ def test_a_second_submit_finds_the_first_note(cast, rollout):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_submits_at_once_make_one_note(cast, rollout):
+def test_two_submits_at_once_make_one_note(team, rollout):
     key = idempotency.key("k1", "x")
-    write = partial(services.write, cast.researcher, rollout.run, TokenSpan(**PLACE, start=0, end=1), "x", key)
-    notes = at_once([write, write])
+    write = partial(services.write, team.researcher, rollout.run, TokenSpan(**PLACE, start=0, end=1), "x", key)
+    notes = concurrently([write, write])
     assert len({note.pk for note in notes}) == 1 and TokenNote.objects.count() == 1
 
 
-def test_of_two_changes_from_the_same_words_one_is_refused(cast, note):
-    services.rewrite(cast.researcher, note, "First tab", 1)
+def test_of_two_changes_from_the_same_words_one_is_refused(team, note):
+    services.rewrite(team.researcher, note, "First tab", 1)
     with pytest.raises(Conflict) as refused:
-        services.rewrite(cast.researcher, note, "Second tab", 1)
+        services.rewrite(team.researcher, note, "Second tab", 1)
     assert (refused.value.extra["text"], refused.value.extra["revision"]) == ("First tab", 2)
     note.refresh_from_db()
     assert note.text == "First tab" and note.changed_at is not None
-    services.delete(cast.researcher, note)
+    services.delete(team.researcher, note)
     with pytest.raises(Conflict, match="deleted"):
-        services.rewrite(cast.researcher, note, "Third tab", 2)
+        services.rewrite(team.researcher, note, "Third tab", 2)
 
 
-def test_its_author_changes_and_deletes_it(cast, note, rollout):
-    author, place = ApiClient(cast.researcher), address(rollout.run, f"/{note.pk}")
+def test_its_author_changes_and_deletes_it(team, note, rollout):
+    author, place = ApiClient(team.researcher), address(rollout.run, f"/{note.pk}")
     changed = author.patch(place, {"text": "Better", "revision": 1})
     assert changed.status_code == 200 and (changed.json()["text"], changed.json()["revision"]) == ("Better", 2)
     late = author.patch(place, {"text": "Late", "revision": 1})
@@ -138,9 +138,9 @@ def test_its_author_changes_and_deletes_it(cast, note, rollout):
     assert [each.action for each in told] == ["run.note_written", "run.note_changed", "run.note_deleted"]
 
 
-def test_others_read_it_and_an_owner_may_delete_it(cast, note, rollout):
+def test_others_read_it_and_an_owner_may_delete_it(team, note, rollout):
     place = address(rollout.run, f"/{note.pk}")
-    reviewer, owner = ApiClient(cast.reviewer), ApiClient(cast.owner)
+    reviewer, owner = ApiClient(team.reviewer), ApiClient(team.owner)
     seen = reviewer.get(place).json()
     assert seen["author"] == "Rosa" and not seen["may_change"] and not seen["may_delete"]
     for refused in (reviewer.patch(place, {"text": "x", "revision": 1}), reviewer.delete(place)):
@@ -148,23 +148,23 @@ def test_others_read_it_and_an_owner_may_delete_it(cast, note, rollout):
     assert reviewer.post(address(rollout.run), body()).status_code == 403
     assert owner.patch(place, {"text": "x", "revision": 1}).status_code == 403, "nobody puts words into another's mouth"
     assert owner.get(place).json()["may_delete"] and owner.delete(place).status_code == 204
-    assert ApiClient(cast.annotator).get(address(rollout.run)).status_code == 403
-    assert ApiClient(cast.outsider).get(address(rollout.run)).status_code == 404
+    assert ApiClient(team.annotator).get(address(rollout.run)).status_code == 403
+    assert ApiClient(team.outsider).get(address(rollout.run)).status_code == 404
 
 
-def test_a_researcher_who_became_a_reviewer_no_longer_changes_it(cast, note, rollout):
-    cast.researcher.role = "reviewer"
-    cast.researcher.save()
-    api = ApiClient(cast.researcher)
+def test_a_researcher_who_became_a_reviewer_no_longer_changes_it(team, note, rollout):
+    team.researcher.role = "reviewer"
+    team.researcher.save()
+    api = ApiClient(team.researcher)
     assert not api.get(address(rollout.run, f"/{note.pk}")).json()["may_change"]
     assert api.patch(address(rollout.run, f"/{note.pk}"), {"text": "x", "revision": 1}).status_code == 403
 
 
-def test_the_list_is_of_a_step_or_of_the_run(cast, note, rollout):
+def test_the_list_is_of_a_step_or_of_the_run(team, note, rollout):
     content = {"response": "x", "tokens": ["x"]}
     Rollout.objects.create(run=rollout.run, example_key="e1", content=content, **PLACE | {"step": 4})
-    services.write(cast.owner, rollout.run, TokenSpan(**PLACE | {"step": 4}, start=0, end=1), "later")
-    api = ApiClient(cast.reviewer)
+    services.write(team.owner, rollout.run, TokenSpan(**PLACE | {"step": 4}, start=0, end=1), "later")
+    api = ApiClient(team.reviewer)
     assert [each["text"] for each in api.get(address(rollout.run)).json()["items"]] == ["later", "It is **not**."]
     assert [each["step"] for each in api.get(address(rollout.run, "?step=3&phase=train")).json()["items"]] == [3]
     assert api.get(address(rollout.run, "?phase=eval")).json()["items"] == []
@@ -172,25 +172,25 @@ def test_the_list_is_of_a_step_or_of_the_run(cast, note, rollout):
     assert api.get(address(rollout.run, f"?limit=1&cursor={first['next']}")).json()["items"][0]["step"] == 3
 
 
-def test_queries_do_not_grow_with_the_notes(cast, rollout, django_assert_num_queries):
+def test_queries_do_not_grow_with_the_notes(team, rollout, django_assert_num_queries):
     for start in range(4):
-        services.write(cast.owner, rollout.run, TokenSpan(**PLACE, start=start, end=start + 1), "x")
+        services.write(team.owner, rollout.run, TokenSpan(**PLACE, start=start, end=start + 1), "x")
     with django_assert_num_queries(2):
         found, _ = queries.notes(rollout.run)
         assert [str(each.note.created_by) for each in found] == ["Ada"] * 4
 
 
-def test_its_address_leads_to_the_response(client, cast, note, rollout):
-    client.force_login(cast.reviewer.user)
+def test_its_address_leads_to_the_response(client, team, note, rollout):
+    client.force_login(team.reviewer.user)
     page = f"/runs/{rollout.run_id}/notes/{note.pk}"
     wanted = f"/runs/{rollout.run_id}/rollouts?phase=train&step=3&key=e0&group=0&note={note.pk}"
     assert client.get(page).headers["location"] == wanted
     assert client.get(f"/runs/{rollout.run_id}/notes/{note.pk + 1}").status_code == 404
-    client.force_login(cast.annotator.user)
+    client.force_login(team.annotator.user)
     assert client.get(page).status_code == 403
 
 
-def test_the_account_of_its_author_may_be_erased(cast, note, rollout):
-    cast.researcher.user.delete()
-    seen = ApiClient(cast.owner).get(address(rollout.run, f"/{note.pk}")).json()
+def test_the_account_of_its_author_may_be_erased(team, note, rollout):
+    team.researcher.user.delete()
+    seen = ApiClient(team.owner).get(address(rollout.run, f"/{note.pk}")).json()
     assert seen["author"] == "" and seen["text"] == "It is **not**."

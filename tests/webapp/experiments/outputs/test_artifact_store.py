@@ -24,7 +24,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from tests.webapp.backups.bucket_server import BucketServer
 from trainer.config import PolicyConfig
 from trainer.contracts import ModelSource, RunAssignment
@@ -272,7 +272,7 @@ def test_older_checkpoints_leave_the_store_and_a_deleted_run_all_of_it(
     assert bucket.names() == []
 
 
-def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trainer, node, bucket, tmp_path, cast):
+def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trainer, node, bucket, tmp_path, team):
     keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 2)
     other = launch()
     Run.objects.filter(id=other.id).update(forked_from=run, start_step=2, state="starting")
@@ -283,7 +283,7 @@ def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trai
     assert len(bucket.asked) == sent, "no request of a person waits for a copy"
     Run.objects.filter(id=run.id).update(state="finished")
     with pytest.raises(Conflict, match="has not copied it yet"):
-        lifecycle.delete(cast.researcher, run)
+        lifecycle.delete(team.researcher, run)
     for step in range(3, 4 + PolicyConfig().checkpoint.keep):
         keep(trainer, node, folder(tmp_path / f"later-{step}", policy=bytes([step])), step)
     storing.prune(run.id)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from trainer.config import ConfigInvalid
 from webapp.core.problems import Conflict
 from webapp.experiments.launch import services as launch_services
@@ -56,22 +56,22 @@ def test_a_delivery_that_comes_twice_registers_once(trainer, run):
     assert len(made(run)) == 1
 
 
-def test_a_resumed_run_renews_its_row_and_keeps_the_name_given_to_it(trainer, run, cast):
+def test_a_resumed_run_renews_its_row_and_keeps_the_name_given_to_it(trainer, run, team):
     trainer.post(output(trainer))
     (row,) = made(run)
-    registry.change_model(cast.researcher, row, name="Our best")
+    registry.change_model(team.researcher, row, name="Our best")
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
-    again = Trainer(lifecycle.resume(cast.researcher, run))
+    again = Trainer(lifecycle.resume(team.researcher, run))
     again.seq = trainer.seq
     again.post(output(again, digest="d" * 64))
     (renewed,) = made(run)
     assert (renewed.id, renewed.name, renewed.digest) == (row.id, "Our best", "d" * 64)
 
 
-def test_a_name_that_is_taken_gets_a_number(trainer, run, cast):
+def test_a_name_that_is_taken_gets_a_number(trainer, run, team):
     wanted = f"{run.experiment.name}-run-1"
-    RegisteredModel.objects.create(workspace=cast.workspace, name=wanted, source="hub", path="a/b")
+    RegisteredModel.objects.create(workspace=team.workspace, name=wanted, source="hub", path="a/b")
     trainer.post(output(trainer))
     assert made(run)[0].name == f"{wanted}-2"
 
@@ -120,17 +120,17 @@ def test_a_reward_model_starts_no_policy(trainer, run, launch):
     assert "scores texts and cannot write texts" in str(caught.value)
 
 
-def test_a_run_goes_with_its_models_unless_something_rests_on_them(trainer, run, launch, cast, settings):
+def test_a_run_goes_with_its_models_unless_something_rests_on_them(trainer, run, launch, team, settings):
     trainer.post(output(trainer), trainer.event("state", state="finished"))
     (row,) = made(run)
     (settings.VAR / "runs" / str(run.id) / "outputs/policy").mkdir(parents=True)
     child = launch(model=row.name)
     run.refresh_from_db()
     with pytest.raises(Conflict, match=f"{row.name}, which this run has trained, is in use"):
-        lifecycle.delete(cast.researcher, run)
+        lifecycle.delete(team.researcher, run)
     assert Run.objects.filter(id=run.id).exists() and RegisteredModel.objects.filter(id=row.id).exists()
     child.delete()
-    lifecycle.delete(cast.researcher, run)
+    lifecycle.delete(team.researcher, run)
     assert not RegisteredModel.objects.filter(id=row.id).exists()
 
 
@@ -152,12 +152,12 @@ def test_the_list_of_runs_costs_the_same_however_many_have_outputs(
 
 
 def test_two_runs_that_end_at_once_get_two_names(transactional_db):
-    from tests.cast import make_cast
+    from tests.team import make_team
     from webapp.experiments.launch import checks
 
     from ..conftest import make_version
 
-    owner = make_cast().owner
+    owner = make_team().owner
     version = make_version(owner)
     RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m")
     choice = checks.DatasetChoice(id=version.dataset_id)
@@ -226,11 +226,11 @@ def test_an_artifact_cannot_lie_outside_its_run(trainer, run, api, settings):
     assert api.get(f"/runs/{run.id}/artifacts/{item['id']}/download").status_code == 410
 
 
-def test_an_artifact_belongs_to_its_run_and_its_workspace(trainer, run, launch, cast, api, settings):
+def test_an_artifact_belongs_to_its_run_and_its_workspace(trainer, run, launch, team, api, settings):
     trainer.post(checkpoint(trainer, 4, settings))
     (item,) = api.get(f"/runs/{run.id}/artifacts").json()["items"]
     other = launch()
     assert api.get(f"/runs/{other.id}/artifacts/{item['id']}/download").status_code == 404
-    assert ApiClient(cast.outsider).client.get(item["download"]).status_code == 404
-    assert ApiClient(cast.annotator).client.get(item["download"]).status_code == 403
-    assert ApiClient(cast.reviewer).client.get(item["download"]).status_code == 200
+    assert ApiClient(team.outsider).client.get(item["download"]).status_code == 404
+    assert ApiClient(team.annotator).client.get(item["download"]).status_code == 403
+    assert ApiClient(team.reviewer).client.get(item["download"]).status_code == 200

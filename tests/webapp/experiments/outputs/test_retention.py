@@ -8,9 +8,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tests.at_once import at_once, somebody_waits
-from tests.cast import ApiClient, browser
-from tests.patience import SECONDS
+from tests.concurrency import concurrently, somebody_waits
+from tests.team import ApiClient, browser
+from tests.timeouts import SECONDS
 from trainer.contracts import ArtifactData
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
@@ -47,8 +47,8 @@ def ended(run: Run, days: int = 40) -> Run:
     return Run.objects.with_names().get(pk=run.pk)
 
 
-def rule(cast, days=30) -> CheckpointRule:
-    return services.change(cast.owner, True, days)
+def rule(team, days=30) -> CheckpointRule:
+    return services.change(team.owner, True, days)
 
 
 def kept(run: Run) -> list[int]:
@@ -60,13 +60,13 @@ def on_disk(run: Run) -> list[int]:
 
 
 @pytest.mark.django_db
-def test_the_last_and_the_best_stay_and_each_deletion_is_in_the_audit_log(cast, old):
-    found = preview(cast.workspace.pk, 30)
+def test_the_last_and_the_best_stay_and_each_deletion_is_in_the_audit_log(team, old):
+    found = preview(team.workspace.pk, 30)
     assert (found.runs, found.checkpoints, found.bytes, found.whole) == (1, 2, 6, True)
     assert dict(found.kept) == {"best": 1, "last": 1}
     services.work()
     assert kept(old) == [1, 2, 3, 4]  # nobody has switched it on
-    row = rule(cast)
+    row = rule(team)
     services.work()
     assert kept(old) == [2, 4] and on_disk(old) == [1, 2, 3, 4]
     services.work()
@@ -75,36 +75,36 @@ def test_the_last_and_the_best_stay_and_each_deletion_is_in_the_audit_log(cast, 
     assert [(entry.detail["run"], entry.detail["step"]) for entry in told] == [(old.pk, 1), (old.pk, 3)]
     row.refresh_from_db()
     assert (row.deleted, row.deleted_bytes) == (2, 6) and row.next_at > timezone.now()
-    assert preview(cast.workspace.pk, 30).checkpoints == 0
+    assert preview(team.workspace.pk, 30).checkpoints == 0
 
 
 @pytest.mark.django_db
-def test_young_runs_and_runs_under_way_lose_nothing(cast, launch):
+def test_young_runs_and_runs_under_way_lose_nothing(team, launch):
     young, running = ended(launch(), days=29), ended(launch())
     Run.objects.filter(pk=running.pk).update(state="running")
-    rule(cast)
+    rule(team)
     services.work()
     assert kept(young) == kept(running) == list(STEPS)
 
 
-def marked(cast, run):
-    services.mark(cast.researcher, run, True)
+def marked(team, run):
+    services.mark(team.researcher, run, True)
 
 
-def reported(cast, run):
-    reports.create(cast.researcher, "Saw", f"```chart\nmetric: reward/mean\nruns: {run.pk}\n```")
+def reported(team, run):
+    reports.create(team.researcher, "Saw", f"```chart\nmetric: reward/mean\nruns: {run.pk}\n```")
 
 
-def evaluated(cast, run):
+def evaluated(team, run):
     config = {"responses": [{"kind": "run", "run": run.pk}]}
-    Evaluation.objects.create(workspace=cast.workspace, name="e", recipe="policy", config=config, benchmark="b")
+    Evaluation.objects.create(workspace=team.workspace, name="e", recipe="policy", config=config, benchmark="b")
 
 
-def awaited(cast, run):
-    ChainStep.objects.create(after=run, workspace=cast.workspace, kind="run", asked={})
+def awaited(team, run):
+    ChainStep.objects.create(after=run, workspace=team.workspace, kind="run", asked={})
 
 
-def joined(cast, run):
+def joined(team, run):
     other = Run.objects.create(
         experiment=run.experiment,
         number=99,
@@ -113,7 +113,7 @@ def joined(cast, run):
         dataset_version=run.dataset_version,
         model=run.model,
     )
-    step = ChainStep.objects.create(after=other, workspace=cast.workspace, kind="run", asked={})
+    step = ChainStep.objects.create(after=other, workspace=team.workspace, kind="run", asked={})
     ChainWait.objects.create(step=step, run=run)
 
 
@@ -128,41 +128,41 @@ def joined(cast, run):
         (joined, "awaited"),
     ],
 )
-def test_a_run_that_something_needs_keeps_all(cast, old, needed, why):
-    needed(cast, old)
-    rule(cast)
+def test_a_run_that_something_needs_keeps_all(team, old, needed, why):
+    needed(team, old)
+    rule(team)
     services.work()
-    assert kept(old) == list(STEPS) and preview(cast.workspace.pk, 30).checkpoints == 0
-    assert preview(cast.workspace.pk, 30).kept[why] == 2
+    assert kept(old) == list(STEPS) and preview(team.workspace.pk, 30).checkpoints == 0
+    assert preview(team.workspace.pk, 30).kept[why] == 2
 
 
-def registered(cast, run, step=1):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="of 1", source="run", path="/o")
+def registered(team, run, step=1):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="of 1", source="run", path="/o")
     path = f"outputs/policy-step-{step}"
     Artifact.objects.create(run=run, step=step, role="model", path=path, bytes=1, digest="m", registered=model)
 
 
-def forked(cast, run):
-    launch_services.fork(cast.researcher, run, overrides={}, start_step=1)
+def forked(team, run):
+    launch_services.fork(team.researcher, run, overrides={}, start_step=1)
 
 
-def exported(cast, run):
-    exporting.export(cast.researcher, Artifact.objects.get(run=run, step=1))
+def exported(team, run):
+    exporting.export(team.researcher, Artifact.objects.get(run=run, step=1))
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("needed", [registered, forked, exported])
-def test_a_checkpoint_that_something_needs_stays(cast, old, needed):
-    needed(cast, old)
-    rule(cast)
+def test_a_checkpoint_that_something_needs_stays(team, old, needed):
+    needed(team, old)
+    rule(team)
     services.work()
-    assert kept(old) == [1, 2, 4] and preview(cast.workspace.pk, 30).kept[needed.__name__] == 1
+    assert kept(old) == [1, 2, 4] and preview(team.workspace.pk, 30).kept[needed.__name__] == 1
 
 
 @pytest.mark.django_db
-def test_what_is_no_longer_needed_goes_in_a_later_round(cast, old):
-    exported(cast, old)
-    rule(cast)
+def test_what_is_no_longer_needed_goes_in_a_later_round(team, old):
+    exported(team, old)
+    rule(team)
     services.work()
     WeightsJob.objects.update(state="failed")
     services.work()
@@ -173,16 +173,16 @@ def test_what_is_no_longer_needed_goes_in_a_later_round(cast, old):
 
 
 @pytest.mark.django_db
-def test_a_rule_that_is_switched_off_deletes_nothing_more(cast, old):
-    row = rule(cast)
-    services.change(cast.owner, False, 30)
+def test_a_rule_that_is_switched_off_deletes_nothing_more(team, old):
+    row = rule(team)
+    services.change(team.owner, False, 30)
     assert services.delete(row, old.pk) == 0
     services.work()
     assert kept(old) == list(STEPS)
 
 
 @pytest.mark.django_db
-def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(cast, launch, monkeypatch):
+def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(team, launch, monkeypatch):
     broken, other = ended(launch()), ended(launch())
     look = standing.look
 
@@ -192,19 +192,19 @@ def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(cast, launch,
         return look(runs)
 
     monkeypatch.setattr(standing, "look", looked)
-    rule(cast)
+    rule(team)
     services.work()
     assert (kept(broken), kept(other)) == ([1, 2, 3, 4], [2, 4])
     assert CheckpointRule.objects.get().next_at > timezone.now(), "the round has come to its end"
 
 
-def test_a_round_goes_on_piece_by_piece_and_other_workspaces_are_not_touched(cast, launch, monkeypatch):
+def test_a_round_goes_on_piece_by_piece_and_other_workspaces_are_not_touched(team, launch, monkeypatch):
     monkeypatch.setattr(services, "PIECE", 2)
     runs = [ended(launch()) for _ in range(5)]
-    services.change(cast.outsider, True, 30)
+    services.change(team.outsider, True, 30)
     services.work()
     assert {tuple(kept(run)) for run in runs} == {STEPS}
-    rule(cast)
+    rule(team)
     left = []
     for _ in range(3):
         services.work()
@@ -213,8 +213,8 @@ def test_a_round_goes_on_piece_by_piece_and_other_workspaces_are_not_touched(cas
 
 
 @pytest.mark.django_db
-def test_a_checkpoint_that_a_run_writes_again_is_there_again(cast, old):
-    rule(cast)
+def test_a_checkpoint_that_a_run_writes_again_is_there_again(team, old):
+    rule(team)
     services.work()
     data = ArtifactData(role="checkpoint", path="checkpoints/step-000001", bytes=3, digest="d" * 64)
     bulk.upsert_artifacts(old.pk, [bulk.ArtifactRow(1, data)])
@@ -223,8 +223,8 @@ def test_a_checkpoint_that_a_run_writes_again_is_there_again(cast, old):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_model_that_is_registered_meanwhile_wins(cast, old):
-    row, counts = rule(cast), []
+def test_a_model_that_is_registered_meanwhile_wins(team, old):
+    row, counts = rule(team), []
 
     def deletes() -> None:
         counts.append(services.delete(row, old.pk))
@@ -233,7 +233,7 @@ def test_a_model_that_is_registered_meanwhile_wins(cast, old):
     thread = threading.Thread(target=deletes)
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(pk=old.pk)  # as all do who register a model
-        registered(cast, old)
+        registered(team, old)
         thread.start()
         give_up = time.monotonic() + SECONDS
         while not somebody_waits() and time.monotonic() < give_up:
@@ -244,18 +244,18 @@ def test_a_model_that_is_registered_meanwhile_wins(cast, old):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_fork_at_the_same_moment_has_the_checkpoint_or_is_refused(cast, launch):
-    row, outcomes = rule(cast), set()
+def test_a_fork_at_the_same_moment_has_the_checkpoint_or_is_refused(team, launch):
+    row, outcomes = rule(team), set()
     for _ in range(6):
         run = ended(launch())
 
         def forks(run=run):
             try:
-                return launch_services.fork(cast.researcher, run, overrides={}, start_step=1)
+                return launch_services.fork(team.researcher, run, overrides={}, start_step=1)
             except Conflict:
                 return None
 
-        fork, deleted = at_once([forks, lambda run=run: services.delete(row, run.pk)])
+        fork, deleted = concurrently([forks, lambda run=run: services.delete(row, run.pk)])
         services.work()
         outcomes.add(deleted)
         if fork is None:
@@ -267,8 +267,8 @@ def test_a_fork_at_the_same_moment_has_the_checkpoint_or_is_refused(cast, launch
 
 
 @pytest.mark.django_db
-def test_owners_see_the_preview_before_they_switch_it_on(cast, old):
-    page = browser(cast.owner)
+def test_owners_see_the_preview_before_they_switch_it_on(team, old):
+    page = browser(team.owner)
     shown = page.get("/settings/retention?days=30").content.decode()
     assert "2 checkpoints" in shown and "that are the best of their run" in shown and "Switch on" in shown
     asked = page.post("/settings/retention", {"days": "30", "on": "yes"})
@@ -276,31 +276,31 @@ def test_owners_see_the_preview_before_they_switch_it_on(cast, old):
     assert page.post("/settings/retention", {"days": "30", "on": "yes", "sure": "yes"}).status_code == 302
     assert CheckpointRule.objects.get().on and AuditEntry.objects.filter(action="checkpoints.rule").count() == 1
     assert page.get("/settings/retention?days=0").status_code == 422
-    assert browser(cast.researcher).get("/settings/retention").status_code == 403
+    assert browser(team.researcher).get("/settings/retention").status_code == 403
 
 
 @pytest.mark.django_db
-def test_the_api_has_the_rule_the_preview_and_the_mark(cast, old):
-    client = ApiClient(cast.owner)
+def test_the_api_has_the_rule_the_preview_and_the_mark(team, old):
+    client = ApiClient(team.owner)
     assert client.get("/retention").json() == {"on": False, "days": 30, "deleted": 0, "deleted_bytes": 0}
     told = client.get("/retention/preview?days=30").json()
     assert (told["runs"], told["checkpoints"], told["bytes"], told["whole"]) == (1, 2, 6, True)
     assert {each["why"]: each["checkpoints"] for each in told["kept"]}["that are the last of their run"] == 1
     assert client.put("/retention", {"on": True, "days": 7}).json()["on"] is True
     assert client.put("/retention", {"on": True, "days": 0}).status_code == 422
-    assert ApiClient(cast.researcher).get("/retention").status_code == 403
-    theirs = ApiClient(cast.researcher)
+    assert ApiClient(team.researcher).get("/retention").status_code == 403
+    theirs = ApiClient(team.researcher)
     assert theirs.put(f"/runs/{old.pk}/keep-checkpoints", {"keep": True}).json() == {"keep": True}
-    assert ApiClient(cast.reviewer).get(f"/runs/{old.pk}/keep-checkpoints").json() == {"keep": True}
-    assert ApiClient(cast.reviewer).put(f"/runs/{old.pk}/keep-checkpoints", {"keep": False}).status_code == 403
+    assert ApiClient(team.reviewer).get(f"/runs/{old.pk}/keep-checkpoints").json() == {"keep": True}
+    assert ApiClient(team.reviewer).put(f"/runs/{old.pk}/keep-checkpoints", {"keep": False}).status_code == 403
     services.work()
     assert kept(old) == list(STEPS)
 
 
 @pytest.mark.django_db
-def test_the_page_of_a_run_says_how_many_the_rule_has_deleted_and_has_the_mark(cast, old):
-    page = browser(cast.researcher)
-    rule(cast)
+def test_the_page_of_a_run_says_how_many_the_rule_has_deleted_and_has_the_mark(team, old):
+    page = browser(team.researcher)
+    rule(team)
     services.work()
     shown = page.get(f"/runs/{old.pk}/lineage").content.decode()
     assert "The rule of this workspace has deleted 2 checkpoints of this run." in shown

@@ -39,8 +39,8 @@ def trained(done) -> RegisteredModel:
     return model
 
 
-def test_a_finished_run_goes_on_to_more_steps_as_a_new_attempt(done, cast):
-    extended = lifecycle.extend(cast.researcher, done, 10)
+def test_a_finished_run_goes_on_to_more_steps_as_a_new_attempt(done, team):
+    extended = lifecycle.extend(team.researcher, done, 10)
     assert (extended.state, extended.attempt, extended.steps_total, extended.config["steps"]) == ("queued", 2, 10, 10)
     assert extended.ended_at is None
     told = Trainer(extended).client.get(f"/api/v1/ingest/runs/{done.id}").json()
@@ -48,47 +48,47 @@ def test_a_finished_run_goes_on_to_more_steps_as_a_new_attempt(done, cast):
 
 
 @pytest.mark.parametrize("steps", [0, 4])
-def test_fewer_steps_are_refused_at_their_field(done, cast, steps):
+def test_fewer_steps_are_refused_at_their_field(done, team, steps):
     with pytest.raises(ConfigInvalid) as refused:
-        lifecycle.extend(cast.researcher, done, steps)
+        lifecycle.extend(team.researcher, done, steps)
     assert [problem.path for problem in refused.value.problems] == ["steps"]
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "stopping", "failed"])
-def test_only_runs_that_ended_well_are_extended(done, cast, state):
+def test_only_runs_that_ended_well_are_extended(done, team, state):
     Run.objects.filter(id=done.id).update(state=state)
     done.refresh_from_db()
     with pytest.raises(Conflict):
-        lifecycle.extend(cast.researcher, done, 10)
+        lifecycle.extend(team.researcher, done, 10)
 
 
-def test_a_finished_run_is_not_resumed_by_its_old_button(done, cast):
+def test_a_finished_run_is_not_resumed_by_its_old_button(done, team):
     with pytest.raises(Conflict):
-        lifecycle.resume(cast.researcher, done)
+        lifecycle.resume(team.researcher, done)
 
 
-def test_a_model_in_use_does_not_change_under_whoever_uses_it(done, trained, cast, launch):
+def test_a_model_in_use_does_not_change_under_whoever_uses_it(done, trained, team, launch):
     other = launch()
     RunSlot.objects.create(run=other, role="teacher", path="objective.teacher", model=trained)
     with pytest.raises(Conflict, match="run 2 of Policy from rubrics uses the model"):
-        lifecycle.extend(cast.researcher, done, 10)
+        lifecycle.extend(team.researcher, done, 10)
 
 
-def test_without_a_checkpoint_there_is_nothing_to_go_on_from(run, cast):
+def test_without_a_checkpoint_there_is_nothing_to_go_on_from(run, team):
     Run.objects.filter(id=run.id).update(state="finished")
     run.refresh_from_db()
     with pytest.raises(Conflict, match="keeps no checkpoint"):
-        lifecycle.extend(cast.researcher, run, 10)
+        lifecycle.extend(team.researcher, run, 10)
 
 
-def test_two_tabs_extend_once(done, cast):
+def test_two_tabs_extend_once(done, team):
     stale = Run.objects.with_names().get(id=done.id)
-    assert lifecycle.extend(cast.researcher, done, 10).attempt == 2
-    assert lifecycle.extend(cast.researcher, stale, 12).config["steps"] == 10
+    assert lifecycle.extend(team.researcher, done, 10).attempt == 2
+    assert lifecycle.extend(team.researcher, stale, 12).config["steps"] == 10
 
 
-def test_a_fork_from_a_checkpoint_has_its_files_and_goes_on_with_changes(done, cast):
-    forked = launch_services.fork(cast.researcher, done, overrides={"optim": {"lr": 0.001}, "steps": 6}, start_step=2)
+def test_a_fork_from_a_checkpoint_has_its_files_and_goes_on_with_changes(done, team):
+    forked = launch_services.fork(team.researcher, done, overrides={"optim": {"lr": 0.001}, "steps": 6}, start_step=2)
     assert (forked.forked_from, forked.start_step, forked.step, forked.attempt) == (done, 2, 2, 1)
     file = artifacts.folder(forked.id) / "checkpoints/step-000002/state.json"
     assert file.read_text() == "2"
@@ -103,33 +103,33 @@ def test_a_fork_from_a_checkpoint_has_its_files_and_goes_on_with_changes(done, c
     ("overrides", "field"),
     [({"steps": 2}, "steps"), ({"model": {"lora": None}}, "model.lora"), ({"model": {"name": "other"}}, "model.name")],
 )
-def test_what_the_weights_rest_on_stays(done, cast, overrides, field):
-    RegisteredModel.objects.create(workspace=cast.workspace, name="other", source="local", path="/o")
+def test_what_the_weights_rest_on_stays(done, team, overrides, field):
+    RegisteredModel.objects.create(workspace=team.workspace, name="other", source="local", path="/o")
     with pytest.raises(ConfigInvalid) as refused:
-        launch_services.fork(cast.researcher, done, overrides=overrides, start_step=2)
+        launch_services.fork(team.researcher, done, overrides=overrides, start_step=2)
     assert [problem.path for problem in refused.value.problems] == [field]
 
 
-def test_other_data_is_refused(done, cast):
-    make_version(cast.owner, name="other", digest="e" * 64)
+def test_other_data_is_refused(done, team):
+    make_version(team.owner, name="other", digest="e" * 64)
     with pytest.raises(ConfigInvalid) as refused:
-        launch_services.fork(cast.researcher, done, overrides={}, start_step=2, dataset=DatasetChoice(name="other"))
+        launch_services.fork(team.researcher, done, overrides={}, start_step=2, dataset=DatasetChoice(name="other"))
     assert [problem.path for problem in refused.value.problems] == ["dataset"]
 
 
-def test_a_checkpoint_that_is_gone_is_said_with_those_that_are_kept(done, cast):
+def test_a_checkpoint_that_is_gone_is_said_with_those_that_are_kept(done, team):
     with pytest.raises(Conflict, match=r"keeps no checkpoint of step 1; it keeps those of 4, 2\."):
-        launch_services.fork(cast.researcher, done, overrides={"steps": 9}, start_step=1)
+        launch_services.fork(team.researcher, done, overrides={"steps": 9}, start_step=1)
     assert Run.objects.count() == 1
 
 
-def test_a_fork_whose_files_cannot_be_taken_over_leaves_nothing_behind(done, cast, monkeypatch):
+def test_a_fork_whose_files_cannot_be_taken_over_leaves_nothing_behind(done, team, monkeypatch):
     def full(*args, **kwargs):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(shutil, "copytree", full)
     with pytest.raises(Conflict, match="No space left"):
-        launch_services.fork(cast.researcher, done, overrides={"steps": 9}, start_step=2)
+        launch_services.fork(team.researcher, done, overrides={"steps": 9}, start_step=2)
     assert Run.objects.count() == 1
 
 

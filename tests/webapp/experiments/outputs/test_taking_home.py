@@ -47,7 +47,7 @@ print(json.dumps(found))
 
 
 @pytest.fixture
-def trained(cast, launch, model, short_var, tmp_path_factory, settings):  # noqa: F811
+def trained(team, launch, model, short_var, tmp_path_factory, settings):  # noqa: F811
     """A finished run of the tiny model. Its process used the server like all processes."""
     settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
     # imported here, because they load torch, which no other process that collects these tests needs
@@ -58,7 +58,7 @@ def trained(cast, launch, model, short_var, tmp_path_factory, settings):  # noqa
     base = tmp_path_factory.mktemp("tiny") / "base"
     make_tiny(base)
     RegisteredModel.objects.filter(pk=model.pk).update(path=str(base))
-    version = make_version(cast.owner, name="told", digest="a" * 64, reference="yes, it is")
+    version = make_version(team.owner, name="told", digest="a" * 64, reference="yes, it is")
     config = CONFIG | {"data": {"source": "references"}, "optim": {"lr": 0.01}}
     run = launch(recipe="sft", config=config, dataset=choice(version))
     folder = short_var / "runs" / str(run.pk)

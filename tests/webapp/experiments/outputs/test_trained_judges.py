@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.seed import make_project
 from tests.webapp.weights.conftest import Process
@@ -63,11 +63,11 @@ def trained(run, trainer, settings):
 LINES = {"data": {"form": "lines"}, "rollout": {"max_new_tokens": 40}}
 
 
-def test_one_click_on_the_model_makes_a_judge_with_an_endpoint_of_its_weights(trained, cast):
+def test_one_click_on_the_model_makes_a_judge_with_an_endpoint_of_its_weights(trained, team):
     model = trained(**LINES)
-    page = browser(cast.researcher).get(f"/models/{model.pk}").content.decode()
+    page = browser(team.researcher).get(f"/models/{model.pk}").content.decode()
     assert f'action="/models/{model.pk}/judge"' in page and "Use as a judge" in page
-    answer = browser(cast.researcher).post(f"/models/{model.pk}/judge")
+    answer = browser(team.researcher).post(f"/models/{model.pk}/judge")
     version = JudgeVersion.objects.get()
     assert answer["Location"] == f"/judges/{version.judge_id}"
     assert (version.endpoint.kind, version.endpoint.registered_model) == ("local", model)
@@ -75,11 +75,11 @@ def test_one_click_on_the_model_makes_a_judge_with_an_endpoint_of_its_weights(tr
     assert version.spec["form"] == "lines" and version.spec["sampling"]["max_tokens"] == 40
 
 
-def test_the_run_page_has_the_button_beside_its_output(trained, run, cast):
+def test_the_run_page_has_the_button_beside_its_output(trained, run, team):
     model = trained()
-    page = browser(cast.researcher).get(f"/runs/{run.pk}/lineage").content.decode()
+    page = browser(team.researcher).get(f"/runs/{run.pk}/lineage").content.decode()
     assert f'action="/models/{model.pk}/judge"' in page
-    assert "Use as a judge" not in browser(cast.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
+    assert "Use as a judge" not in browser(team.reviewer).get(f"/runs/{run.pk}/lineage").content.decode()
 
 
 @pytest.mark.parametrize("form", ["json", "lines"])
@@ -94,9 +94,9 @@ def test_it_is_asked_the_very_question_of_its_training(trained, api, form: Judge
         assert [dict(each) for each in call.request.messages] == [each.model_dump() for each in trained_on]
 
 
-def test_a_writer_becomes_a_generator_in_its_form(trained, cast, api):
+def test_a_writer_becomes_a_generator_in_its_form(trained, team, api):
     model = trained("rubric_writer", "rubric_writer", data={"form": "rubric_arm", "min_items": 3, "max_items": 9})
-    assert "Use as a rubric generator" in browser(cast.researcher).get(f"/models/{model.pk}").content.decode()
+    assert "Use as a rubric generator" in browser(team.researcher).get(f"/models/{model.pk}").content.decode()
     made = api.post(f"/models/{model.pk}/judge", {"name": "Writer"}).json()
     spec = made["spec"]
     assert (spec["kind"], spec["form"], spec["min_items"], spec["max_items"]) == (
@@ -117,10 +117,10 @@ def test_its_weights_are_asked_and_its_lines_are_read(trained, api, settings):
     assert Verdict.objects.first().parsed["reasons"] == ["Names the capital."]
 
 
-def test_it_is_audited_and_rewards_a_policy_by_remax(trained, api, cast, version, launch):
+def test_it_is_audited_and_rewards_a_policy_by_remax(trained, api, team, version, launch):
     api.post(f"/models/{trained(**LINES).pk}/judge")
     judge = JudgeVersion.objects.get()
-    planned = evaluations.plan(cast.researcher, "judge_audit", {"judges": [{"version": judge.pk}]}, version, None)
+    planned = evaluations.plan(team.researcher, "judge_audit", {"judges": [{"version": judge.pk}]}, version, None)
     assert planned.model_dump()["judges"][0]["version"] == judge.pk
     reward = {"kind": "judge", "judge": str(judge), "protocol": "pairwise", "against": "greedy"}
     rewarded = launch(config={"steps": 2, "rewards": [reward]})
@@ -138,20 +138,20 @@ def test_it_labels_the_pairs_of_iterative_dpo(trained, api, launch, settings):
     assert grant.local, "its weights answer in the run's own process"
 
 
-def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, cast, monkeypatch):
+def test_it_suggests_to_annotators_what_it_says_of_their_pairs(trained, api, team, monkeypatch):
     """The weights of the judge answer in a job of the cluster, in the same lines as in training. The annotator sees the answer with the
     task.
     """
     api.post(f"/models/{trained(**LINES).pk}/judge")
     judge = JudgeVersion.objects.get()
-    project = make_project(cast.researcher, 1, people=[cast.annotator], settings={"suggestions": "before"})
-    job = ask_judge(cast.researcher, project, judge)
+    project = make_project(team.researcher, 1, people=[team.annotator], settings={"suggestions": "before"})
+    job = ask_judge(team.researcher, project, judge)
     while runner.run(job.pk) is not None:
         for queued in WeightsJob.objects.filter(state="queued"):
             answer(queued, judge, lambda first: f"- Names more.\nVerdict: {'A' if first else 'B'} much better")
     job.refresh_from_db()
     assert (job.state, job.done, job.total) == ("finished", 1, 1), job.problem
-    [seat] = queue.claim(cast.annotator, project)
+    [seat] = queue.claim(team.annotator, project)
     seen = assignment_out(seat, kinds.Settings.model_validate(project.settings))["view"]["suggestion"]
     assert seen["verdict"] == "compared" and abs(seen["strength"]) == 3
 
@@ -170,22 +170,22 @@ def answer(job: WeightsJob, judge: JudgeVersion, say) -> None:
     assert process.post(1, *found).status_code == process.post(state="finished").status_code == 200
 
 
-def test_asked_twice_it_is_the_same_version_and_an_archived_one_is_made_anew(trained, api, cast):
+def test_asked_twice_it_is_the_same_version_and_an_archived_one_is_made_anew(trained, api, team):
     model = trained()
     first = api.post(f"/models/{model.pk}/judge").json()
     assert api.post(f"/models/{model.pk}/judge").json()["id"] == first["id"]
-    judges.archive(cast.researcher, Judge.objects.get())
+    judges.archive(team.researcher, Judge.objects.get())
     again = api.post(f"/models/{model.pk}/judge").json()
     assert again["id"] != first["id"] and again["digest"] == first["digest"]
     assert Endpoint.objects.count() == 1 and Judge.objects.get(pk=again["judge_id"]).name == f"{model.name} 2"
 
 
-def test_a_policy_and_a_model_from_elsewhere_are_no_judges(trained, run, model, api, cast):
+def test_a_policy_and_a_model_from_elsewhere_are_no_judges(trained, run, model, api, team):
     refused = api.post(f"/models/{model.pk}/judge")
     assert refused.status_code == 409 and "is not known" in refused.json()["error"]["message"]
     policy = trained("sft", "policy")
     assert api.post(f"/models/{policy.pk}/judge").status_code == 409
-    assert "Use as a" not in browser(cast.researcher).get(f"/models/{policy.pk}").content.decode()
+    assert "Use as a" not in browser(team.researcher).get(f"/models/{policy.pk}").content.decode()
 
 
 def test_without_its_files_it_is_refused(trained, api, settings, run):
@@ -195,17 +195,17 @@ def test_without_its_files_it_is_refused(trained, api, settings, run):
     assert refused.status_code == 409 and "files" in refused.json()["error"]["message"]
 
 
-def test_a_name_that_is_taken_is_refused_at_its_field(trained, api, cast):
+def test_a_name_that_is_taken_is_refused_at_its_field(trained, api, team):
     model = trained()
     api.post(f"/models/{model.pk}/judge", {"name": "Mine"})
-    judges.archive(cast.researcher, Judge.objects.get())
+    judges.archive(team.researcher, Judge.objects.get())
     refused = api.post(f"/models/{model.pk}/judge", {"name": "Mine"})
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "name"
 
 
-def test_reviewers_annotators_and_outsiders_may_not(trained, cast):
+def test_reviewers_annotators_and_outsiders_may_not(trained, team):
     path = f"/models/{trained().pk}/judge"
-    assert [ApiClient(who).post(path).status_code for who in (cast.reviewer, cast.annotator, cast.outsider)] == [
+    assert [ApiClient(who).post(path).status_code for who in (team.reviewer, team.annotator, team.outsider)] == [
         403,
         403,
         404,

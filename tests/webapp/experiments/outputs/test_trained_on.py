@@ -34,43 +34,43 @@ def version_of(membership, name, **sides):
     return services.new_version(membership, dataset, records, None, {"from": "import"})
 
 
-def trained(cast, launch, version, name, base=None):
+def trained(team, launch, version, name, base=None):
     """A registered model that a run has trained on this version, starting from `base`."""
     run = launch()
     Run.objects.filter(pk=run.pk).update(dataset_version=version, **({"model": base} if base else {}))
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"x/{name}")
+    model = RegisteredModel.objects.create(workspace=team.workspace, name=name, source="hub", path=f"x/{name}")
     facts = {"step": 4, "role": "model", "path": f"outputs/{name}", "bytes": 1, "digest": "d" * 64}
     Artifact.objects.create(run=run, registered=model, **facts)
     return model
 
 
 @pytest.fixture
-def seen(cast, launch):
+def seen(team, launch):
     """The model of the second run. The first run trained on texts 1 and 2, the second one continued on text 3."""
-    first = version_of(cast.researcher, "first", train=[text(1), text(2)], heldout=["other"])
-    second = version_of(cast.researcher, "second", train=[text(3)], heldout=["another"])
-    return trained(cast, launch, second, "twice", base=trained(cast, launch, first, "once"))
+    first = version_of(team.researcher, "first", train=[text(1), text(2)], heldout=["other"])
+    second = version_of(team.researcher, "second", train=[text(3)], heldout=["another"])
+    return trained(team, launch, second, "twice", base=trained(team, launch, first, "once"))
 
 
-def test_what_a_model_has_seen_goes_back_through_all_it_begins_with(cast, launch, seen):
+def test_what_a_model_has_seen_goes_back_through_all_it_begins_with(team, launch, seen):
     def names(*models, runs=()):
-        return [each.dataset.name for each in trained_on.versions(cast.workspace.id, models, runs)]
+        return [each.dataset.name for each in trained_on.versions(team.workspace.id, models, runs)]
 
     once = RegisteredModel.objects.get(name="once")
     assert names(seen.pk) == ["second", "first"] and names(once.pk) == ["first"]
     adapter = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="on top", source="local", path="/a", base=seen
+        workspace=team.workspace, name="on top", source="local", path="/a", base=seen
     )
     assert names(adapter.pk) == ["second", "first"] == names(runs=[seen.artifact.run_id])
     RegisteredModel.objects.filter(pk=once.pk).update(base=adapter)  # a circle also ends
     assert names(adapter.pk) == ["second", "first"]
-    assert trained_on.versions(cast.outsider.workspace_id, [seen.pk], [seen.artifact.run_id]) == []
+    assert trained_on.versions(team.outsider.workspace_id, [seen.pk], [seen.artifact.run_id]) == []
 
 
-def test_a_run_is_told_before_its_launch(cast, seen, api, as_researcher, monkeypatch):
+def test_a_run_is_told_before_its_launch(team, seen, api, as_researcher, monkeypatch):
     asked = []
     monkeypatch.setattr(near_leaks, "enqueue", lambda name, *args: asked.append(args))
-    version = version_of(cast.researcher, "next", train=["x y z"], heldout=[text(1), f"{text(3)} please", "new"])
+    version = version_of(team.researcher, "next", train=["x y z"], heldout=[text(1), f"{text(3)} please", "new"])
     address = f"/runs/new?recipe=sft&dataset={version.dataset_id}:1&at.model.name=twice"
     page = shown(as_researcher.get(address))
     assert "<strong>1 held-out example of next v1</strong> has its prompt" in page and "in first v1" in page
@@ -93,34 +93,34 @@ def test_a_run_is_told_before_its_launch(cast, seen, api, as_researcher, monkeyp
     assert "has its prompt" not in clean and "second v1" not in clean.split('id="run-form"')[1].split("<select")[0]
 
 
-def test_an_evaluation_is_told_before_it_starts_and_with_its_result(cast, seen, api, as_researcher):
-    version = version_of(cast.researcher, "tried", train=[text(2)], heldout=[text(3), "new"])
+def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, seen, api, as_researcher):
+    version = version_of(team.researcher, "tried", train=[text(2)], heldout=[text(3), "new"])
     config = {"writers": [{"model": seen.pk}], "max_new_tokens": 16}
     query = f"recipe=generate&dataset={version.dataset_id}:1"
     page = shown(as_researcher.get(f"/evaluations/new?{query}&at.writers.0.model={seen.pk}"))
     assert "<strong>1 example of tried v1</strong> has its prompt" in page and "in second v1" in page
-    row = evaluations.create(cast.researcher, recipe="generate", config=config, dataset=version)
+    row = evaluations.create(team.researcher, recipe="generate", config=config, dataset=version)
     leaks = api.get(f"/evaluations/{row.pk}/leaks").json()["leaks"]
     assert [(leak["train"]["name"], leak["prompts"]) for leak in leaks] == [("second", 1)]
     row.results = {"headline": {"label": "x", "cell": {"kind": "count", "value": 1, "tags": []}}, "coverage": []}
     row.state = "finished"
     row.save()
     assert "1 example of tried v1" in shown(as_researcher.get(f"/evaluations/{row.pk}"))
-    every = evaluations.create(cast.researcher, recipe="generate", config={**config, "split": ""}, dataset=version)
+    every = evaluations.create(team.researcher, recipe="generate", config={**config, "split": ""}, dataset=version)
     leaks = api.get(f"/evaluations/{every.pk}/leaks").json()["leaks"]
     assert {leak["train"]["name"]: leak["prompts"] for leak in leaks} == {"second": 1, "first": 1}
 
 
-def test_looking_costs_the_same_whatever_a_model_has_seen(cast, launch, seen):
-    version = version_of(cast.researcher, "next", train=["x"], heldout=[text(1)])
+def test_looking_costs_the_same_whatever_a_model_has_seen(team, launch, seen):
+    version = version_of(team.researcher, "next", train=["x"], heldout=[text(1)])
 
     def queries(model):
         with CaptureQueriesContext(connection) as captured:
-            trained_on.leaking(cast.workspace.id, version, "sft", {"model": {"name": model}})
+            trained_on.leaking(team.workspace.id, version, "sft", {"model": {"name": model}})
         return len(captured)
 
     queries("once")
-    more = [trained(cast, launch, version_of(cast.researcher, f"m{n}", train=[text(n)]), f"m{n}") for n in range(3)]
+    more = [trained(team, launch, version_of(team.researcher, f"m{n}", train=[text(n)]), f"m{n}") for n in range(3)]
     top = RegisteredModel.objects.get(name="once")
     before = queries("once")
     RegisteredModel.objects.filter(pk=top.pk).update(base=more[0])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.cast import ApiClient, make_cast
 from tests.pages import shown
+from tests.team import ApiClient, make_team
 from tests.webapp.annotation.answers import annotators, answer, grades
 from tests.webapp.experiments.conftest import Trainer, make_version
 from trainer.config import ConfigInvalid, PolicyConfig
@@ -37,9 +37,9 @@ def give_rubrics(membership, run) -> None:
 
 
 @pytest.fixture
-def asking(run, cast):
+def asking(run, team):
     """A run that sends every judged response to people."""
-    give_rubrics(cast.researcher, run)
+    give_rubrics(team.researcher, run)
     Run.objects.filter(pk=run.pk).update(config={**run.config, "people": {"share": 1.0}, "seed": 0}, state="starting")
     run.refresh_from_db()
     return run
@@ -155,9 +155,9 @@ def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
     assert GradedResponse.objects.get(step=9).problem == "the response is gone"
 
 
-def test_a_closed_project_is_followed_by_the_next(asking, asked, cast):
+def test_a_closed_project_is_followed_by_the_next(asking, asked, team):
     asked(judged(0))
-    projects.set_state(cast.researcher, Project.objects.get(), Project.State.CLOSED)
+    projects.set_state(team.researcher, Project.objects.get(), Project.State.CLOSED)
     asked(judged(1))
     assert list(Project.objects.order_by("id").values_list("name", flat=True)) == [
         "Judge against people",
@@ -165,13 +165,13 @@ def test_a_closed_project_is_followed_by_the_next(asking, asked, cast):
     ]
 
 
-def test_agreement_counts_what_most_people_say(asking, asked, cast, django_assert_num_queries):
+def test_agreement_counts_what_most_people_say(asking, asked, team, django_assert_num_queries):
     """Judge: both met. People on response 0: met and not met, met and met. On response 1: not met, by the only one who could tell. So the
     judge agrees on one of two decided criteria, and on one criterion people are split.
     """
     asked(judged(0), judged(1))
     first, second = Task.objects.order_by("id")
-    one, two = annotators(cast, first.project)
+    one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="met"))
     answer(first, two, grades(c1="not_met", c2="met"))
     answer(second, one, grades(c1="not_met", c2="cannot_assess"))
@@ -186,23 +186,23 @@ def test_agreement_counts_what_most_people_say(asking, asked, cast, django_asser
         graded.agreement(asking)
 
 
-def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, cast):
+def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, team):
     asked(judged(0))
     page = shown(as_researcher.get(f"/runs/{asking.pk}"))
     assert "Nobody has graded a response yet" in page and "1 response drawn" in page
     task = Task.objects.get()
-    answer(task, annotators(cast, task.project)[0], grades(c1="met", c2="met"))
+    answer(task, annotators(team, task.project)[0], grades(c1="met", c2="met"))
     fragment = shown(as_researcher.get(f"/runs/{asking.pk}/people"))
     assert "of 2 verdicts on 1 response agree" in fragment and f"/projects/{task.project_id}" in fragment
     assert as_annotator.get(f"/runs/{asking.pk}/people").status_code in (403, 404)
 
 
 def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
-    asking, asked, api, cast, django_assert_max_num_queries
+    asking, asked, api, team, django_assert_max_num_queries
 ):
     asked(judged(0), judged(1), judged(2), judged(3, example_key="unknown"))
     first, second, _ = Task.objects.order_by("id")
-    one, two = annotators(cast, first.project)
+    one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="not_met"))
     answer(first, two, grades(c1="met", c2="met"))
     answer(second, one, grades(c1="not_met", c2="cannot_assess"))
@@ -228,13 +228,13 @@ def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
     assert sum(each["agree"] is True for case in found for each in case["criteria"]) == told["agreeing"]
 
 
-def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, cast):
+def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, team):
     asked(judged(0))
     for path in ("people", "people/cases", "judges"):
         address = f"/runs/{asking.pk}/{path}"
-        assert ApiClient(cast.reviewer).get(address).status_code == 200
-        assert ApiClient(cast.annotator).get(address).status_code == 403
-        assert ApiClient(cast.outsider).get(address).status_code == 404
+        assert ApiClient(team.reviewer).get(address).status_code == 200
+        assert ApiClient(team.annotator).get(address).status_code == 403
+        assert ApiClient(team.outsider).get(address).status_code == 404
 
 
 def test_of_a_run_that_asks_nobody_the_api_says_so(run, api):
@@ -244,24 +244,24 @@ def test_of_a_run_that_asks_nobody_the_api_says_so(run, api):
 
 
 @pytest.fixture
-def own_project(cast) -> Project:
+def own_project(team) -> Project:
     """An open grading project of the workspace, on a separate dataset."""
     prompt = (Message(role="user", content="Mine?"),)
-    dataset = datasets.create_dataset(cast.researcher, "mine")
+    dataset = datasets.create_dataset(team.researcher, "mine")
     response = Response(id="r", text="Yes")
     records = [Example(key="m0", prompt=prompt, rubric=Rubric(criteria=CRITERIA), responses=(response,))]
     version = datasets.freeze(
-        cast.researcher, datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+        team.researcher, datasets.new_version(team.researcher, dataset, records, None, {"from": "test"})
     )
-    made = projects.create(cast.researcher, name="My grades", kind="grading", dataset=version)
-    made = projects.set_state(cast.researcher, made, Project.State.OPEN)
+    made = projects.create(team.researcher, name="My grades", kind="grading", dataset=version)
+    made = projects.set_state(team.researcher, made, Project.State.OPEN)
     task_services.make(made.pk)
     made.refresh_from_db()
     return made
 
 
-def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, cast):
-    Run.objects.filter(pk=asking.pk).update(graded_in=graded.chosen(cast.workspace.pk, named("My grades")))
+def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, team):
+    Run.objects.filter(pk=asking.pk).update(graded_in=graded.chosen(team.workspace.pk, named("My grades")))
     asked(judged(0))
     assert Project.objects.get() == own_project and graded.agreement(asking).project == own_project
     assert Task.objects.filter(project=own_project).count() == 2
@@ -274,9 +274,9 @@ def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, cast):
     )
 
 
-def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, cast):
+def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, team):
     Run.objects.filter(pk=asking.pk).update(graded_in=own_project)
-    projects.set_state(cast.researcher, own_project, Project.State.CLOSED)
+    projects.set_state(team.researcher, own_project, Project.State.CLOSED)
     asked(judged(0))
     assert Task.objects.latest("id").project.name == "Judge against people"
 
@@ -285,31 +285,31 @@ def named(project: str, share: float = 0.5) -> dict:
     return {"people": {"share": share, "project": project}}
 
 
-def test_only_a_project_that_fits_can_be_named(own_project, cast):
+def test_only_a_project_that_fits_can_be_named(own_project, team):
     def why(**changes) -> str:
         Project.objects.filter(pk=own_project.pk).update(**changes)
-        return graded.unfit(cast.workspace.pk, "My grades")
+        return graded.unfit(team.workspace.pk, "My grades")
 
-    assert why() == "" and graded.unfit(cast.workspace.pk, "No such") == "no project is called 'No such'"
-    assert [each.name for each in grading.fitting(cast.workspace.pk, 10)] == ["My grades"]
-    assert graded.unfit(cast.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
-    assert graded.chosen(cast.workspace.pk, named("My grades", share=0.0)) is None
+    assert why() == "" and graded.unfit(team.workspace.pk, "No such") == "no project is called 'No such'"
+    assert [each.name for each in grading.fitting(team.workspace.pk, 10)] == ["My grades"]
+    assert graded.unfit(team.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
+    assert graded.chosen(team.workspace.pk, named("My grades", share=0.0)) is None
     assert "influence what people say" in why(settings={"suggestions": "before"})
-    assert grading.fitting(cast.workspace.pk, 10) == []
+    assert grading.fitting(team.workspace.pk, 10) == []
     assert "is closed" in why(settings={}, state="closed")
     assert "does not grade" in why(state="open", kind="pairwise")
     with_more = Example(key="m1", prompt=(Message(role="user", content="More?"),))
     newer = datasets.new_version(
-        cast.researcher, own_project.version.dataset, [with_more], own_project.version, {"from": "test"}
+        team.researcher, own_project.version.dataset, [with_more], own_project.version, {"from": "test"}
     )
     assert newer.number == 2 and "older version" in why(kind="grading")
 
 
-def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_project, cast, version, model):
+def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_project, team, version, model):
     choice = checks.DatasetChoice(id=version.dataset_id)
     config = {"rewards": [{"kind": "rubric", "name": "r", "judge": "G v1"}], **named("No such", 0.1)}
     with pytest.raises(ConfigInvalid) as refused:
-        launch.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+        launch.launch(team.researcher, recipe="policy", config=config, dataset=choice)
     assert (
         "no project is called 'No such'"
         in {each.path: each.message for each in refused.value.problems}["people.project"]
@@ -335,12 +335,12 @@ def test_a_share_needs_a_judge_of_criteria():
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_at_the_same_moment_ask_once():
-    cast = make_cast()
-    version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    team = make_team()
+    version = make_version(team.owner)
+    RegisteredModel.objects.create(workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m")
     choice = checks.DatasetChoice(id=version.dataset_id)
-    run = launch.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
-    give_rubrics(cast.researcher, run)
+    run = launch.launch(team.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
+    give_rubrics(team.researcher, run)
     Run.objects.filter(pk=run.pk).update(config={**run.config, "people": {"share": 1.0}})
     rows = [GradedResponse(run=run, step=1, phase="train", group=0, index=index) for index in range(3)]
     GradedResponse.objects.bulk_create(rows)

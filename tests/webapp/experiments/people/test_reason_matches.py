@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cast import ApiClient, browser
 from tests.pages import shown
+from tests.team import ApiClient, browser
 from trainer.config import resolve
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import ReasonMatching, Run
@@ -35,17 +35,17 @@ def test_nothing_is_measured_before_somebody_has_matched(judging, as_researcher)
     assert "not measured yet" in page and f"/runs/{judging.pk}/reasons" in page
 
 
-def test_a_reviewer_is_shown_two_lists_and_nothing_of_the_matcher(judging, cast):
-    page = shown(browser(cast.reviewer).get(f"/runs/{judging.pk}/reasons"))
+def test_a_reviewer_is_shown_two_lists_and_nothing_of_the_matcher(judging, team):
+    page = shown(browser(team.reviewer).get(f"/runs/{judging.pk}/reasons"))
     assert all(text in page for text in HUMAN + MODEL) and "&lt;b&gt;better" in page
     assert "embeddings" not in page and "0.8" not in page and "checked" not in page
 
 
-def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_they_rest_on(judging, cast):
+def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_they_rest_on(judging, team):
     """By hand: the matcher says H1-R1 and H2-R1 of each. People say H1-R1 of the first, and H1-R1 and H2-R1 of the second. They differ in
     one of eight pairs. The matcher finds all three of their matches, and they confirm three of its four.
     """
-    reviewer = browser(cast.reviewer)
+    reviewer = browser(team.reviewer)
     for matches in (["0-0"], ["0-0", "1-0"]):
         waiting = reason_matches.waiting(judging)
         sent = {"judgement": waiting.address, "match": matches}
@@ -58,11 +58,11 @@ def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_the
     assert "of 8 pairs of reasons in 2 judgements" in page and "not measured yet" not in page
     assert "No judgement waits" in shown(reviewer.get(f"/runs/{judging.pk}/reasons"))
     assert AuditEntry.objects.filter(action="run.reasons_matched").count() == 2
-    assert set(ReasonMatching.objects.values_list("made_by", flat=True)) == {cast.reviewer.user_id}
+    assert set(ReasonMatching.objects.values_list("made_by", flat=True)) == {team.reviewer.user_id}
 
 
-def test_nobody_matching_anything_has_no_recall_and_says_so(judging, cast):
-    reason_matches.save(cast.reviewer, judging, reason_matches.waiting(judging).address, [])
+def test_nobody_matching_anything_has_no_recall_and_says_so(judging, team):
+    reason_matches.save(team.reviewer, judging, reason_matches.waiting(judging).address, [])
     [found] = reason_matches.agreements(judging)
     assert (found.agree.value, found.recall.value, found.recall.undefined) == (0.5, None, "people saw no match")
 
@@ -77,29 +77,29 @@ def test_nobody_matching_anything_has_no_recall_and_says_so(judging, cast):
         {"judgement": "3/eval/0/0", "match": ["0"]},
     ],
 )
-def test_what_is_no_judgement_or_no_pair_is_refused(judging, cast, sent):
-    answer = browser(cast.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
+def test_what_is_no_judgement_or_no_pair_is_refused(judging, team, sent):
+    answer = browser(team.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
     assert answer.status_code == 422 and 'role="alert"' in shown(answer)
     assert not ReasonMatching.objects.exists()
 
 
-def test_the_second_to_match_a_judgement_is_told_and_changes_nothing(judging, cast):
+def test_the_second_to_match_a_judgement_is_told_and_changes_nothing(judging, team):
     sent = {"judgement": "3/eval/0/0", "match": ["0-0"]}
-    browser(cast.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
-    again = browser(cast.owner).post(f"/runs/{judging.pk}/reasons", sent | {"match": []}, follow=True)
+    browser(team.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
+    again = browser(team.owner).post(f"/runs/{judging.pk}/reasons", sent | {"match": []}, follow=True)
     assert "Somebody else has matched this judgement in the meantime." in shown(again)
     assert ReasonMatching.objects.get().matches == [[0, 0]]
 
 
-def test_other_recipes_strangers_and_annotators_have_no_such_page(run, judging, cast, as_outsider):
+def test_other_recipes_strangers_and_annotators_have_no_such_page(run, judging, team, as_outsider):
     assert as_outsider.get(f"/runs/{judging.pk}/reasons").status_code == 404
-    assert browser(cast.annotator).get(f"/runs/{judging.pk}/reasons").status_code == 403
+    assert browser(team.annotator).get(f"/runs/{judging.pk}/reasons").status_code == 403
     Run.objects.filter(pk=run.pk).update(recipe="policy")
-    assert browser(cast.reviewer).get(f"/runs/{judging.pk}/reasons").status_code == 404
+    assert browser(team.reviewer).get(f"/runs/{judging.pk}/reasons").status_code == 404
 
 
-def test_the_api_gives_the_next_judgement_takes_matches_and_says_how_far_they_agree(judging, cast):
-    client = ApiClient(cast.reviewer)
+def test_the_api_gives_the_next_judgement_takes_matches_and_says_how_far_they_agree(judging, team):
+    client = ApiClient(team.reviewer)
     address = f"/runs/{judging.pk}/reasons"
     before = client.get(address).json()
     assert before["items"] == [] and before["waiting"]["human"] == HUMAN and "scores" not in before["waiting"]

@@ -29,9 +29,9 @@ def timed(run: Run, *seconds: float) -> None:
     )
 
 
-def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researcher):
-    version = make_version(cast.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
-    cards = gallery.cards(cast.workspace.id, version)
+def test_what_a_version_can_train_comes_first_with_its_counts(team, as_researcher):
+    version = make_version(team.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
+    cards = gallery.cards(team.workspace.id, version)
     assert cards[0].recipe.name == "sft" and cards[0].fit.ok and not card(cards, "policy").fit.ok
     seen = shown(as_researcher.get("/runs/new", {"dataset": "Answers"}))
     assert seen.index('id="recipe-sft"') < seen.index('id="recipe-policy"')
@@ -52,28 +52,28 @@ def test_without_any_data_it_says_what_to_do(as_researcher):
     assert "No dataset yet" in seen and "learns from" in seen and "not yet known" in seen
 
 
-def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(cast, launch):
+def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(team, launch):
     for step_s in (2.0, 4.0, 90.0):
         timed(launch(), step_s, step_s, 500.0)
-    pace = gallery.paces(cast.workspace.id)["policy"]
+    pace = gallery.paces(team.workspace.id)["policy"]
     assert (pace.step_s, pace.runs, pace.total_s(10)) == (4.0, 3, 40.0)
     for _ in range(gallery.RUNS_TIMED):
         timed(launch(), 7.0)
-    assert gallery.paces(cast.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
-    assert gallery.paces(cast.outsider.workspace_id) == {}
+    assert gallery.paces(team.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
+    assert gallery.paces(team.outsider.workspace_id) == {}
 
 
-def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(cast, as_researcher, monkeypatch):
+def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(team, as_researcher, monkeypatch):
     monkeypatch.setattr(training_counts, "enqueue", lambda *args: None)
-    version = make_version(cast.owner)
+    version = make_version(team.owner)
     type(version).objects.filter(pk=version.pk).update(counts={"examples": training_counts.AT_ONCE + 1})
     assert "Counting what this dataset holds" in shown(as_researcher.get("/runs/new"))
     menu = shown(as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1"))
     assert "in a minute" in menu and "nothing" not in menu
 
 
-def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researcher, as_annotator, as_outsider):
-    version = make_version(cast.owner)
+def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(team, as_researcher, as_annotator, as_outsider):
+    version = make_version(team.owner)
     address = f"/runs/trainable?dataset={version.dataset_id}:1"
     menu = shown(as_researcher.get(address))
     assert "Policy from rubrics" in menu and "3 prompts whose every criterion has a verifier, 2 held out" in menu
@@ -84,12 +84,12 @@ def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researc
 
 
 def test_a_version_tells_what_it_has_trained_down_to_the_models(
-    cast, launch, version, model, as_researcher, as_annotator, as_outsider, django_assert_num_queries
+    team, launch, version, model, as_researcher, as_annotator, as_outsider, django_assert_num_queries
 ):
     address = f"/runs/trained?dataset={version.dataset_id}:1"
     assert as_researcher.get(address).content.strip() == b""
     first = launch()
-    left = RegisteredModel.objects.create(workspace=cast.workspace, name="left", source="run", path="/p", base=model)
+    left = RegisteredModel.objects.create(workspace=team.workspace, name="left", source="run", path="/p", base=model)
     Artifact.objects.create(
         run=first, step=3, role="model", path="outputs/policy", bytes=1, digest="d", registered=left
     )
@@ -106,37 +106,37 @@ def test_a_version_tells_what_it_has_trained_down_to_the_models(
     assert (as_annotator.get(address).status_code, as_outsider.get(address).status_code) == (403, 404)
 
 
-def test_leaks_are_told_before_anything_is_set_up(cast, as_researcher):
-    version = make_version(cast.owner)
+def test_leaks_are_told_before_anything_is_set_up(team, as_researcher):
+    version = make_version(team.owner)
     assert "held-out result will look better" not in shown(as_researcher.get("/runs/new"))
     trained, *_, held = Example.objects.filter(dataset=version.dataset).order_by("id")
-    other = make_version(cast.owner, "leaky")
+    other = make_version(team.owner, "leaky")
     Example.objects.filter(dataset=other.dataset, key=held.key).update(prompt_hash=trained.prompt_hash)
     seen = shown(as_researcher.get("/runs/new", {"dataset": "leaky"}))
     assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in seen
 
 
-def test_another_workspaces_dataset_is_not_chosen(cast, as_outsider):
-    version = make_version(cast.owner)
+def test_another_workspaces_dataset_is_not_chosen(team, as_outsider):
+    version = make_version(team.owner)
     for named in ("demo", f"{version.dataset_id}:1"):
         assert as_outsider.get("/runs/new", {"dataset": named}).context["version"] is None
 
 
-def test_the_page_costs_the_same_whatever_there_is(cast, launch, as_researcher):
+def test_the_page_costs_the_same_whatever_there_is(team, launch, as_researcher):
     timed(launch(), 2.0)
     as_researcher.get("/runs/new?dataset=demo")
     with CaptureQueriesContext(connection) as few:
         as_researcher.get("/runs/new?dataset=demo")
     for n in range(4):
-        training_counts.counted(make_version(cast.owner, f"more {n}"))
+        training_counts.counted(make_version(team.owner, f"more {n}"))
         timed(launch(), 2.0)
     with CaptureQueriesContext(connection) as many:
         as_researcher.get("/runs/new?dataset=demo")
     assert len(many) == len(few)
 
 
-def test_the_api_says_what_a_dataset_holds_for_each_recipe(cast, api, launch):
-    version = make_version(cast.owner, "more")
+def test_the_api_says_what_a_dataset_holds_for_each_recipe(team, api, launch):
+    version = make_version(team.owner, "more")
     timed(launch(), 2.0)
     for named in ("more", version.dataset_id, f"{version.dataset_id}:1"):
         found = {item["recipe"]: item for item in api.get(f"/recipes/fit?dataset={named}").json()["items"]}

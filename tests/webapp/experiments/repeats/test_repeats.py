@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import browser
+from tests.concurrency import concurrently
+from tests.team import browser
 from tests.webapp.webhooks.told import listen, told
 from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership, Role
@@ -29,10 +29,10 @@ HOURLY = services.RepeatAsked(Rhythm(every_hours=1))
 
 
 @pytest.fixture
-def repeat(run, cast):
+def repeat(run, team):
     """A finished run that is launched again every hour."""
     set_row(run, state="finished")
-    return services.add(cast.researcher, run, HOURLY)
+    return services.add(team.researcher, run, HOURLY)
 
 
 def due(row, ago=timedelta()):
@@ -50,7 +50,7 @@ def launched(row):
     return Run.objects.filter(repeated_by__repeat=row)
 
 
-def test_a_run_is_launched_at_its_time_with_config_limits_and_retries_of_the_first(run, repeat, cast):
+def test_a_run_is_launched_at_its_time_with_config_limits_and_retries_of_the_first(run, repeat, team):
     set_row(run, time_limit=2 * HOUR, retries=5, name="nightly")
     rounds.watch()
     assert times(repeat) == [], "its time has not come"
@@ -66,7 +66,7 @@ def test_a_run_is_launched_at_its_time_with_config_limits_and_retries_of_the_fir
         run.model_id,
     )
     assert (RunLimits.of_run(new).seconds, new.retries, new.forked_from_id) == (7200, 5, run.pk)
-    assert new.created_by == cast.researcher.user and new.name == f"nightly {moment:%Y-%m-%d %H:%M}"
+    assert new.created_by == team.researcher.user and new.name == f"nightly {moment:%Y-%m-%d %H:%M}"
     repeat.refresh_from_db()
     assert repeat.next_at == moment + HOUR
     rounds.watch()
@@ -76,7 +76,7 @@ def test_a_run_is_launched_at_its_time_with_config_limits_and_retries_of_the_fir
 @pytest.mark.django_db(transaction=True)
 def test_two_beats_at_once_launch_one_run(repeat):
     due(repeat)
-    at_once([rounds.watch] * 4)
+    concurrently([rounds.watch] * 4)
     assert [each.outcome for each in times(repeat)] == ["launched"] and launched(repeat).count() == 1
 
 
@@ -141,13 +141,13 @@ def test_while_its_last_run_is_not_over_the_next_time_is_left_out(repeat, state)
 
 
 @pytest.mark.parametrize("gone", ["member", "role", "account", "closed"])
-def test_a_person_who_may_not_launch_any_more_launches_nothing_and_it_pauses(repeat, cast, gone):
+def test_a_person_who_may_not_launch_any_more_launches_nothing_and_it_pauses(repeat, team, gone):
     if gone == "member":
-        Membership.objects.filter(pk=cast.researcher.pk).delete()
+        Membership.objects.filter(pk=team.researcher.pk).delete()
     elif gone == "role":
-        Membership.objects.filter(pk=cast.researcher.pk).update(role=Role.REVIEWER)
+        Membership.objects.filter(pk=team.researcher.pk).update(role=Role.REVIEWER)
     elif gone == "closed":
-        close(cast.researcher.user, by="the directory")
+        close(team.researcher.user, by="the directory")
     else:
         RunRepeat.objects.update(created_by=None)
     due(repeat)
@@ -159,10 +159,10 @@ def test_a_person_who_may_not_launch_any_more_launches_nothing_and_it_pauses(rep
     assert entry.actor is None and entry.detail["reason"] == rounds.GONE
 
 
-def test_a_launch_that_is_refused_says_why_leaves_nothing_behind_and_the_next_time_comes(run, repeat, cast):
+def test_a_launch_that_is_refused_says_why_leaves_nothing_behind_and_the_next_time_comes(run, repeat, team):
     before = Run.objects.count()
     set_row(run, config=run.config | {"steps": -1})
-    listen(cast.owner)
+    listen(team.owner)
     moment = due(repeat)
     rounds.watch()
     [time_] = times(repeat)
@@ -181,10 +181,10 @@ def test_a_launch_that_is_refused_says_why_leaves_nothing_behind_and_the_next_ti
     ), "once, until it is launched again"
 
 
-def test_each_run_trains_on_the_newest_version_if_asked(run, cast):
+def test_each_run_trains_on_the_newest_version_if_asked(run, team):
     set_row(run, state="finished")
     asked = services.RepeatAsked(Rhythm(every_hours=1), newest_data=True)
-    rows = [services.add(cast.researcher, run, each) for each in (HOURLY, asked)]
+    rows = [services.add(team.researcher, run, each) for each in (HOURLY, asked)]
     second = DatasetVersion.objects.create(dataset=run.data.dataset, number=2, state="frozen", digest="e" * 64)
     for each in run.data.members.all():
         VersionMember.objects.create(version=second, example=each.example, position=each.position)
@@ -194,10 +194,10 @@ def test_each_run_trains_on_the_newest_version_if_asked(run, cast):
     assert [launched(row).get().data.number for row in rows] == [1, 2]
 
 
-def test_it_ends_at_its_end(run, cast):
+def test_it_ends_at_its_end(run, team):
     now = timezone.now()
     asked = services.RepeatAsked(Rhythm(every_hours=1), ends_at=now + 2.5 * HOUR)
-    row = services.add(cast.researcher, run, asked)
+    row = services.add(team.researcher, run, asked)
     RunRepeat.objects.update(ends_at=now + timedelta(minutes=30))
     set_row(run, state="finished")
     due(row)
@@ -205,18 +205,18 @@ def test_it_ends_at_its_end(run, cast):
     row.refresh_from_db()
     assert (len(times(row)), row.next_at, queries.state(row)) == (1, None, "ended")
     rounds.watch()
-    services.resume(cast.researcher, services.pause(cast.researcher, row))
+    services.resume(team.researcher, services.pause(team.researcher, row))
     assert len(times(row)) == 1 and queries.state(RunRepeat.objects.get()) == "ended"
 
 
-def test_a_pause_leaves_out_what_comes_meanwhile_and_twice_is_one_entry(repeat, cast):
+def test_a_pause_leaves_out_what_comes_meanwhile_and_twice_is_one_entry(repeat, team):
     for _ in range(2):
-        services.pause(cast.researcher, repeat)
+        services.pause(team.researcher, repeat)
     due(repeat, 3 * HOUR)
     rounds.watch()
     assert times(repeat) == []
     for _ in range(2):
-        services.resume(cast.researcher, repeat)
+        services.resume(team.researcher, repeat)
     rounds.watch()
     repeat.refresh_from_db()
     assert times(repeat) == [] and repeat.next_at > timezone.now()
@@ -239,29 +239,29 @@ def test_a_pause_leaves_out_what_comes_meanwhile_and_twice_is_one_entry(repeat, 
         (services.RepeatAsked(Rhythm(48), datetime.now(UTC) + HOUR), {"ends_at"}),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_its_field(run, cast, asked, fields):
+def test_what_makes_no_sense_is_refused_at_its_field(run, team, asked, fields):
     with pytest.raises(Invalid) as refused:
-        services.add(cast.researcher, run, asked)
+        services.add(team.researcher, run, asked)
     assert set(refused.value.fields) == fields and not RunRepeat.objects.exists()
 
 
-def test_one_key_is_one_repeat_and_a_workspace_has_no_more_than_it_may(run, cast, monkeypatch):
-    first = services.add(cast.researcher, run, HOURLY, "k")
-    assert services.add(cast.researcher, run, HOURLY, "k") == first
+def test_one_key_is_one_repeat_and_a_workspace_has_no_more_than_it_may(run, team, monkeypatch):
+    first = services.add(team.researcher, run, HOURLY, "k")
+    assert services.add(team.researcher, run, HOURLY, "k") == first
     monkeypatch.setattr(services, "MOST", 1)
     with pytest.raises(Conflict, match="at most 1 "):
-        services.add(cast.researcher, run, HOURLY)
+        services.add(team.researcher, run, HOURLY)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_requests_at_once_add_no_more_than_a_workspace_may_have(run, cast, monkeypatch):
+def test_requests_at_once_add_no_more_than_a_workspace_may_have(run, team, monkeypatch):
     monkeypatch.setattr(services, "MOST", 2)
 
     def add():
         with suppress(Conflict):
-            services.add(cast.researcher, run, HOURLY)
+            services.add(team.researcher, run, HOURLY)
 
-    at_once([add] * 5)
+    concurrently([add] * 5)
     assert RunRepeat.objects.count() == 2
 
 
@@ -275,8 +275,8 @@ def test_a_run_that_is_deleted_takes_its_repeats_along_and_those_it_launched_sta
     assert not RunRepeat.objects.exists() and Run.objects.count() == 1
 
 
-def test_over_the_api(run, cast, as_researcher, as_outsider):
-    as_reviewer = browser(cast.reviewer)
+def test_over_the_api(run, team, as_researcher, as_outsider):
+    as_reviewer = browser(team.reviewer)
     url = f"/api/v1/runs/{run.pk}/repeats"
     body = {"at": "02:00", "weekday": 6, "zone": "Europe/Vienna"}
     for client, status in ((as_reviewer, 403), (as_outsider, 404)):
@@ -302,8 +302,8 @@ def test_over_the_api(run, cast, as_researcher, as_outsider):
     assert as_researcher.delete(one).status_code == 404
 
 
-def test_the_page_adds_pauses_and_asks_before_it_removes(run, as_researcher, cast):
-    as_reviewer = browser(cast.reviewer)
+def test_the_page_adds_pauses_and_asks_before_it_removes(run, as_researcher, team):
+    as_reviewer = browser(team.reviewer)
     page = as_researcher.get(f"/experiments/repeats?run={run.pk}").content.decode()
     assert f'<option value="{run.pk}" selected>' in page and "No run is repeated." in page
     given = {"run": run.pk, "rhythm": "daily", "at": "25:00", "zone": "Nowhere/At_all"}
@@ -325,7 +325,7 @@ def test_the_page_adds_pauses_and_asks_before_it_removes(run, as_researcher, cas
     act = f"/experiments/repeats/{row.pk}"
     as_researcher.post(act, {"action": "pause"})
     assert queries.state(RunRepeat.objects.get()) == "paused"
-    assert browser(cast.outsider).post(act, {"action": "resume"}).status_code == 404
+    assert browser(team.outsider).post(act, {"action": "resume"}).status_code == 404
     assert (
         "Stop repeating run 1?" in as_researcher.post(f"{act}/delete").content.decode() and RunRepeat.objects.exists()
     )
@@ -340,26 +340,26 @@ def test_hours_need_no_zone_and_a_form_that_was_sent_and_changed_repeats_again(r
     assert list(RunRepeat.objects.order_by("pk").values_list("every_hours", "zone")) == [(6, "UTC"), (8, "UTC")]
 
 
-def test_a_repeat_that_was_deleted_meanwhile_is_not_there(repeat, cast):
-    services.remove(cast.researcher, repeat)
-    services.remove(cast.researcher, repeat)
+def test_a_repeat_that_was_deleted_meanwhile_is_not_there(repeat, team):
+    services.remove(team.researcher, repeat)
+    services.remove(team.researcher, repeat)
     assert AuditEntry.objects.filter(action="run.repeat_removed").count() == 1
     with pytest.raises(Http404):
-        services.pause(cast.researcher, repeat)
+        services.pause(team.researcher, repeat)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_repeat_can_be_deleted_while_a_worker_decides_its_time(repeat, cast):
+def test_a_repeat_can_be_deleted_while_a_worker_decides_its_time(repeat, team):
     due(repeat)
-    at_once([rounds.watch, lambda: services.remove(cast.researcher, repeat)])
+    concurrently([rounds.watch, lambda: services.remove(team.researcher, repeat)])
     assert not RunRepeat.objects.exists() and not RepeatTime.objects.exists()
 
 
 def test_the_list_asks_as_much_of_the_database_however_many_there_are(
-    run, cast, as_researcher, django_assert_max_num_queries
+    run, team, as_researcher, django_assert_max_num_queries
 ):
     for _ in range(6):
-        row = services.add(cast.researcher, run, HOURLY)
+        row = services.add(team.researcher, run, HOURLY)
         due(row)
     rounds.watch()
     with django_assert_max_num_queries(16):

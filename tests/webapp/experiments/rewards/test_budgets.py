@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Run, RunJudge
@@ -29,8 +29,8 @@ def row(launch, grader) -> RunJudge:  # noqa: F811
     )
 
 
-def test_reviewers_see_what_judges_used_and_researchers_raise_it(row, cast, as_researcher):
-    as_reviewer = browser(cast.reviewer)
+def test_reviewers_see_what_judges_used_and_researchers_raise_it(row, team, as_researcher):
+    as_reviewer = browser(team.reviewer)
     path = f"/runs/{row.run_id}"
     page = as_reviewer.get(path).content.decode()
     assert TOLD in page and "990 of 1,000" in page and 'name="budget_tokens"' not in page
@@ -69,8 +69,8 @@ def test_what_is_no_budget_is_said_and_changes_nothing(row, as_researcher, typed
     assert (row.budget_tokens, row.budget_money) == (1000, 2)
 
 
-def test_a_judge_of_a_run_elsewhere_is_not_there(row, cast, api):
-    Run.objects.filter(pk=row.run_id).update(experiment=cast.outsider.workspace.experiments.create(name="theirs"))
+def test_a_judge_of_a_run_elsewhere_is_not_there(row, team, api):
+    Run.objects.filter(pk=row.run_id).update(experiment=team.outsider.workspace.experiments.create(name="theirs"))
     assert api.get(f"/runs/{row.run_id}/judges").status_code == 404
     assert api.patch(f"/runs/{row.run_id}/judges/{row.pk}", {"budget_tokens": 5000}).status_code == 404
 
@@ -79,7 +79,7 @@ def test_the_card_is_there_before_the_first_question_and_moves_with_the_calls(
     launch,
     grader,  # noqa: F811
     as_researcher,
-    cast,
+    team,
     monkeypatch,
     django_capture_on_commit_callbacks,
 ):
@@ -94,7 +94,7 @@ def test_the_card_is_there_before_the_first_question_and_moves_with_the_calls(
     assert (f"run.{run.pk}", {"type": "judges"}) in sent
     fragment = as_researcher.get(path).content.decode()
     assert "4 calls" in fragment and "not asked yet" not in fragment and "<html" not in fragment
-    assert browser(cast.outsider).get(path).status_code == 404
+    assert browser(team.outsider).get(path).status_code == 404
 
 
 def test_a_run_without_a_judge_has_no_card(launch, as_researcher):

@@ -24,8 +24,8 @@ from .test_questions import start
 
 
 @pytest.fixture
-def own(cast, local):  # noqa: F811
-    return judge(cast, local)
+def own(team, local):  # noqa: F811
+    return judge(team, local)
 
 
 @pytest.fixture
@@ -79,13 +79,13 @@ def test_verdicts_that_are_sent_twice_are_counted_once(run, own):
     assert (verdict.prompt_tokens, verdict.cached_tokens, verdict.latency_ms) == (7, 3, 500)
 
 
-def test_a_budget_that_is_raised_reaches_the_run_and_what_others_used_counts(run, own, cast):
+def test_a_budget_that_is_raised_reaches_the_run_and_what_others_used_counts(run, own, team):
     store, other, budget = store_of(run, own), store_of(run, own), Budget(1000)
     other.put(outcomes(own))
     store.get([outcomes(own)[0].call.key])
     store.limit(budget)
     assert (budget.tokens, budget.spent_tokens) == (1000, 28)
-    budgets.change(cast.researcher, RunJudge.objects.get(run=run), tokens=5000, money=Decimal(3))
+    budgets.change(team.researcher, RunJudge.objects.get(run=run), tokens=5000, money=Decimal(3))
     store.get([outcomes(own)[0].call.key])
     budget.spent_tokens = 40  # for calls that are not stored yet
     store.limit(budget)

@@ -38,9 +38,9 @@ def brief(monkeypatch):
 
 
 @pytest.fixture
-def grader(cast, endpoint, chat_server):  # noqa: F811
+def grader(team, endpoint, chat_server):  # noqa: F811
     chat_server.answer = lambda body: MET
-    return create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    return create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def worker(monkeypatch) -> Iterator[list[threading.Thread]]:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_route_answers_line_by_line(cast, worker, chat_server, settings, monkeypatch):  # noqa: F811
+async def test_the_route_answers_line_by_line(team, worker, chat_server, settings, monkeypatch):  # noqa: F811
     from channels.db import database_sync_to_async
 
     from webapp.inference.endpoints import services as endpoints
@@ -248,16 +248,16 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
         from webapp.experiments.launch import services as launch_services
         from webapp.inference.models import RegisteredModel
 
-        version = make_version(cast.owner)
+        version = make_version(team.owner)
         RegisteredModel.objects.create(
-            workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+            workspace=team.workspace, name="smollm2-135m-instruct", source="local", path="/m"
         )
         made = endpoints.create_endpoint(
-            cast.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
+            team.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
         )
-        grader = create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=made)
+        grader = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=made)
         choice = checks.DatasetChoice(id=version.dataset_id)
-        run = start(lambda **k: launch_services.launch(cast.owner, recipe="policy", dataset=choice, **k))
+        run = start(lambda **k: launch_services.launch(team.owner, recipe="policy", dataset=choice, **k))
         return run, group(grader), group(grader, step=2, responses=3)
 
     run, first, second = await database_sync_to_async(prepare)()

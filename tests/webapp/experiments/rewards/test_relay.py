@@ -38,8 +38,8 @@ def service(settings):
 
 
 @pytest.fixture
-def named(cast, service) -> Endpoint:
-    return endpoints.create_endpoint(cast.researcher, "reward", name="ours", url=service.url, secret=SECRET, retries=0)
+def named(team, service) -> Endpoint:
+    return endpoints.create_endpoint(team.researcher, "reward", name="ours", url=service.url, secret=SECRET, retries=0)
 
 
 async def post(run: Run, name: str = "ours", responses=ASKED):
@@ -68,14 +68,14 @@ def test_the_server_posts_signed_and_gives_back_the_values(launch, service, name
 
 
 @pytest.mark.django_db(transaction=True)
-def test_only_what_the_run_names_and_only_while_it_lives(cast, launch, service, named):
-    endpoints.create_endpoint(cast.researcher, "reward", name="other", url=service.url)
+def test_only_what_the_run_names_and_only_while_it_lives(team, launch, service, named):
+    endpoints.create_endpoint(team.researcher, "reward", name="other", url=service.url)
     run = launch(config=CONFIG)
     assert asked(run, "other")[0] == 409
     assert asked(run, responses=[])[0] == 422
-    endpoints.archive(cast.researcher, named)
+    endpoints.archive(team.researcher, named)
     assert "archived" in asked(run)[1]["away"]
-    endpoints.restore(cast.researcher, named)
+    endpoints.restore(team.researcher, named)
     assert asked(run)[1]["values"]
     Run.objects.filter(pk=run.pk).update(state="finished")
     assert asked(Run.objects.get(pk=run.pk))[0] == 409
@@ -100,9 +100,9 @@ def test_what_is_wrong_with_the_service_reaches_the_run(launch, service, named):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(cast, launch, service, named, monkeypatch):
+def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(team, launch, service, named, monkeypatch):
     monkeypatch.setattr(relay, "BEAT_S", 0.05)
-    endpoints.change_endpoint(cast.researcher, named, concurrency=2)
+    endpoints.change_endpoint(team.researcher, named, concurrency=2)
     run = launch(config=CONFIG)
     service.gate.clear()
     found = relay.target(run, "ours")
@@ -124,9 +124,9 @@ def test_the_limit_holds_for_all_groups_together_and_waiting_is_heard_of(cast, l
     assert not EndpointLease.objects.exists()
 
 
-def test_a_run_names_only_services_that_are_there(cast, launch, settings):
+def test_a_run_names_only_services_that_are_there(team, launch, settings):
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
-    endpoints.create_endpoint(cast.outsider, "reward", name="ours", url="http://127.0.0.1:9/")
+    endpoints.create_endpoint(team.outsider, "reward", name="ours", url="http://127.0.0.1:9/")
     with pytest.raises(ConfigInvalid, match="no reward service is called 'ours'"):
         launch(config=CONFIG)
 
@@ -141,9 +141,9 @@ def test_a_run_names_only_services_that_are_there(cast, launch, settings):
         ({"url": "https://1.1.1.1/score", "model": "m"}, "model"),
     ],
 )
-def test_what_cannot_be_a_service_is_refused_at_its_field(cast, fields, at):
+def test_what_cannot_be_a_service_is_refused_at_its_field(team, fields, at):
     with pytest.raises(Invalid) as caught:
-        endpoints.create_endpoint(cast.researcher, "reward", name="ours", **fields)
+        endpoints.create_endpoint(team.researcher, "reward", name="ours", **fields)
     assert at in caught.value.fields and not Endpoint.objects.exists()
 
 
@@ -173,7 +173,7 @@ def _member(row: Endpoint):
     return Membership.objects.get(workspace=row.workspace, user=row.created_by)
 
 
-def test_a_judge_cannot_ask_a_reward_service(as_researcher, cast, named, api):
+def test_a_judge_cannot_ask_a_reward_service(as_researcher, team, named, api):
     assert "ours" not in as_researcher.get("/judges/new?kind=criterion").content.decode()
     answer = api.post("/judges", {"name": "Grader", "spec": {"kind": "criterion"}, "endpoint": named.pk})
     assert answer.status_code == 422 and "reward service" in answer.content.decode()

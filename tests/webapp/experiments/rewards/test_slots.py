@@ -26,14 +26,14 @@ DISTILL = {"steps": 2, "scaffold": None, "objective": {"name": "distill", "teach
 
 
 @pytest.fixture
-def teacher(cast) -> RegisteredModel:
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="big", source="local", path="/models/big")
+def teacher(team) -> RegisteredModel:
+    return RegisteredModel.objects.create(workspace=team.workspace, name="big", source="local", path="/models/big")
 
 
 @pytest.fixture
-def judge(cast) -> JudgeVersion:
-    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
-    row = Judge.objects.create(workspace=cast.workspace, name="Grader v1 of us", kind="criterion")
+def judge(team) -> JudgeVersion:
+    endpoint = Endpoint.objects.create(workspace=team.workspace, name="here", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=team.workspace, name="Grader v1 of us", kind="criterion")
     return JudgeVersion.objects.create(judge=row, number=2, spec={}, endpoint=endpoint, digest="e" * 64)
 
 
@@ -56,10 +56,10 @@ def test_every_model_that_the_config_names_is_a_row_of_the_run(launch, model, te
     assert told["models"]["teacher"]["path"] == "/models/big"
 
 
-def test_what_a_run_names_stays_on_the_list(launch, cast, teacher):
+def test_what_a_run_names_stays_on_the_list(launch, team, teacher):
     launch(config=DISTILL)
     with pytest.raises(Conflict):
-        registry.delete(cast.researcher, teacher)
+        registry.delete(team.researcher, teacher)
 
 
 def test_slots_of_one_role_are_told_by_their_paths_too(run, model, teacher):
@@ -80,8 +80,8 @@ def test_a_judge_is_named_by_its_version(launch, judge, names_a_judge):
         assert [problem.path for problem in refused.value.problems] == ["objective.teacher"]
 
 
-def test_a_judge_of_another_workspace_is_not_there(launch, judge, cast, names_a_judge):
-    Judge.objects.filter(pk=judge.judge_id).update(workspace=cast.outsider.workspace)
+def test_a_judge_of_another_workspace_is_not_there(launch, judge, team, names_a_judge):
+    Judge.objects.filter(pk=judge.judge_id).update(workspace=team.outsider.workspace)
     with pytest.raises(ConfigInvalid):
         launch(config={**DISTILL, "objective": {"name": "distill", "teacher": "Grader v1 of us v2"}})
 
@@ -114,11 +114,11 @@ def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
     assert Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json().get("judges", {}) == {}
 
 
-def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(cast, model, tmp_path):
+def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(team, model, tmp_path):
     fields = {"source": "run", "format": "peft", "path": str(tmp_path), "base": model}
-    trained = RegisteredModel.objects.create(workspace=cast.workspace, name="adapted", **fields)
-    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
-    judge = create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
+    trained = RegisteredModel.objects.create(workspace=team.workspace, name="adapted", **fields)
+    endpoint = endpoints.create_endpoint(team.researcher, "local", name="weights", registered_model=trained.pk)
+    judge = create_judge(team.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
     found = grants.grant(judge)
     assert (found.local, found.adapters) == ("/models/smollm2", (str(tmp_path),))
 
@@ -131,13 +131,13 @@ def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
     assert answer.json()["judges_url"].endswith(f"/api/v1/ingest/runs/{run.id}/questions")
 
 
-def speaking(cast, folder, name, vocab) -> RegisteredModel:
+def speaking(team, folder, name, vocab) -> RegisteredModel:
     """A model whose folder has a tokenizer with these tokens."""
     folder.mkdir()
     told = {"model": {"vocab": vocab}, "added_tokens": [{"content": "<end>", "id": 9}]}
     (folder / "tokenizer.json").write_text(json.dumps(told))
     (folder / "config.json").write_text("{}")
-    return RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="local", path=str(folder))
+    return RegisteredModel.objects.create(workspace=team.workspace, name=name, source="local", path=str(folder))
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def speaking(cast, folder, name, vocab) -> RegisteredModel:
         ("distill", {"teachers": [{"model": "near", "stage": "a"}, {"model": "far"}]}, "teachers.1.model"),
     ],
 )
-def test_a_teacher_of_another_vocabulary_is_refused_at_its_field(cast, launch, tmp_path, recipe, named, path):
-    pupil = speaking(cast, tmp_path / "pupil", "pupil", {"a": 0, "b": 1})
-    speaking(cast, tmp_path / "near", "near", {"b": 1, "a": 0})
-    far = speaking(cast, tmp_path / "far", "far", {"a": 0, "c": 1})
+def test_a_teacher_of_another_vocabulary_is_refused_at_its_field(team, launch, tmp_path, recipe, named, path):
+    pupil = speaking(team, tmp_path / "pupil", "pupil", {"a": 0, "b": 1})
+    speaking(team, tmp_path / "near", "near", {"b": 1, "a": 0})
+    far = speaking(team, tmp_path / "far", "far", {"a": 0, "c": 1})
     config = {"steps": 2, "model": {"name": "pupil"}, **named}
     with pytest.raises(ConfigInvalid) as refused:
         launch(recipe=recipe, config=config)
@@ -158,7 +158,7 @@ def test_a_teacher_of_another_vocabulary_is_refused_at_its_field(cast, launch, t
     assert problem.path == path and "far has another vocabulary than pupil" in problem.message
     assert "3 tokens and 3, 2 entries differ" in problem.message
     adapted = RegisteredModel.objects.create(
-        workspace=cast.workspace, name="on far", source="run", format="peft", path=str(tmp_path), base=far
+        workspace=team.workspace, name="on far", source="run", format="peft", path=str(tmp_path), base=far
     )
     assert "another vocabulary" in speaks_otherwise(adapted, pupil), "an adapter has the tokens of what it lies on"
     (tmp_path / "far" / "tokenizer.json").unlink()

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from trainer.contracts import RolloutRecord, RolloutTurn
 from trainer.monitors import large_records
 from webapp.experiments.models import EpisodeTurn, Rollout
@@ -42,22 +42,22 @@ def episode(request, run, trainer) -> Rollout:
     return Rollout.objects.get(run=run)
 
 
-def test_a_page_of_turns_says_who_did_what_and_has_no_texts(cast, run, episode):
-    page = ApiClient(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns?limit=2").json()
+def test_a_page_of_turns_says_who_did_what_and_has_no_texts(team, run, episode):
+    page = ApiClient(team.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns?limit=2").json()
     assert (page["total"], page["next"]) == (3, "2")
     assert [each["title"] for each in page["items"]] == ["Policy calls search", "Result of search"]
     assert [(each["call"], each["seconds"], each["size"]) for each in page["items"]] == [
         ("c1", None, 14),
         ("c1", 1.5, 15),
     ]
-    (last,) = ApiClient(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns?cursor=2").json()["items"]
+    (last,) = ApiClient(team.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns?cursor=2").json()["items"]
     assert (last["number"], last["title"], last["reward"]) == (2, "Policy says", 0.25)
-    text = ApiClient(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns/1").json()
+    text = ApiClient(team.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns/1").json()
     assert text == {"number": 1, "part": 0, "text": "An EMPTY shelf.", "next": None}
 
 
-def test_what_stands_in_a_turn_or_names_its_tool_is_found_in_any_case(cast, run, episode):
-    client = ApiClient(cast.reviewer)
+def test_what_stands_in_a_turn_or_names_its_tool_is_found_in_any_case(team, run, episode):
+    client = ApiClient(team.reviewer)
     address = f"/runs/{run.pk}/rollouts/{episode.pk}/search?q="
     assert [each["number"] for each in client.get(f"{address}empty").json()["items"]] == [1]
     assert [each["number"] for each in client.get(f"{address}SEARCH").json()["items"]] == [0, 1]
@@ -71,8 +71,8 @@ def test_the_sums_of_an_episode(episode):
     assert found == episodes.EpisodeFacts(3, 14 + 15 + 15, 12, 1, 1.5, 0.25)
 
 
-def test_a_turn_that_is_not_there_is_not_found(cast, run, episode):
-    client = ApiClient(cast.reviewer)
+def test_a_turn_that_is_not_there_is_not_found(team, run, episode):
+    client = ApiClient(team.reviewer)
     for wrong in ("turns/3", "turns/0?part=1", "turns/0?part=9"):
         assert client.get(f"/runs/{run.pk}/rollouts/{episode.pk}/{wrong}").status_code == 404
     assert client.get(f"/runs/{run.pk}/rollouts/{episode.pk}/turns?cursor=77").json()["items"] == []
@@ -118,7 +118,7 @@ def test_a_batch_that_is_sent_twice_is_stored_once(run, trainer):
     assert EpisodeTurn.objects.filter(run=run).count() == 3
 
 
-def test_an_episode_far_over_the_limit_of_a_post_comes_in_and_its_page_reads_no_text(cast, run, trainer):
+def test_an_episode_far_over_the_limit_of_a_post_comes_in_and_its_page_reads_no_text(team, run, trainer):
     """Nine megabytes; one POST takes four."""
     turns = tuple(
         RolloutTurn(author=("policy", "env")[n % 2], text=f"{n} " + "x" * 90_000, tokens=5) for n in range(100)
@@ -133,34 +133,34 @@ def test_an_episode_far_over_the_limit_of_a_post_comes_in_and_its_page_reads_no_
     rollout = Rollout.objects.get(run=run)
     assert episodes.count(rollout) == 100 and EpisodeTurn.objects.count() == 100
     with CaptureQueriesContext(connection) as asked:
-        page = browser(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{rollout.pk}/episode").content
+        page = browser(team.reviewer).get(f"/runs/{run.pk}/rollouts/{rollout.pk}/episode").content
     assert len(page) < 200_000 and b"100" in page
     assert not any('"experiments_episodeturn"."text"' in query["sql"] for query in asked)
 
 
-def test_the_page_opens_at_the_turn_that_its_address_names(cast, run, trainer):
+def test_the_page_opens_at_the_turn_that_its_address_names(team, run, trainer):
     many = [{"author": "policy", "text": f"turn {n}", "tokens": 1} for n in range(250)]
     trainer.post(trainer.event("rollouts", 1, rollouts=[trainer.rollout(0, turns=many), trainer.rollout(1)]))
     episode, plain = Rollout.objects.filter(run=run).order_by("index")
-    page = browser(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/episode?turn=201").content.decode()
+    page = browser(team.reviewer).get(f"/runs/{run.pk}/rollouts/{episode.pk}/episode?turn=201").content.decode()
     assert '"number": 200' in page and '"number": 199' not in page
-    shown = browser(cast.reviewer).get(f"/runs/{run.pk}/rollouts/{plain.pk}/episode")
+    shown = browser(team.reviewer).get(f"/runs/{run.pk}/rollouts/{plain.pk}/episode")
     assert shown.status_code == 200 and "episode-turns" not in shown.content.decode()
 
 
-def test_episodes_are_closed_to_annotators_and_other_workspaces(cast, run, episode):
-    for member, status in ((cast.annotator, 403), (cast.outsider, 404)):
+def test_episodes_are_closed_to_annotators_and_other_workspaces(team, run, episode):
+    for member, status in ((team.annotator, 403), (team.outsider, 404)):
         assert browser(member).get(f"/runs/{run.pk}/rollouts/{episode.pk}/episode").status_code == status
         for rest in ("turns", "turns/0", "search?q=x"):
             assert ApiClient(member).get(f"/runs/{run.pk}/rollouts/{episode.pk}/{rest}").status_code == status
 
 
-def test_a_large_episode_cannot_be_sent_to_annotation_and_says_why(cast, run, trainer):
+def test_a_large_episode_cannot_be_sent_to_annotation_and_says_why(team, run, trainer):
     trainer.post(
         turns_event(trainer, 1, *TURNS), trainer.event("rollouts", 1, rollouts=[trainer.rollout(0, turns_apart=3)])
     )
     body = {"kind": "trace_steps", "dataset": "d", "groups": [{"step": 1, "group": 0}]}
-    reply = ApiClient(cast.researcher).post(f"/runs/{run.pk}/rollouts/annotate", body)
+    reply = ApiClient(team.researcher).post(f"/runs/{run.pk}/rollouts/annotate", body)
     assert reply.status_code == 422 and "too large to be judged as a whole" in reply.content.decode()
 
 

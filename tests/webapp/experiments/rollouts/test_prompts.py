@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Rollout
 from webapp.experiments.rollouts import prompts, queries
@@ -108,8 +108,8 @@ def test_an_index_answers(run):
     assert "rollouts_of_a_prompt" in following and "Sort" not in following and "(step <=" in following, following
 
 
-def test_over_the_api(sampled, cast):
-    api, address = ApiClient(cast.reviewer), f"/runs/{sampled.pk}/rollouts/prompt"
+def test_over_the_api(sampled, team):
+    api, address = ApiClient(team.reviewer), f"/runs/{sampled.pk}/rollouts/prompt"
     answer = api.get(address + "?example_key=e0&limit=1")
     assert answer.status_code == 200 and answer.json()["items"][0]["step"] == 9
     following = api.get(f"{address}?example_key=e0&limit=1&cursor={answer.json()['next']}").json()
@@ -121,16 +121,16 @@ def test_over_the_api(sampled, cast):
     assert api.get(address + "?example_key=e0&limit=500&lengths=false").status_code == 200
     listed = api.get(f"/runs/{sampled.pk}/rollouts?example_key=e1").json()["items"]
     assert [each["step"] for each in listed] == [4]
-    assert ApiClient(cast.annotator).get(address + "?example_key=e0").status_code == 403
-    assert ApiClient(cast.outsider).get(address + "?example_key=e0").status_code == 404
+    assert ApiClient(team.annotator).get(address + "?example_key=e0").status_code == 403
+    assert ApiClient(team.outsider).get(address + "?example_key=e0").status_code == 404
 
 
-def test_the_page(sampled, cast, client):
-    client.force_login(cast.reviewer.user)
+def test_the_page(sampled, team, client):
+    client.force_login(team.reviewer.user)
     page = client.get(f"/runs/{sampled.pk}/prompt", {"key": "e0"})
     assert page.status_code == 200 and 'data-key="e0"' in page.content.decode()
     assert client.get(f"/runs/{sampled.pk}/prompt").headers["location"] == f"/runs/{sampled.pk}/rollouts"
     hostile = client.get(f"/runs/{sampled.pk}/prompt", {"key": '"><script>alert(1)</script>'}).content.decode()
     assert "<script>alert" not in hostile
-    client.force_login(cast.annotator.user)
+    client.force_login(team.annotator.user)
     assert client.get(f"/runs/{sampled.pk}/prompt", {"key": "e0"}).status_code == 403

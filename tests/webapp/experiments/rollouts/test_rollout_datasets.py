@@ -49,13 +49,13 @@ def made(job_id):
 
 
 @pytest.mark.parametrize("recipe", ["judge", "rubric_writer", "alternating"])
-def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, cast, sampled, client, as_researcher):
+def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, team, sampled, client, as_researcher):
     address = f"/runs/{sampled.pk}/rollouts/dataset"
     assert f'href="{address}"' in shown(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
     Run.objects.filter(pk=sampled.pk).update(recipe=recipe)
     assert f'href="{address}"' not in shown(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
     assert as_researcher.get(address).status_code == 404
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     reply = client.post(
         f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json"
     )
@@ -63,8 +63,8 @@ def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, 
     assert not ImportJob.objects.exists()
 
 
-def test_the_api_makes_a_version_with_rewards_model_and_steps(cast, sampled, client):
-    client.force_login(cast.researcher.user)
+def test_the_api_makes_a_version_with_rewards_model_and_steps(team, sampled, client):
+    client.force_login(team.researcher.user)
     body = {"name": "best", "best": 1, "least": 0.5}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     assert reply.status_code == 202, reply.content
@@ -83,8 +83,8 @@ def test_the_api_makes_a_version_with_rewards_model_and_steps(cast, sampled, cli
     assert not Path(job.file_path).exists()
 
 
-def test_lineage_leads_from_the_run_to_its_dataset_and_back(cast, sampled, client):
-    client.force_login(cast.researcher.user)
+def test_lineage_leads_from_the_run_to_its_dataset_and_back(team, sampled, client):
+    client.force_login(team.researcher.user)
     client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
     version = made(ImportJob.objects.get().pk)[0].version
     assert version.lineage["from"] == "run" and version.lineage["run"] == sampled.pk
@@ -94,8 +94,8 @@ def test_lineage_leads_from_the_run_to_its_dataset_and_back(cast, sampled, clien
     assert f'href="/runs/{sampled.pk}/lineage"' in back and "8 responses" in back
 
 
-def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(cast, sampled, client, monkeypatch):
-    client.force_login(cast.researcher.user)
+def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(team, sampled, client, monkeypatch):
+    client.force_login(team.researcher.user)
     client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
     job = ImportJob.objects.get()
     gathered = generated_files.SOURCES["run"]
@@ -114,8 +114,8 @@ def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(cast, sampled, 
     assert sum(len(example.responses) for example in examples) == 8
 
 
-def test_where_nothing_is_left_the_import_says_why(cast, sampled, client):
-    client.force_login(cast.researcher.user)
+def test_where_nothing_is_left_the_import_says_why(team, sampled, client):
+    client.force_login(team.researcher.user)
     body = {"name": "none", "least": 5}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     imports.run_import(reply.json()["import_id"])
@@ -124,8 +124,8 @@ def test_where_nothing_is_left_the_import_says_why(cast, sampled, client):
     assert job.error in shown(client.get(f"/imports/{job.pk}"))
 
 
-def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
-    client.force_login(cast.researcher.user)
+def test_the_form_makes_one_too_and_shows_its_import(team, sampled, client):
+    client.force_login(team.researcher.user)
     form = {"name": "all of them", "phase": "train", "first": "2", "last": "", "best": "", "least": ""}
     reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", form)
     job = ImportJob.objects.get()
@@ -146,17 +146,17 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
         ({"phase": "other"}, "must be train or eval"),
     ],
 )
-def test_what_cannot_be_made_is_said_and_nothing_is_left_behind(cast, sampled, client, form, words, settings):
-    client.force_login(cast.researcher.user)
+def test_what_cannot_be_made_is_said_and_nothing_is_left_behind(team, sampled, client, form, words, settings):
+    client.force_login(team.researcher.user)
     reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", {"name": "x", "phase": "train"} | form)
     assert reply.status_code == 422 and words in shown(reply)
     assert not ImportJob.objects.exists()
     assert not list((settings.VAR / "uploads").glob("*/*"))
 
 
-def test_too_many_at_once_are_refused_with_their_number(cast, sampled, client, monkeypatch):
+def test_too_many_at_once_are_refused_with_their_number(team, sampled, client, monkeypatch):
     monkeypatch.setattr("webapp.experiments.rollouts.datasets.MOST", 3)
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}, content_type="application/json")
     assert reply.status_code == 422 and "hold 12 responses" in shown(reply)
 
@@ -205,8 +205,8 @@ def counts(body):
     return {step["key"]: step["left_out"] for step in body["steps"]}
 
 
-def test_every_filter_is_counted_in_its_order_with_its_cases_and_why(filtered, client, cast):
-    client.force_login(cast.researcher.user)
+def test_every_filter_is_counted_in_its_order_with_its_cases_and_why(filtered, client, team):
+    client.force_login(team.researcher.user)
     body = {"shortest": 10, "whole": True, "form": "pattern", "form_of": "(one|cut).*", "correct": 1, "least": 0.3}
     body |= {"protocol": True, "best": 2}
     address = f"/api/v1/runs/{filtered.pk}/rollouts/dataset/preview"
@@ -230,8 +230,8 @@ def test_every_filter_is_counted_in_its_order_with_its_cases_and_why(filtered, c
     assert not ImportJob.objects.exists(), "nothing was made"
 
 
-def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client, cast):
-    client.force_login(cast.researcher.user)
+def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client, team):
+    client.force_login(team.researcher.user)
     address = f"/runs/{filtered.pk}/rollouts/dataset"
     blank = shown(client.get(address))
     assert "Duplicates" in blank and ">off<" in blank and "11 responses" in blank
@@ -260,8 +260,8 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
         ({"first": "9"}, 'name="first".*?aria-describedby="e-steps"', "These steps have no response that was sampled."),
     ],
 )
-def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filtered, client, cast, given, place, why):
-    client.force_login(cast.researcher.user)
+def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filtered, client, team, given, place, why):
+    client.force_login(team.researcher.user)
     reply = client.get(f"/runs/{filtered.pk}/rollouts/dataset", {"filtered": "1", "on": ON, **given})
     page = shown(reply)
     error = place.split('"')[-2]
@@ -271,8 +271,8 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filt
     assert "not counted" in page and "asks for nothing" not in page
 
 
-def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, cast):
-    client.force_login(cast.researcher.user)
+def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, team):
+    client.force_login(team.researcher.user)
     address = f"/runs/{filtered.pk}/rollouts/dataset"
     page = shown(client.get(address, {"filtered": "1", "on": ON, **FILTERS}))
     form = page[page.index('<form id="filters"') : page.index("</form>", page.index('<form id="filters"'))]
@@ -287,45 +287,45 @@ def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, ca
     assert len(example.responses) == 3
 
 
-def test_a_dataset_keeps_that_a_hint_was_shown(run, trainer, client, cast):
+def test_a_dataset_keeps_that_a_hint_was_shown(run, trainer, client, team):
     rows = [
         trainer.rollout(index, example_key="e0", group=0, response=f"{index}", hint=hint)
         for index, hint in enumerate((0.5, 0.0))
     ]
     trainer.post(trainer.event("rollouts", 1, rollouts=rows))
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     body = {"name": "hinted"}
     reply = client.post(f"/api/v1/runs/{run.pk}/rollouts/dataset", body, content_type="application/json")
     _, (example,) = made(reply.json()["import_id"])
     assert example.meta["hint"] == {"s1-0-0": 0.5, "s1-0-1": 0.0}
 
 
-def test_without_the_filter_of_rewards_answers_that_have_none_stay(filtered, client, cast):
-    client.force_login(cast.researcher.user)
+def test_without_the_filter_of_rewards_answers_that_have_none_stay(filtered, client, team):
+    client.force_login(team.researcher.user)
     body = {"name": "all", "without": ["no_reward"]}
     reply = client.post(f"/api/v1/runs/{filtered.pk}/rollouts/dataset", body, content_type="application/json")
     _, (example,) = made(reply.json()["import_id"])
     assert len(example.responses) == 10 and "s1-0-0" not in example.meta["rewards"], "missing, never 0"
 
 
-def test_only_researchers_of_the_workspace_may(cast, sampled, client):
+def test_only_researchers_of_the_workspace_may(team, sampled, client):
     address, body = f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}
-    client.force_login(cast.outsider.user)
+    client.force_login(team.outsider.user)
     assert client.post(address, body, content_type="application/json").status_code in (403, 404)
-    client.force_login(cast.reviewer.user)
+    client.force_login(team.reviewer.user)
     assert client.post(address, body, content_type="application/json").status_code == 403
     assert client.post(f"/runs/{sampled.pk}/rollouts/dataset", body).status_code == 403
     assert "Make a dataset" not in shown(client.get(f"/runs/{sampled.pk}/rollouts"))
     assert not ImportJob.objects.exists()
 
 
-def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begins_with(cast, sampled, client, launch):
+def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begins_with(team, sampled, client, launch):
     """All steps: policy -> dataset of its rollouts -> sft on the best of n -> policy from that model."""
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     body = {"name": "rollouts"}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     job, _ = made(reply.json()["import_id"])
-    datasets.freeze(cast.researcher, job.version)
+    datasets.freeze(team.researcher, job.version)
     counted = training_counts.count(job.version_id) or training_counts.counted(job.version)
     assert counted["train"]["valued"] == 2
     source = checks.DatasetChoice(id=job.version.dataset_id, version=job.version.number)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Rollout, WordBlock
 from webapp.experiments.rollouts import blocks, indexing, queries, searching, words
@@ -213,14 +213,14 @@ def test_blocks_that_are_merged_during_a_search_lose_nothing(put, run, monkeypat
     assert not more
 
 
-def test_only_who_sees_the_run_searches_it(put, run, cast):
+def test_only_who_sees_the_run_searches_it(put, run, team):
     put(run, 1, "red")
     address = f"/runs/{run.pk}/rollouts?text=red"
-    seen = {member: ApiClient(member).get(address) for member in (cast.owner, cast.researcher, cast.reviewer)}
+    seen = {member: ApiClient(member).get(address) for member in (team.owner, team.researcher, team.reviewer)}
     assert all([row["id"] for row in reply.json()["items"]] == [1] for reply in seen.values())
-    plain = ApiClient(cast.annotator).get(f"/runs/{run.pk}/rollouts").status_code
-    assert ApiClient(cast.annotator).get(address).status_code == plain
-    assert ApiClient(cast.outsider).get(address).status_code == 404
+    plain = ApiClient(team.annotator).get(f"/runs/{run.pk}/rollouts").status_code
+    assert ApiClient(team.annotator).get(address).status_code == plain
+    assert ApiClient(team.outsider).get(address).status_code == 404
 
 
 @pytest.mark.parametrize("text", ["x" * 501, "?!", "%20"])

@@ -21,13 +21,13 @@ def told(run):
 
 
 @pytest.fixture
-def lived(run, cast):
+def lived(run, team):
     """A run that Rosa launched, stopped and resumed. It began, and the machine lost it."""
     states.move(run, "starting", reason="Handing it to Ray")
     states.move(run, "running")
-    lifecycle.stop(cast.researcher, run)
+    lifecycle.stop(team.researcher, run)
     states.move(run, "stopped", reason="Stopped after step 3")
-    lifecycle.resume(cast.researcher, run)
+    lifecycle.resume(team.researcher, run)
     states.move(run, "failed", reason="Ray refused the job")
     return run
 
@@ -50,9 +50,9 @@ def test_what_the_server_asked_for_itself_keeps_its_reason(run):
     assert told(run)[0] == ("Asked to stop", "", "sweep 3 was stopped")
 
 
-def test_what_changed_no_state_stands_between_and_ends_no_state(run, cast):
-    table.set_tags(cast.researcher, run, ["keep", "lr"])
-    lifecycle.rename(cast.researcher, run, "better")
+def test_what_changed_no_state_stands_between_and_ends_no_state(run, team):
+    table.set_tags(team.researcher, run, ["keep", "lr"])
+    lifecycle.rename(team.researcher, run, "better")
     states.move(run, "starting")
     starting, renamed, tagged, launched = history.events(run)[0]
     assert (renamed.what, renamed.why, renamed.state, renamed.lasted_s) == ("Renamed", "better", "", None)
@@ -77,10 +77,10 @@ def test_a_state_lasts_until_the_next_one_also_over_pages_and_the_last_one_until
     assert history.events(run)[0][0].lasted_s == 90
 
 
-def test_who_erased_their_account_is_not_named_and_not_taken_for_the_server(lived, cast):
+def test_who_erased_their_account_is_not_named_and_not_taken_for_the_server(lived, team):
     while chain.seal():
         pass
-    AuditEntry.objects.filter(actor=cast.researcher.user).update(actor=None)
+    AuditEntry.objects.filter(actor=team.researcher.user).update(actor=None)
     events = history.events(lived)[0]
     assert [(event.who, event.erased) for event in events[:2]] == [("", False), ("", True)]
 
@@ -101,12 +101,12 @@ def test_the_api_gives_it_by_pages(lived, as_researcher, as_annotator):
     assert as_annotator.get(url).status_code == 403
 
 
-def test_a_long_history_costs_as_much_as_a_short_one(lived, as_researcher, cast):
+def test_a_long_history_costs_as_much_as_a_short_one(lived, as_researcher, team):
     as_researcher.get(f"/runs/{lived.id}/history")
     with CaptureQueriesContext(connection) as few:
         as_researcher.get(f"/runs/{lived.id}/history")
     for i in range(120):
-        lifecycle.rename(cast.researcher, lived, f"name {i}")
+        lifecycle.rename(team.researcher, lived, f"name {i}")
     with CaptureQueriesContext(connection) as many:
         shown = as_researcher.get(f"/runs/{lived.id}/history").content.decode()
     assert len(many) == len(few) and "Older" in shown

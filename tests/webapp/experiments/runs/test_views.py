@@ -16,7 +16,7 @@ TABS = ("", "/rollouts", "/log", "/config", "/lineage", "/history")
 
 
 @pytest.fixture
-def page(cast, as_researcher):
+def page(team, as_researcher):
     return as_researcher
 
 
@@ -41,7 +41,7 @@ def test_an_unknown_tab_is_not_there(run, page):
 
 
 @pytest.mark.parametrize("action", ["stop", "resume", "rename", "delete", "fork"])
-def test_only_researchers_of_the_workspace_act(run, cast, as_outsider, as_annotator, action):
+def test_only_researchers_of_the_workspace_act(run, team, as_outsider, as_annotator, action):
     assert as_outsider.post(f"/runs/{run.id}/{action}").status_code == 404
     assert as_annotator.post(f"/runs/{run.id}/{action}").status_code == 403
     run.refresh_from_db()
@@ -188,8 +188,8 @@ def test_pages_carry_no_inline_script_or_style(launch, page):
         assert " style=" not in shown and "<style" not in shown and " onclick=" not in shown, path
 
 
-def test_the_new_run_form_takes_the_dataset_that_one_came_from(cast, page, version, model):
-    newest = make_version(cast.owner, name="zebras & co")
+def test_the_new_run_form_takes_the_dataset_that_one_came_from(team, page, version, model):
+    newest = make_version(team.owner, name="zebras & co")
 
     def proposed(**query) -> str:
         return page.get("/runs/new", {"recipe": "policy", **query}).context["form"].dataset

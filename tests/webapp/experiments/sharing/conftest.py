@@ -23,8 +23,8 @@ def scored(run: Run, key: str, score: float) -> Run:
 
 
 @pytest.fixture
-def allowed(cast):
-    allow_share_links(cast.owner, True)
+def allowed(team):
+    allow_share_links(team.owner, True)
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def secret_run(launch) -> Run:
 
 
 @pytest.fixture
-def elsewhere(cast) -> Run:
+def elsewhere(team) -> Run:
     """A run of another workspace."""
-    owner = cast.outsider
+    owner = team.outsider
     version = make_version(owner, "foreign", digest="e" * 64)
     RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m/o")
     choice = checks.DatasetChoice(id=version.dataset_id)
@@ -52,6 +52,6 @@ def elsewhere(cast) -> Run:
 
 
 @pytest.fixture
-def link(cast, allowed, two) -> tuple[ShareLink, str]:
+def link(team, allowed, two) -> tuple[ShareLink, str]:
     """A link that the researcher made, as (row, secret)."""
-    return sharing.share(cast.researcher, two, "For the paper")
+    return sharing.share(team.researcher, two, "For the paper")

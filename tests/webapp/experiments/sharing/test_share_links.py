@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from webapp.accounts.models import hash_secret
 from webapp.accounts.tokens.services import create_token
 from webapp.accounts.workspaces.services import allow_share_links
@@ -31,21 +31,21 @@ def actions() -> list[str]:
     )
 
 
-def test_a_workspace_allows_no_links_until_an_owner_does(cast, two, as_researcher):
-    assert not cast.workspace.allows_share_links
+def test_a_workspace_allows_no_links_until_an_owner_does(team, two, as_researcher):
+    assert not team.workspace.allows_share_links
     assert b"does not allow share links" in as_researcher.get(asked(two)).content
     answer = as_researcher.post(asked(two), {"name": "x", "lasts": "30"})
     assert answer.status_code == 200 and not ShareLink.objects.exists()
-    refused = ApiClient(cast.researcher).post("/share-links", {"runs": [run.pk for run in two]})
+    refused = ApiClient(team.researcher).post("/share-links", {"runs": [run.pk for run in two]})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "share_links_not_allowed")
-    browser(cast.owner).post("/settings/share-links/allowed", {"allow": "yes"})
+    browser(team.owner).post("/settings/share-links/allowed", {"allow": "yes"})
     assert (
         as_researcher.post(asked(two), {"name": "x", "lasts": "30"}).status_code == 200 and ShareLink.objects.exists()
     )
     assert AuditEntry.objects.get(action="workspace.share_links").detail == {"allowed": True}
 
 
-def test_the_link_is_shown_once_and_stored_as_a_digest(cast, allowed, two, as_researcher):
+def test_the_link_is_shown_once_and_stored_as_a_digest(team, allowed, two, as_researcher):
     text = as_researcher.post(asked(two), {"name": "For the paper", "lasts": "30"}).content.decode()
     row = ShareLink.objects.get()
     secret = text.split("/shared/")[1].split("<")[0]
@@ -82,9 +82,9 @@ def test_the_baseline_of_the_page_goes_along(allowed, two, secret_run, as_resear
 
 
 @pytest.mark.parametrize(("days", "field"), [(0, "days"), (366, "days")])
-def test_a_link_lasts_a_year_at_most(cast, allowed, two, days, field):
+def test_a_link_lasts_a_year_at_most(team, allowed, two, days, field):
     with pytest.raises(Invalid) as problem:
-        services.share(cast.researcher, two, days=days)
+        services.share(team.researcher, two, days=days)
     assert set(problem.value.fields) == {field}
 
 
@@ -95,8 +95,8 @@ def test_a_link_lasts_a_year_at_most(cast, allowed, two, days, field):
     ("who", "may"),
     [("owner", True), ("researcher", True), ("reviewer", False), ("annotator", False), ("outsider", False)],
 )
-def test_researchers_and_owners_share_and_nobody_else(cast, link, two, who, may):
-    member = getattr(cast, who)
+def test_researchers_and_owners_share_and_nobody_else(team, link, two, who, may):
+    member = getattr(team, who)
     script, page, ids = ApiClient(member), browser(member), [run.pk for run in two]
     foreign = who == "outsider"
     made = script.post("/share-links", {"runs": ids}).status_code
@@ -117,8 +117,8 @@ def test_researchers_and_owners_share_and_nobody_else(cast, link, two, who, may)
     assert (ShareLink.objects.get(pk=link[0].pk).withdrawn_at is not None) == may
 
 
-def test_runs_of_others_cannot_be_shared(cast, allowed, two, elsewhere, as_researcher):
-    script = ApiClient(cast.researcher)
+def test_runs_of_others_cannot_be_shared(team, allowed, two, elsewhere, as_researcher):
+    script = ApiClient(team.researcher)
     assert script.post("/share-links", {"runs": [two[0].pk, elsewhere.pk]}).status_code == 404
     assert script.post("/share-links", {"runs": [two[0].pk], "baseline": two[1].pk}).status_code == 422
     assert script.post("/share-links", {"runs": []}).status_code == 422
@@ -130,34 +130,34 @@ def test_runs_of_others_cannot_be_shared(cast, allowed, two, elsewhere, as_resea
     ("areas", "may"),
     [({"experiments": "write"}, True), ({"experiments": "read"}, False), ({"datasets": "write"}, False)],
 )
-def test_a_token_needs_the_area_experiments(cast, allowed, two, areas, may):
-    script = ApiClient(cast.researcher)
-    script.client = Client(headers={"authorization": f"Bearer {create_token(cast.researcher, 'x', rights=areas)[1]}"})
+def test_a_token_needs_the_area_experiments(team, allowed, two, areas, may):
+    script = ApiClient(team.researcher)
+    script.client = Client(headers={"authorization": f"Bearer {create_token(team.researcher, 'x', rights=areas)[1]}"})
     assert script.post("/share-links", {"runs": [two[0].pk]}).status_code == (201 if may else 403)
 
 
-def test_only_owners_allow_links(cast):
+def test_only_owners_allow_links(team):
     for who, status in (("owner", 200), ("researcher", 403), ("reviewer", 403), ("annotator", 403)):
-        script = ApiClient(getattr(cast, who))
+        script = ApiClient(getattr(team, who))
         assert script.put("/share-links/allowed", {"allowed": True}).status_code == status
         assert script.get("/share-links/allowed").status_code == status
-        assert browser(getattr(cast, who)).post("/settings/share-links/allowed", {"allow": "no"}).status_code == (
+        assert browser(getattr(team, who)).post("/settings/share-links/allowed", {"allow": "no"}).status_code == (
             302 if who == "owner" else 403
         )
-    assert ApiClient(cast.outsider).get("/share-links/allowed").json() == {"allowed": False}
+    assert ApiClient(team.outsider).get("/share-links/allowed").json() == {"allowed": False}
 
 
 # ---- withdrawing ----
 
 
-def test_withdrawing_asks_stops_the_link_and_lands_where_the_person_was(cast, link, as_researcher, client):
+def test_withdrawing_asks_stops_the_link_and_lands_where_the_person_was(team, link, as_researcher, client):
     path, here = f"/settings/share-links/{link[0].pk}/withdraw", "/settings/share-links?cursor=abc"
     assert b"Withdraw the link" in as_researcher.post(path, {"next": here}).content
     assert client.get(f"/shared/{link[1]}").status_code == 200
     answer = as_researcher.post(path, {"next": here, "sure": "1"})
     assert (answer.status_code, answer["Location"]) == (302, here)
     assert client.get(f"/shared/{link[1]}").status_code == 404
-    assert ApiClient(cast.researcher).get("/share-links").json()["items"] == []
+    assert ApiClient(team.researcher).get("/share-links").json()["items"] == []
 
 
 @pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "evil", ""])
@@ -166,29 +166,29 @@ def test_withdrawing_leads_to_no_other_site(link, as_researcher, target):
     assert answer["Location"] == "/settings/share-links"
 
 
-def test_withdrawing_twice_is_one_entry_of_the_log(cast, link):
-    script = ApiClient(cast.owner)
+def test_withdrawing_twice_is_one_entry_of_the_log(team, link):
+    script = ApiClient(team.owner)
     assert [script.delete(f"/share-links/{link[0].pk}").status_code for _ in range(2)] == [204, 204]
     assert actions() == ["share_link.made", "share_link.withdrawn"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_withdraw_at_once_are_one_entry_of_the_log(cast, link):
-    who = (cast.owner, cast.researcher) * 4
-    at_once(lambda each=each: services.withdraw(each, ShareLink.objects.get(pk=link[0].pk)) for each in who)
+def test_two_who_withdraw_at_once_are_one_entry_of_the_log(team, link):
+    who = (team.owner, team.researcher) * 4
+    concurrently(lambda each=each: services.withdraw(each, ShareLink.objects.get(pk=link[0].pk)) for each in who)
     assert actions() == ["share_link.made", "share_link.withdrawn"]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_who_open_first_are_one_entry_of_the_log(link):
-    at_once([lambda: services.note_opened(ShareLink.objects.get(pk=link[0].pk))] * 8)
+    concurrently([lambda: services.note_opened(ShareLink.objects.get(pk=link[0].pk))] * 8)
     assert actions() == ["share_link.made", "share_link.first_opened"]
 
 
 # ---- the list, the API's answers ----
 
 
-def test_the_list_says_of_a_link_that_opens_nothing_why(cast, link, two, as_owner):
+def test_the_list_says_of_a_link_that_opens_nothing_why(team, link, two, as_owner):
     def standing() -> str:
         return as_owner.get("/settings/share-links").content.decode()
 
@@ -196,15 +196,15 @@ def test_the_list_says_of_a_link_that_opens_nothing_why(cast, link, two, as_owne
     ShareLink.objects.update(expires_at=timezone.now())
     assert ">ended<" in standing()
     ShareLink.objects.update(expires_at=None)
-    allow_share_links(cast.owner, False)
+    allow_share_links(team.owner, False)
     assert ">closed<" in standing()
     for run in two:
         run.delete()
     assert ">its runs were deleted<" in standing()
 
 
-def test_the_api_makes_lists_and_withdraws(cast, allowed, two, client):
-    script = ApiClient(cast.researcher)
+def test_the_api_makes_lists_and_withdraws(team, allowed, two, client):
+    script = ApiClient(team.researcher)
     made = script.post("/share-links", {"runs": [run.pk for run in two], "name": "nightly", "days": None}).json()
     assert made["expires_at"] is None and made["created_by"] == "Rosa" and made["run_count"] == 2
     assert client.get(urlsplit(made["url"]).path).status_code == 200
@@ -214,6 +214,6 @@ def test_the_api_makes_lists_and_withdraws(cast, allowed, two, client):
     assert client.get(urlsplit(made["url"]).path).status_code == 404
 
 
-def test_the_links_of_an_erased_account_are_deleted(cast, link, client):
-    erasing.erase(cast.researcher.user, None)
+def test_the_links_of_an_erased_account_are_deleted(team, link, client):
+    erasing.erase(team.researcher.user, None)
     assert not ShareLink.objects.exists() and client.get(f"/shared/{link[1]}").status_code == 404

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.accounts.members.services import change_role, remove_member
 from webapp.accounts.models import Role, User
 from webapp.accounts.workspaces.services import allow_share_links
@@ -51,7 +51,7 @@ def test_a_stranger_sees_the_runs_of_the_link(stranger, link, two):
     assert [(curve["run"], curve["values"]) for curve in curves["curves"]] == [(1, [0.25]), (2, [1.25])]
 
 
-def test_the_page_leads_nowhere_sets_no_cookie_and_names_nobody(stranger, link, cast):
+def test_the_page_leads_nowhere_sets_no_cookie_and_names_nobody(stranger, link, team):
     answer = stranger.get(f"/shared/{link[1]}")
     text = answer.content.decode()
     assert answer.status_code == 200 and not answer.cookies and not stranger.cookies
@@ -61,10 +61,10 @@ def test_the_page_leads_nowhere_sets_no_cookie_and_names_nobody(stranger, link, 
         assert said not in text, said
 
 
-def test_whoever_is_signed_in_gets_the_same_page(stranger, link, cast):
+def test_whoever_is_signed_in_gets_the_same_page(stranger, link, team):
     path = f"/shared/{link[1]}"
     plain = stranger.get(path).content
-    assert browser(cast.owner).get(path).content == plain == browser(cast.outsider).get(path).content
+    assert browser(team.owner).get(path).content == plain == browser(team.outsider).get(path).content
 
 
 # ---- nothing but the link's own runs ----
@@ -114,9 +114,9 @@ def test_a_row_that_names_the_run_of_another_workspace_shows_nothing(stranger, l
     assert [run["name"] for run in stranger.get(f"/shared/{link[1]}/compare").json()["runs"]] == ["ours 0", "ours 1"]
 
 
-def test_no_id_of_the_workspace_is_told(cast, allowed, two):
+def test_no_id_of_the_workspace_is_told(team, allowed, two):
     """The runs are shared in another order than that of their ids."""
-    _, secret = services.share(cast.researcher, two[::-1])
+    _, secret = services.share(team.researcher, two[::-1])
     body = Client().get(f"/shared/{secret}/compare").json()
     curves = Client().get(f"/shared/{secret}/curves?key=eval/score").json()
     assert [(run["id"], run["name"]) for run in body["runs"]] == [(1, "ours 1"), (2, "ours 0")]
@@ -149,9 +149,9 @@ def test_why_runs_do_not_compare_is_told_without_names(link, two, monkeypatch):
     assert told["unlike"] == {"1": shown.UNLIKE}
 
 
-def test_the_baseline_is_the_links_until_another_is_chosen(cast, allowed, two, launch):
+def test_the_baseline_is_the_links_until_another_is_chosen(team, allowed, two, launch):
     runs = [*two, scored_apart(launch)]
-    _, secret = services.share(cast.researcher, runs, baseline=two[0].pk)
+    _, secret = services.share(team.researcher, runs, baseline=two[0].pk)
     asked = {
         rest: Client().get(f"/shared/{secret}/compare{rest}").json()["baseline"]
         for rest in ("", "?baseline=3", "?baseline=0", "?baseline=x")
@@ -209,12 +209,12 @@ def test_a_link_has_so_many_seconds_of_computing_a_minute(link, monkeypatch):
 # ---- the ends of a link ----
 
 
-def wrong_in_every_way(cast, link, two) -> dict[str, str]:
+def wrong_in_every_way(team, link, two) -> dict[str, str]:
     """Secrets that open nothing, by the reason."""
-    found = {"wrong": "x" * 43, "empty of runs": services.share(cast.researcher, two)[1]}
+    found = {"wrong": "x" * 43, "empty of runs": services.share(team.researcher, two)[1]}
     SharedRun.objects.exclude(link=link[0]).delete()
     for why in ("withdrawn", "expired"):
-        row, secret = services.share(cast.researcher, two)
+        row, secret = services.share(team.researcher, two)
         found[why] = secret
         field = "withdrawn_at" if why == "withdrawn" else "expires_at"
         ShareLink.objects.filter(pk=row.pk).update(**{field: timezone.now()})
@@ -222,9 +222,9 @@ def wrong_in_every_way(cast, link, two) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("headers", [{}, AS_SCRIPT], ids=["page", "script"])
-def test_a_refusal_does_not_tell_why(cast, link, two, headers):
+def test_a_refusal_does_not_tell_why(team, link, two, headers):
     answers = {}
-    for why, secret in wrong_in_every_way(cast, link, two).items():
+    for why, secret in wrong_in_every_way(team, link, two).items():
         for rest in ADDRESSES:
             with CaptureQueriesContext(connection) as asked:
                 answer = Client().get(f"/shared/{secret}{rest}", headers=headers)
@@ -236,11 +236,11 @@ def test_a_refusal_does_not_tell_why(cast, link, two, headers):
     assert len({n for _, n in answers.values() if n is not None}) == 1, "as many statements, whatever the reason"
 
 
-def test_a_link_ends_in_the_middle_of_a_session(cast, stranger, link):
+def test_a_link_ends_in_the_middle_of_a_session(team, stranger, link):
     assert (
         stranger.get(f"/shared/{link[1]}").status_code == 200 == stranger.get(f"/shared/{link[1]}/compare").status_code
     )
-    services.withdraw(cast.owner, link[0])
+    services.withdraw(team.owner, link[0])
     answer = stranger.get(f"/shared/{link[1]}/curves?key=eval/score", headers=AS_SCRIPT)
     assert answer.status_code == 404 and "This link shows nothing" in answer.json()["error"]["message"]
     assert opens(link[1]) == [404] * 3
@@ -253,53 +253,53 @@ def test_a_link_expires(link):
     assert opens(link[1]) == [404] * 3
 
 
-def test_without_an_end_it_stays(cast, allowed, two):
-    row, secret = services.share(cast.researcher, two, days=None)
+def test_without_an_end_it_stays(team, allowed, two):
+    row, secret = services.share(team.researcher, two, days=None)
     assert row.expires_at is None and opens(secret) == [200] * 3
 
 
-def demoted(cast):
-    change_role(cast.owner, cast.researcher, Role.REVIEWER)
+def demoted(team):
+    change_role(team.owner, team.researcher, Role.REVIEWER)
 
 
-def removed(cast):
-    remove_member(cast.owner, cast.researcher)
+def removed(team):
+    remove_member(team.owner, team.researcher)
 
 
-def closed(cast):
-    User.objects.filter(pk=cast.researcher.user_id).update(is_active=False)
+def closed(team):
+    User.objects.filter(pk=team.researcher.user_id).update(is_active=False)
 
 
-def forbidden(cast):
-    allow_share_links(cast.owner, False)
+def forbidden(team):
+    allow_share_links(team.owner, False)
 
 
 @pytest.mark.parametrize("end", [demoted, removed, closed, forbidden])
-def test_a_link_ends_with_what_it_rests_on(cast, link, end):
+def test_a_link_ends_with_what_it_rests_on(team, link, end):
     assert opens(link[1]) == [200] * 3
-    end(cast)
+    end(team)
     assert opens(link[1]) == [404] * 3
 
 
-def test_a_link_of_somebody_who_was_promoted_goes_on(cast, link):
-    change_role(cast.owner, cast.researcher, Role.OWNER)
+def test_a_link_of_somebody_who_was_promoted_goes_on(team, link):
+    change_role(team.owner, team.researcher, Role.OWNER)
     assert opens(link[1]) == [200] * 3
 
 
-def test_a_deleted_run_is_gone_from_the_link_and_the_last_takes_it_along(cast, link, two):
+def test_a_deleted_run_is_gone_from_the_link_and_the_last_takes_it_along(team, link, two):
     Run.objects.update(state=Run.State.FINISHED)
-    lifecycle.delete(cast.owner, two[0])
+    lifecycle.delete(team.owner, two[0])
     told = Client().get(f"/shared/{link[1]}/compare").json()
     assert [run["name"] for run in told["runs"]] == ["ours 1"]
     assert b"Comparison of 1 run" in Client().get(f"/shared/{link[1]}").content
-    lifecycle.delete(cast.owner, two[1])
+    lifecycle.delete(team.owner, two[1])
     assert opens(link[1]) == [404] * 3
 
 
-def test_the_first_opening_is_told_once_and_the_last_is_kept(cast, link):
+def test_the_first_opening_is_told_once_and_the_last_is_kept(team, link):
     Client(REMOTE_ADDR="203.0.113.9").get(f"/shared/{link[1]}")
     entry = AuditEntry.objects.get(action="share_link.first_opened")
-    assert (entry.actor, entry.workspace_id, entry.address) == (None, cast.workspace.pk, "203.0.113.9")
+    assert (entry.actor, entry.workspace_id, entry.address) == (None, team.workspace.pk, "203.0.113.9")
     row = ShareLink.objects.get()
     assert row.first_opened_at == row.last_opened_at
     ShareLink.objects.update(last_opened_at=row.last_opened_at - timedelta(minutes=5))

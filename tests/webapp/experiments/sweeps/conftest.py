@@ -35,11 +35,11 @@ def wish(run):
 
 
 @pytest.fixture
-def sweep(cast, wish):
+def sweep(team, wish):
     """A sweep with its first trials launched."""
 
     def _sweep(membership=None, **given) -> Sweep:
-        row = services.launch(membership or cast.researcher, wish(**given))
+        row = services.launch(membership or team.researcher, wish(**given))
         rounds.advance(row.pk)
         row.refresh_from_db()
         return row

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cast import browser
+from tests.team import browser
 from webapp.experiments.models import Sweep
 
 MIXED = [
@@ -38,8 +38,8 @@ def search(row: Sweep) -> dict[str, object]:
     return {name: getattr(row, name) for name in (*named, "seed", "first_rung", "factor", "together", "experiment_id")}
 
 
-def test_the_form_has_everything_of_the_earlier_sweep_and_launches_it_again(cast, earlier):
-    client = browser(cast.researcher)
+def test_the_form_has_everything_of_the_earlier_sweep_and_launches_it_again(team, earlier):
+    client = browser(team.researcher)
     page = client.get(f"/experiments/sweeps/{earlier.pk}/again")
     form = page.context["form"]
     assert [row.text for row in form.rows] == ["1e-05 to 0.001", "train, mask", "2 to 8"]
@@ -53,24 +53,24 @@ def test_the_form_has_everything_of_the_earlier_sweep_and_launches_it_again(cast
     assert made.state == "running" and not made.trials.exists()
 
 
-def test_the_source_may_be_gone(cast, earlier):
+def test_the_source_may_be_gone(team, earlier):
     earlier.source.delete()
-    form = browser(cast.researcher).get(f"/experiments/sweeps/{earlier.pk}/again").context["form"]
+    form = browser(team.researcher).get(f"/experiments/sweeps/{earlier.pk}/again").context["form"]
     assert form.problems == {} and form.base.name == earlier.name
 
 
-def post(cast, **asked):
-    client = browser(cast.researcher)
+def post(team, **asked):
+    client = browser(team.researcher)
     return client.post("/api/v1/sweeps", json.dumps(asked), content_type="application/json")
 
 
-def test_a_script_names_only_what_it_changes(cast, earlier):
-    answer = post(cast, sweep=earlier.pk, seeds=2, config={"optim": {"lr": 2e-5}})
+def test_a_script_names_only_what_it_changes(team, earlier):
+    answer = post(team, sweep=earlier.pk, seeds=2, config={"optim": {"lr": 2e-5}})
     assert answer.status_code == 201, answer.content
     made = Sweep.objects.get(pk=answer.json()["id"])
     changed = {name for name, value in search(made).items() if value != search(earlier)[name]}
     assert changed == {"seeds", "config"} and made.seeds == 2 and made.config["optim"]["lr"] == 2e-5
-    other = post(cast, sweep=earlier.pk, axes=[{"path": "optim.lr", "values": [1e-4]}]).json()
+    other = post(team, sweep=earlier.pk, axes=[{"path": "optim.lr", "values": [1e-4]}]).json()
     assert [axis["path"] for axis in other["axes"]] == ["optim.lr"] and other["method"] == "random"
 
 
@@ -79,9 +79,9 @@ def refused(answer) -> list[str]:
     return [field["path"] for field in answer.json()["error"]["fields"]]
 
 
-def test_a_sweep_starts_from_one_thing_with_a_key(cast, run, earlier):
-    assert refused(post(cast, sweep=earlier.pk, run=run.pk)) == ["sweep"]
-    assert refused(post(cast, sweep=earlier.pk, recipe="sft")) == ["recipe"]
-    assert refused(post(cast, run=run.pk)) == ["axes"]
-    assert post(cast, sweep=earlier.pk + 1000).status_code == 404
+def test_a_sweep_starts_from_one_thing_with_a_key(team, run, earlier):
+    assert refused(post(team, sweep=earlier.pk, run=run.pk)) == ["sweep"]
+    assert refused(post(team, sweep=earlier.pk, recipe="sft")) == ["recipe"]
+    assert refused(post(team, run=run.pk)) == ["axes"]
+    assert post(team, sweep=earlier.pk + 1000).status_code == 404
     assert Sweep.objects.count() == 1

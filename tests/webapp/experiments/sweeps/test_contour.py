@@ -116,15 +116,15 @@ def test_wrong_keys_are_told_at_their_fields(unfinished, api):
     assert [each["path"] for each in answer.json()["error"]["fields"]] == ["y"]
 
 
-def test_a_sweep_of_one_key_has_no_contour(sweep, api, client, cast):
+def test_a_sweep_of_one_key_has_no_contour(sweep, api, client, team):
     row = sweep()
     assert api.get(f"/sweeps/{row.pk}/contour").status_code == 409
-    client.force_login(cast.researcher.user)
+    client.force_login(team.researcher.user)
     assert "Two keys together" not in client.get(f"/experiments/sweeps/{row.pk}").content.decode()
 
 
-def test_the_page_says_why_there_is_no_surface_and_keeps_the_keys(unfinished, client, cast):
-    client.force_login(cast.researcher.user)
+def test_the_page_says_why_there_is_no_surface_and_keeps_the_keys(unfinished, client, team):
+    client.force_login(team.researcher.user)
     page = client.get(
         f"/experiments/sweeps/{unfinished.pk}", {"x": "rollout.temperature", "y": "nonsense"}
     ).content.decode()

@@ -3,7 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from trainer.config import ConfigInvalid
 from webapp.accounts.administration.closing import close
 from webapp.core.models import AuditEntry
@@ -20,14 +20,14 @@ from .conftest import begin, finish, measure, runs
 LR = {"path": "optim.lr", "low": 1e-5, "high": 1e-3, "scale": "log"}
 
 
-def refusals(cast, wish) -> dict[str, str]:
+def refusals(team, wish) -> dict[str, str]:
     with pytest.raises(ConfigInvalid) as caught:
-        services.launch(cast.researcher, wish)
+        services.launch(team.researcher, wish)
     assert not Sweep.objects.exists() and Run.objects.count() == 1
     return {problem.path: problem.message for problem in caught.value.problems}
 
 
-def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(cast, sweep):
+def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(team, sweep):
     row = sweep()
     assert row.state == "running" and row.wanted == 3 and row.higher
     found = Run.objects.filter(swept__trial__sweep=row).select_related("swept__trial", "experiment").order_by("id")
@@ -41,43 +41,43 @@ def test_each_combination_is_a_trial_with_its_seeds_as_ordinary_runs(cast, sweep
     assert AuditEntry.objects.get(action="sweep.launch").detail["method"] == "grid"
 
 
-def test_every_wrong_field_is_told_at_its_place_and_nothing_is_launched(cast, wish):
-    assert refusals(cast, wish(axes=[{"path": "optim.lr", "values": [1e-4, -1.0]}])).keys() == {"axes.0.values"}
-    assert "axes.0.path" in refusals(cast, wish(axes=[{"path": "optim.speed", "values": [1]}]))
+def test_every_wrong_field_is_told_at_its_place_and_nothing_is_launched(team, wish):
+    assert refusals(team, wish(axes=[{"path": "optim.lr", "values": [1e-4, -1.0]}])).keys() == {"axes.0.values"}
+    assert "axes.0.path" in refusals(team, wish(axes=[{"path": "optim.speed", "values": [1]}]))
     assert (
-        "seeds are not a key of a sweep" in refusals(cast, wish(axes=[{"path": "seed", "values": [1]}]))["axes.0.path"]
+        "seeds are not a key of a sweep" in refusals(team, wish(axes=[{"path": "seed", "values": [1]}]))["axes.0.path"]
     )
-    assert refusals(cast, wish(axes=[])).keys() == {"axes"}
+    assert refusals(team, wish(axes=[])).keys() == {"axes"}
     twice = [{"path": "optim.lr", "values": [1e-4]}, {"path": "optim.lr", "values": [1e-3]}]
-    assert refusals(cast, wish(axes=twice)).keys() == {"axes.1.path"}
-    assert refusals(cast, wish(axes=[{"path": "optim.lr", "values": [1e-4, 1e-4]}])).keys() == {"axes.0.values"}
-    assert refusals(cast, wish(axes=[LR])).keys() == {"axes.0.points"}
-    assert refusals(cast, wish(method="random", axes=[LR | {"low": 0.0}])).keys() == {"axes.0.low"}
-    assert refusals(cast, wish(method="random", axes=[LR | {"high": 1e-6}])).keys() == {"axes.0.high"}
-    assert refusals(cast, wish(method="random", axes=[LR | {"high": -1.0, "low": -2.0, "scale": "linear"}])).keys() == {
+    assert refusals(team, wish(axes=twice)).keys() == {"axes.1.path"}
+    assert refusals(team, wish(axes=[{"path": "optim.lr", "values": [1e-4, 1e-4]}])).keys() == {"axes.0.values"}
+    assert refusals(team, wish(axes=[LR])).keys() == {"axes.0.points"}
+    assert refusals(team, wish(method="random", axes=[LR | {"low": 0.0}])).keys() == {"axes.0.low"}
+    assert refusals(team, wish(method="random", axes=[LR | {"high": 1e-6}])).keys() == {"axes.0.high"}
+    assert refusals(team, wish(method="random", axes=[LR | {"high": -1.0, "low": -2.0, "scale": "linear"}])).keys() == {
         "axes.0.low"
     }
-    assert refusals(cast, wish(axes=[{"path": "rollout.truncated", "low": 1, "high": 2}])).keys() == {"axes.0.low"}
-    found = refusals(cast, wish(seeds=0, at_once=99, method="luck", metric="no/metric", first_rung=4))
+    assert refusals(team, wish(axes=[{"path": "rollout.truncated", "low": 1, "high": 2}])).keys() == {"axes.0.low"}
+    found = refusals(team, wish(seeds=0, at_once=99, method="luck", metric="no/metric", first_rung=4))
     assert found.keys() == {"seeds", "at_once", "method", "metric", "first_rung"}
     big = [{"path": "steps", "low": 1, "high": 9000, "scale": "linear", "points": 50}, LR | {"points": 50}]
-    assert "2,500 combinations" in refusals(cast, wish(axes=big))["axes"]
-    assert "1,000 trials x 20 seeds" in refusals(cast, wish(method="random", axes=[LR], trials=1000, seeds=20))["seeds"]
+    assert "2,500 combinations" in refusals(team, wish(axes=big))["axes"]
+    assert "1,000 trials x 20 seeds" in refusals(team, wish(method="random", axes=[LR], trials=1000, seeds=20))["seeds"]
 
 
-def test_a_combination_that_cannot_work_is_found_beforehand(cast, wish):
+def test_a_combination_that_cannot_work_is_found_beforehand(team, wish):
     axes = [{"path": "steps", "values": [4, 8]}, {"path": "optim.warmup_steps", "values": [0, 8]}]
-    alone = refusals(cast, wish(axes=axes))  # 8 steps of warm-up are too many for the run's own 4
+    alone = refusals(team, wish(axes=axes))  # 8 steps of warm-up are too many for the run's own 4
     assert "longer than the run" in alone["axes.1.values"]
     axes = [{"path": "steps", "values": [3, 4]}, {"path": "optim.warmup_steps", "values": [0, 4]}]
-    assert "steps = 3, optim.warmup_steps = 4" in refusals(cast, wish(axes=axes))["axes"]
+    assert "steps = 3, optim.warmup_steps = 4" in refusals(team, wish(axes=axes))["axes"]
 
 
-def test_a_key_launches_once(cast, wish):
-    first = services.launch(cast.researcher, wish(), "k")
-    assert services.launch(cast.researcher, wish(), "k") == first and Sweep.objects.count() == 1
+def test_a_key_launches_once(team, wish):
+    first = services.launch(team.researcher, wish(), "k")
+    assert services.launch(team.researcher, wish(), "k") == first and Sweep.objects.count() == 1
     with pytest.raises(KeyReused):
-        services.launch(cast.researcher, wish(seeds=3), "k")
+        services.launch(team.researcher, wish(seeds=3), "k")
 
 
 def test_values_are_means_over_seeds_and_the_best_has_a_value_for_every_seed(sweep):
@@ -113,7 +113,7 @@ def test_trials_are_launched_as_others_end(sweep):
 def test_rounds_at_once_start_no_trial_twice(sweep):
     row = sweep(method="random", axes=[LR], trials=4, at_once=1, seeds=1)
     finish(runs(row, 1)[0], 0.1, row.metric)
-    at_once([lambda: rounds.advance(row.pk)] * 12, threads=12)
+    concurrently([lambda: rounds.advance(row.pk)] * 12, threads=12)
     assert [each.number for each in row.trials.order_by("number")] == [1, 2]
     assert SweepRun.objects.filter(trial__sweep=row).count() == 2
 
@@ -126,8 +126,8 @@ def test_the_database_refuses_a_second_trial_of_a_number_or_a_configuration(swee
             SweepTrial.objects.create(sweep=row, number=number, values={}, digest=digest, asked=0)
 
 
-def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep, wish, cast, monkeypatch):
-    row = services.launch(cast.researcher, wish(at_once=1))
+def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep, wish, team, monkeypatch):
+    row = services.launch(team.researcher, wish(at_once=1))
     real, launched = launching.launch, []
 
     def dies(*args, **kwargs):
@@ -145,12 +145,12 @@ def test_a_worker_that_dies_while_it_launches_leaves_a_whole_trial_or_none(sweep
     assert row.trials.count() == 1 and len(runs(row, 1)) == 2
 
 
-def test_stopping_stops_its_runs_and_launches_nothing_more(cast, sweep):
+def test_stopping_stops_its_runs_and_launches_nothing_more(team, sweep):
     row = sweep(at_once=2)
     finish(runs(row, 1)[0], 0.1, row.metric)
     process = begin(runs(row, 2)[0])
-    services.stop(cast.researcher, row)
-    services.stop(cast.researcher, row)
+    services.stop(team.researcher, row)
+    services.stop(team.researcher, row)
     rounds.advance(row.pk)
     assert [run.state for trial in (1, 2) for run in runs(row, trial)] == [
         "finished", "stopped", "stopping", "stopped",
@@ -163,14 +163,14 @@ def test_stopping_stops_its_runs_and_launches_nothing_more(cast, sweep):
     assert row.state == "stopped" and row.trials.count() == 2
     assert ends(row) == [("sweep.stopped", {"before": "stopping", "trials": 2})]
     assert {each.state for each in row.trials.all()} == {"lost"}
-    services.resume(cast.researcher, row)
+    services.resume(team.researcher, row)
     rounds.advance(row.pk)
     assert row.trials.count() == 3 and {run.state for run in runs(row, 3)} == {"queued"}
     with pytest.raises(Conflict):
-        services.resume(cast.researcher, row)
+        services.resume(team.researcher, row)
 
 
-def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped(cast, sweep, monkeypatch):
+def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped(team, sweep, monkeypatch):
     row = sweep(at_once=2)
     first, usual = runs(row, 1)[0], lifecycle.stop
 
@@ -179,7 +179,7 @@ def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped
         return usual(membership, run)
 
     monkeypatch.setattr(lifecycle, "stop", late)
-    services.stop(cast.researcher, row)
+    services.stop(team.researcher, row)
     assert {run.state for trial in (1, 2) for run in runs(row, trial)} == {"stopped"}
 
 
@@ -201,7 +201,7 @@ def test_a_sweep_moves_only_as_its_states_allow(sweep):
     assert len(ends(row)) == 1
 
 
-def test_a_round_stops_what_a_lost_request_has_left(cast, sweep):
+def test_a_round_stops_what_a_lost_request_has_left(team, sweep):
     row = sweep(at_once=1)
     Sweep.objects.filter(pk=row.pk).update(state="stopping")
     rounds.advance(row.pk)
@@ -211,25 +211,25 @@ def test_a_round_stops_what_a_lost_request_has_left(cast, sweep):
     assert row.state == "stopped"
 
 
-def test_trials_are_added_to_a_sweep_that_is_over_but_not_to_a_grid(cast, sweep):
+def test_trials_are_added_to_a_sweep_that_is_over_but_not_to_a_grid(team, sweep):
     row = sweep(method="random", axes=[LR], trials=1, seeds=1)
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "finished"
     assert ends(row) == [("sweep.finished", {"before": "running", "trials": 1})]
-    services.add(cast.researcher, row, 2)
+    services.add(team.researcher, row, 2)
     rounds.advance(row.pk)
     assert row.state == "running" and row.trials.count() == 3
     with pytest.raises(ConfigInvalid):
-        services.add(cast.researcher, row, 0)
+        services.add(team.researcher, row, 0)
     with pytest.raises(ConfigInvalid):
-        services.add(cast.researcher, row, 1000)
+        services.add(team.researcher, row, 1000)
     with pytest.raises(Conflict):
-        services.add(cast.researcher, sweep(experiment="grid"), 1)
+        services.add(team.researcher, sweep(experiment="grid"), 1)
 
 
-def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(cast, sweep):
+def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
     row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4, 1e-3]}], seeds=2)
     processes = {trial: [begin(run) for run in runs(row, trial)] for trial in (1, 2, 3)}
     for trial, value in ((1, 0.5), (2, 0.1), (3, 0.6)):
@@ -252,13 +252,13 @@ def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(cast, sweep):
     found = reading.standing(row).rows[1]
     assert found.early == (pytest.approx(0.15), 1) and found.estimate.value is None and found.estimate.missing == 2
     # a run that a person resumes by hand is not stopped
-    lifecycle.resume(cast.researcher, runs(row, 2)[0])
+    lifecycle.resume(team.researcher, runs(row, 2)[0])
     rounds.watch()
     weak.refresh_from_db()
     assert weak.state == "running" and runs(row, 2)[0].state == "queued"
 
 
-def test_every_choice_can_be_made_again_from_the_rows(cast, sweep):
+def test_every_choice_can_be_made_again_from_the_rows(team, sweep):
     row = sweep(method="random", axes=[LR], trials=6, at_once=2, seeds=1)
     for number in (2, 1, 3, 4):
         finish(runs(row, number)[0], 0.1 * number, row.metric)
@@ -272,12 +272,12 @@ def test_every_choice_can_be_made_again_from_the_rows(cast, sweep):
     assert [known.state for known in sixth.known] == ["finished"] * 4 + ["running"]
 
 
-def test_a_run_that_is_resumed_and_finishes_counts_but_what_was_told_stays(cast, sweep):
+def test_a_run_that_is_resumed_and_finishes_counts_but_what_was_told_stays(team, sweep):
     row = sweep(seeds=1)
-    lifecycle.stop(cast.researcher, runs(row, 1)[0])
+    lifecycle.stop(team.researcher, runs(row, 1)[0])
     rounds.advance(row.pk)
     assert row.trials.get(number=1).state == "lost"
-    lifecycle.resume(cast.researcher, runs(row, 1)[0])
+    lifecycle.resume(team.researcher, runs(row, 1)[0])
     finish(runs(row, 1)[0], 0.7, row.metric)
     rounds.advance(row.pk)
     trial = row.trials.get(number=1)
@@ -285,43 +285,43 @@ def test_a_run_that_is_resumed_and_finishes_counts_but_what_was_told_stays(cast,
     assert reading.standing(row).best.estimate.value == pytest.approx(0.7)
 
 
-def test_a_deleted_run_is_a_missing_seed_and_is_not_launched_again(cast, sweep):
+def test_a_deleted_run_is_a_missing_seed_and_is_not_launched_again(team, sweep):
     row = sweep()
     for run, value in zip(runs(row, 1), (0.4, 0.6), strict=True):
         finish(run, value, row.metric)
-    lifecycle.delete(cast.researcher, Run.objects.with_names().get(pk=runs(row, 1)[0].pk))
+    lifecycle.delete(team.researcher, Run.objects.with_names().get(pk=runs(row, 1)[0].pk))
     rounds.advance(row.pk)
     found = reading.standing(row).rows[0]
     assert found.estimate.missing == 1 and not found.complete and row.trials.count() == 3
 
 
-def test_it_launches_nothing_for_a_closed_account(cast, sweep):
+def test_it_launches_nothing_for_a_closed_account(team, sweep):
     row = sweep(at_once=1, seeds=1)
-    close(cast.researcher.user, by="the directory")
+    close(team.researcher.user, by="the directory")
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "failed" and "is no longer allowed to launch" in row.state_reason
 
 
-def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(cast, sweep):
+def test_it_fails_with_a_reason_when_it_can_launch_nothing_any_more(team, sweep):
     row = sweep(at_once=1, seeds=1)
-    cast.researcher.role = "reviewer"
-    cast.researcher.save()
+    team.researcher.role = "reviewer"
+    team.researcher.save()
     finish(runs(row, 1)[0], 0.1, row.metric)
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "failed" and "is no longer allowed to launch" in row.state_reason
-    cast.researcher.role = "researcher"
-    cast.researcher.save()
-    services.resume(cast.researcher, row)
-    Dataset.objects.filter(pk=row.dataset).update(workspace=cast.outsider.workspace)
+    team.researcher.role = "researcher"
+    team.researcher.save()
+    services.resume(team.researcher, row)
+    Dataset.objects.filter(pk=row.dataset).update(workspace=team.outsider.workspace)
     rounds.advance(row.pk)
     row.refresh_from_db()
     assert row.state == "failed" and "has no dataset" in row.state_reason and row.trials.count() == 1
 
 
-def test_a_configuration_that_is_refused_is_shown_and_the_others_go_on(cast, sweep):
+def test_a_configuration_that_is_refused_is_shown_and_the_others_go_on(team, sweep):
     axes = [{"path": "steps", "values": [3, 4]}, {"path": "optim.warmup_steps", "values": [0, 4]}]
     row = sweep(method="random", axes=axes, trials=4, at_once=4, seeds=1)
     refused = row.trials.get(state="refused")

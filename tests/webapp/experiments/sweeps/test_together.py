@@ -50,16 +50,16 @@ def started(sweep, run, ray):
     return of(row), processes
 
 
-def test_runs_that_share_no_base_are_refused_at_the_option_with_the_reason(cast, run, wish):
+def test_runs_that_share_no_base_are_refused_at_the_option_with_the_reason(team, run, wish):
     whole = run.config | {"model": run.config["model"] | {"lora": None}}
     with pytest.raises(ConfigInvalid) as caught:
-        services.launch(cast.researcher, wish(config=whole, together=True))
+        services.launch(team.researcher, wish(config=whole, together=True))
     (problem,) = caught.value.problems
     assert (problem.path, problem.message.partition(":")[0]) == ("together", "model.lora is empty")
     dtypes = {"path": "model.dtype", "values": ["float32", "bfloat16"]}
     with pytest.raises(ConfigInvalid, match="model.dtype differs"):
-        services.launch(cast.researcher, wish(axes=[dtypes], together=True))
-    assert services.launch(cast.researcher, wish(axes=[dtypes])).together is False
+        services.launch(team.researcher, wish(axes=[dtypes], together=True))
+    assert services.launch(team.researcher, wish(axes=[dtypes])).together is False
 
 
 def test_all_start_as_one_job_with_one_place_and_a_token_each(started, ray):
@@ -77,9 +77,9 @@ def test_all_start_as_one_job_with_one_place_and_a_token_each(started, ray):
     assert resources.taken() == resources.asked(host)
 
 
-def test_nobody_starts_before_the_others_are_there(wish, cast, run, ray):
+def test_nobody_starts_before_the_others_are_there(wish, team, run, ray):
     set_row(run, state="finished", next_try_at=None)
-    row = services.launch(cast.researcher, wish(together=True))
+    row = services.launch(team.researcher, wish(together=True))
     assert rounds._round(row.pk)
     first, _ = of(row)
     jobs.launch(first.id)
@@ -100,34 +100,34 @@ def test_runs_of_another_sweep_or_of_a_usual_one_start_by_themselves(sweep, run,
     assert ray.posts == 6 and {each.carried_by for each in of(row)} == {""}
 
 
-def test_one_is_stopped_and_ends_alone_and_its_place_is_kept_by_the_others(started, ray, cast):
+def test_one_is_stopped_and_ends_alone_and_its_place_is_kept_by_the_others(started, ray, team):
     (host, second, *rest), (process, *_) = started
-    lifecycle.stop(cast.researcher, host)
+    lifecycle.stop(team.researcher, host)
     assert process.post().json()["command"] == "stop"
     assert process.post(process.event("state", 2, state="stopped")).status_code == 200
     assert {each.state for each in Run.objects.filter(pk__in=[each.pk for each in rest])} == {"running"}
     assert len(claimants.placed()) == 1 and ray.stopped == []
-    lifecycle.resume(cast.researcher, Run.objects.with_names().get(pk=host.pk))
+    lifecycle.resume(team.researcher, Run.objects.with_names().get(pk=host.pk))
     jobs.launch(host.id)
     assert Run.objects.get(pk=host.pk).state == "queued", "the only place is taken by the process that goes on"
     assert ray.stopped == [], "the process that began as its own is that of the others now"
 
 
-def test_a_resumed_host_starts_beside_the_process_that_goes_on_for_the_others(started, ray, cast, settings):
+def test_a_resumed_host_starts_beside_the_process_that_goes_on_for_the_others(started, ray, team, settings):
     settings.MAX_RUNNING_RUNS = 2
     (host, *_), (process, *_) = started
     process.post(process.event("state", 2, state="failed", reason="as planned"))
-    lifecycle.resume(cast.researcher, Run.objects.with_names().get(pk=host.pk))
+    lifecycle.resume(team.researcher, Run.objects.with_names().get(pk=host.pk))
     assert jobs.launch(host.id) is None
     assert list(ray.jobs) == [f"run-{host.id}-1", f"run-{host.id}-2"] and ray.stopped == []
 
 
-def test_a_dead_process_loses_all_its_runs_and_each_goes_on_by_its_own_rule(started, ray, cast):
+def test_a_dead_process_loses_all_its_runs_and_each_goes_on_by_its_own_rule(started, ray, team):
     found, _ = started
     for each in found:
         set_row(each, heartbeat_at=timezone.now() - timedelta(seconds=20), step=3)
     set_row(found[1], retries=0)
-    lifecycle.stop(cast.researcher, Run.objects.with_names().get(pk=found[2].pk))
+    lifecycle.stop(team.researcher, Run.objects.with_names().get(pk=found[2].pk))
     ray.jobs[f"run-{found[0].id}-1"].update(status="FAILED", exit_code=-9)
     watch_for(600)
     after = {each.pk: each for each in of(Sweep.objects.get())}
@@ -139,9 +139,9 @@ def test_a_dead_process_loses_all_its_runs_and_each_goes_on_by_its_own_rule(star
     assert {Run.objects.get(pk=each.pk).ray_job_id for each in again} == {f"run-{again[0].id}-2"}
 
 
-def test_who_does_not_stop_is_over_and_the_process_lives_for_the_others(started, ray, cast):
+def test_who_does_not_stop_is_over_and_the_process_lives_for_the_others(started, ray, team):
     (host, second, *_), processes = started
-    lifecycle.stop_now(cast.researcher, second)
+    lifecycle.stop_now(team.researcher, second)
     jobs.stop(second.id)
     assert Run.objects.get(pk=second.pk).state == "stopped" and ray.stopped == []
     assert processes[1].post(processes[1].event("log", message="late")).status_code in (200, 401)
@@ -157,14 +157,14 @@ def test_a_silent_process_is_killed_once_and_all_go_on(started, ray):
     assert {(each.state, each.attempt) for each in of(Sweep.objects.get())} == {("queued", 2)}
 
 
-def test_whose_carrier_does_not_start_waits_in_the_line_again(sweep, run, ray, cast):
+def test_whose_carrier_does_not_start_waits_in_the_line_again(sweep, run, ray, team):
     set_row(run, state="finished", next_try_at=None)
     row = sweep(together=True)
     host, *guests = of(row)
     ray.broken = True
     jobs.launch(host.id)
     assert {each.state for each in of(row)} == {"starting"}
-    lifecycle.stop(cast.researcher, Run.objects.with_names().get(pk=host.pk))
+    lifecycle.stop(team.researcher, Run.objects.with_names().get(pk=host.pk))
     jobs.stop(host.id)
     ray.broken = False
     jobs.watch()

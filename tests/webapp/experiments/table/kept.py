@@ -1,4 +1,4 @@
-"""Fixtures of a module whose tests all begin with the same runs: these are made once, by the module's `begin(make, cast)`. Each test gets
+"""Fixtures of a module whose tests all begin with the same runs: these are made once, by the module's `begin(make, team)`. Each test gets
 copies of them.
 """
 
@@ -7,20 +7,20 @@ from copy import deepcopy
 import pytest
 from django.test import override_settings
 
-from tests.cast import make_cast
+from tests.team import make_team
 from tests.webapp.experiments.conftest import launching, make_model, make_version
 from tests.webapp.experiments.table.conftest import making_runs
 
-__all__ = ["cast", "kept", "mine", "model", "version"]
+__all__ = ["team", "kept", "mine", "model", "version"]
 
 
 @pytest.fixture(scope="module")
 def kept(making, request):
     with making(), override_settings(MAX_RUNNING_RUNS=None):
-        cast = make_cast()
-        version, model = make_version(cast.owner), make_model(cast)
-        runs = request.module.begin(making_runs(launching(cast, version)), cast)
-    return {"cast": cast, "version": version, "model": model, "runs": runs}
+        team = make_team()
+        version, model = make_version(team.owner), make_model(team)
+        runs = request.module.begin(making_runs(launching(team, version)), team)
+    return {"team": team, "version": version, "model": model, "runs": runs}
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def mine(db, kept):
 
 
 @pytest.fixture
-def cast(mine):
-    return mine["cast"]
+def team(mine):
+    return mine["team"]
 
 
 @pytest.fixture

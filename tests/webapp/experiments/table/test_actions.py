@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from django.test import Client
 
-from tests.at_once import at_once
-from tests.cast import ApiClient, browser
+from tests.concurrency import concurrently
+from tests.team import ApiClient, browser
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.lifecycle import services as lifecycle
@@ -34,8 +34,8 @@ def tags(run) -> list[str]:
     return list(RunTag.objects.filter(run=run).order_by("name").values_list("name", flat=True))
 
 
-def test_a_tag_on_many_is_undone_where_it_was_new_only(act, api, runs, cast):
-    services.set_tags(cast.researcher, runs[0], ["kept"])
+def test_a_tag_on_many_is_undone_where_it_was_new_only(act, api, runs, team):
+    services.set_tags(team.researcher, runs[0], ["kept"])
     told = act("tag", runs, word="Kept").json()
     assert (told["changed"], told["word"]) == (2, "kept")
     assert api.post(f"/runs/table/changes/{told['id']}/undo").json()["undone_at"]
@@ -49,8 +49,8 @@ def test_a_tag_on_many_is_undone_where_it_was_new_only(act, api, runs, cast):
     assert list(actions) == ["run.tag"] * 2 + ["run.undo_tag"] * 2
 
 
-def test_taking_a_tag_off_and_undoing_it(act, api, runs, cast):
-    services.set_tags(cast.researcher, runs[0], ["old"])
+def test_taking_a_tag_off_and_undoing_it(act, api, runs, team):
+    services.set_tags(team.researcher, runs[0], ["old"])
     told = act("untag", runs, word="old").json()
     assert told["changed"] == 1 and tags(runs[0]) == []
     api.post(f"/runs/table/changes/{told['id']}/undo")
@@ -67,10 +67,10 @@ def test_what_is_under_way_is_not_archived(act, api, runs):
     assert not Run.objects.filter(archived_at__isnull=False).exists()
 
 
-def test_undoing_a_group_leaves_what_was_grouped_anew(act, api, runs, cast):
-    services.group(cast.researcher, [runs[0].pk], "first")
+def test_undoing_a_group_leaves_what_was_grouped_anew(act, api, runs, team):
+    services.group(team.researcher, [runs[0].pk], "first")
     told = act("group", runs, word="second").json()
-    services.group(cast.owner, [runs[2].pk], "third")
+    services.group(team.owner, [runs[2].pk], "third")
     api.post(f"/runs/table/changes/{told['id']}/undo")
     assert [Run.objects.get(pk=run.pk).group for run in runs] == ["first", "", "third"]
 
@@ -124,8 +124,8 @@ def test_a_run_that_somebody_deletes_meanwhile_keeps_no_other_from_being_stopped
     }
 
 
-def test_runs_of_another_workspace_are_not_touched(runs, cast):
-    outsider = ApiClient(cast.outsider)
+def test_runs_of_another_workspace_are_not_touched(runs, team):
+    outsider = ApiClient(team.outsider)
     ids = [run.pk for run in runs]
     refused = outsider.post("/runs/table/actions", {"action": "tag", "word": "mine", "runs": ids})
     assert refused.status_code == 422
@@ -135,25 +135,25 @@ def test_runs_of_another_workspace_are_not_touched(runs, cast):
         ).status_code
         == 404
     )
-    change = services.tag(cast.researcher, ids, "ours")
+    change = services.tag(team.researcher, ids, "ours")
     assert outsider.post(f"/runs/table/changes/{change.pk}/undo").status_code == 404
     assert all(tags(run) == ["ours"] for run in runs)
 
 
 @pytest.mark.parametrize("role", ["reviewer", "annotator"])
-def test_who_may_only_read_changes_nothing_but_a_reviewer_stars(runs, cast, role):
-    their = ApiClient(getattr(cast, role))
+def test_who_may_only_read_changes_nothing_but_a_reviewer_stars(runs, team, role):
+    their = ApiClient(getattr(team, role))
     assert their.post("/runs/table/actions", {"action": "archive", "runs": [runs[0].pk]}).status_code == 403
     assert their.patch(f"/runs/{runs[0].pk}/labels", {"notes": "x"}).status_code == 403
     assert their.post("/runs/table/views", {"name": "x"}).status_code == 403
     starred = their.client.put(f"/api/v1/runs/{runs[0].pk}/star", {"starred": True}, content_type="application/json")
     assert starred.status_code == (200 if role == "reviewer" else 403)
     assert RunStar.objects.count() == (role == "reviewer")
-    assert browser(getattr(cast, role)).post(f"/runs/{runs[0].pk}/labels", {"notes": "x"}).status_code == 403
+    assert browser(getattr(team, role)).post(f"/runs/{runs[0].pk}/labels", {"notes": "x"}).status_code == 403
 
 
-def test_a_star_is_for_oneself(runs, cast, api):
-    ApiClient(cast.owner).client.put(
+def test_a_star_is_for_oneself(runs, team, api):
+    ApiClient(team.owner).client.put(
         f"/api/v1/runs/{runs[0].pk}/star", {"starred": True}, content_type="application/json"
     )
     shown = {item["run"]["name"]: item["starred"] for item in api.get("/runs/table").json()["items"]}
@@ -192,18 +192,18 @@ def test_an_end_of_a_line_counts_once_in_notes(as_researcher, runs):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_people_who_archive_the_same_runs_archive_each_once(runs, cast):
+def test_two_people_who_archive_the_same_runs_archive_each_once(runs, team):
     ids = [run.pk for run in runs]
-    people = (cast.researcher, cast.owner)
-    changes = at_once(partial(services.archive, person, ids) for person in people)
+    people = (team.researcher, team.owner)
+    changes = concurrently(partial(services.archive, person, ids) for person in people)
     assert sorted(pk for change in changes for pk in change.runs) == sorted(ids)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_undo_at_once_one_is_told(runs, cast):
-    change = services.archive(cast.researcher, [run.pk for run in runs])
-    people = (cast.researcher, cast.owner)
-    told = at_once(partial(services.undo, person, RunChange.objects.get(pk=change.pk)) for person in people)
+def test_of_two_who_undo_at_once_one_is_told(runs, team):
+    change = services.archive(team.researcher, [run.pk for run in runs])
+    people = (team.researcher, team.owner)
+    told = concurrently(partial(services.undo, person, RunChange.objects.get(pk=change.pk)) for person in people)
     assert sum(isinstance(each, Conflict) for each in told) == 1
     assert not Run.objects.filter(archived_at__isnull=False).exists()
 
@@ -211,7 +211,7 @@ def test_of_two_who_undo_at_once_one_is_told(runs, cast):
 # ---- saved views and the page ----
 
 
-def test_a_saved_view_opens_first_for_whoever_chose_it(api, cast, runs, as_researcher, as_owner):
+def test_a_saved_view_opens_first_for_whoever_chose_it(api, team, runs, as_researcher, as_owner):
     view = api.post(
         "/runs/table/views", {"name": "Good", "query": "alpha", "sort": "name", "columns": ["state"]}
     ).json()
@@ -225,7 +225,7 @@ def test_a_saved_view_opens_first_for_whoever_chose_it(api, cast, runs, as_resea
     api.delete("/runs/table/default")
     assert "gamma" in as_researcher.get("/experiments").content.decode()
     assert api.delete(f"/runs/table/views/{view['id']}").status_code == 204
-    assert ApiClient(cast.outsider).delete(f"/runs/table/views/{view['id']}").status_code == 404
+    assert ApiClient(team.outsider).delete(f"/runs/table/views/{view['id']}").status_code == 404
 
 
 def test_the_page_shows_what_is_wrong_with_a_query_at_its_place(as_researcher, runs):
@@ -246,10 +246,10 @@ def test_addresses_of_before_lead_to_the_same_runs(as_researcher, runs):
     assert not as_researcher.get("/experiments?experiment=abc").context["rows"]
 
 
-def test_csv_has_every_run_and_no_formula(as_researcher, as_outsider, make, cast):
+def test_csv_has_every_run_and_no_formula(as_researcher, as_outsider, make, team):
     run = make("=HYPERLINK(1)", scores=[0.5])
     make("\uff1dHYPERLINK(1)")  # spreadsheets read the wide sign as the narrow one
-    services.set_tags(cast.researcher, run, ["a", "b"])
+    services.set_tags(team.researcher, run, ["a", "b"])
     answer = as_researcher.get("/experiments.csv", {"columns": "eval/score,state", "sort": "name"})
     lines = b"".join(answer.streaming_content).decode().splitlines()
     assert lines[0] == "run,experiment,name,tags,eval/score,state"
@@ -261,8 +261,8 @@ def test_csv_has_every_run_and_no_formula(as_researcher, as_outsider, make, cast
     assert len(b"".join(foreign.streaming_content).decode().splitlines()) == 1
 
 
-def test_completion_names_what_runs_here_have(api, make, cast):
-    services.set_tags(cast.researcher, make("alpha", lr=1e-5, scores=[0.5]), ["ablation"])
+def test_completion_names_what_runs_here_have(api, make, team):
+    services.set_tags(team.researcher, make("alpha", lr=1e-5, scores=[0.5]), ["ablation"])
 
     def offered(text: str) -> list[str]:
         items = api.get("/runs/table/complete", q=text, at=len(text)).json()["items"]
@@ -274,7 +274,7 @@ def test_completion_names_what_runs_here_have(api, make, cast):
     assert "a -config.optim.lr" in offered("a -config.optim.l")
     assert offered("eval/sc") == ["eval/score"]
     assert "max(eval/score)" in offered("max(eval")
-    assert ApiClient(cast.outsider).get("/runs/table/complete", q="eval/sc", at=7).json()["items"] == []
+    assert ApiClient(team.outsider).get("/runs/table/complete", q="eval/sc", at=7).json()["items"] == []
 
 
 def test_strangers_and_annotators_do_not_see_the_table(runs, as_annotator):

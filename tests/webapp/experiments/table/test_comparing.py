@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlencode
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import MetricPoint, Run
@@ -122,22 +122,22 @@ def test_more_than_can_be_compared_are_refused_and_none_is_dropped(api, four, mo
     assert len(api.get("/runs/table/compare", q="eval/score>0.25").json()["runs"]) == 4
 
 
-def test_an_address_outlives_runs_that_are_deleted(four, as_researcher, cast):
+def test_an_address_outlives_runs_that_are_deleted(four, as_researcher, team):
     page = as_researcher.get("/runs/compare", {"ids": f"{ids(four[:2])},999999999"})
     assert page.status_code == 200 and page.context["asked"] == urlencode({"ids": ids(four[:2])})
     assert "1 run of this address is not here any more." in page.content.decode()
     for answer in (
         as_researcher.get("/runs/compare", {"ids": "999999998,999999999"}, follow=True),
-        browser(cast.outsider).get("/runs/compare", {"ids": ids(four[:2])}, follow=True),
+        browser(team.outsider).get("/runs/compare", {"ids": ids(four[:2])}, follow=True),
     ):
         assert answer.redirect_chain == [("/experiments", 302)]
         assert "2 runs of this address are not here any more." in answer.content.decode()
 
 
-def test_runs_of_others_are_not_there(four, cast):
-    assert ApiClient(cast.outsider).get("/runs/table/compare", ids=ids(four)).status_code == 404
-    assert ApiClient(cast.outsider).get("/runs/table/curves", ids=ids(four), key="eval/score").status_code == 404
-    assert ApiClient(cast.annotator).get("/runs/table/compare", ids=ids(four)).status_code == 403
+def test_runs_of_others_are_not_there(four, team):
+    assert ApiClient(team.outsider).get("/runs/table/compare", ids=ids(four)).status_code == 404
+    assert ApiClient(team.outsider).get("/runs/table/curves", ids=ids(four), key="eval/score").status_code == 404
+    assert ApiClient(team.annotator).get("/runs/table/compare", ids=ids(four)).status_code == 403
 
 
 def points(run: Run, values: dict[int, float]) -> None:

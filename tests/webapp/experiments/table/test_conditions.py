@@ -14,22 +14,22 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def names(cast):
+def names(team):
     """`names(query)`: the names of the runs that the query finds for the researcher, in order."""
-    return lambda query: sorted(queries.found(cast.researcher, query).values_list("name", flat=True))
+    return lambda query: sorted(queries.found(team.researcher, query).values_list("name", flat=True))
 
 
-def begin(make, cast):
+def begin(make, team):
     runs = [
         make("alpha", lr=1e-5, scores=[0.2, 0.6, 0.5]),
         make("beta", state="failed", lr=1e-4, scores=[0.3]),
         make("gamma", state="running", experiment="Other work"),
     ]
-    services.set_tags(cast.researcher, runs[0], ["Ablation", "good"])
-    services.set_tags(cast.researcher, runs[1], ["ablation"])
-    services.star(cast.researcher, runs[2], True)
-    services.star(cast.owner, runs[0], True)
-    services.group(cast.researcher, [runs[1].pk], "night shift")
+    services.set_tags(team.researcher, runs[0], ["Ablation", "good"])
+    services.set_tags(team.researcher, runs[1], ["ablation"])
+    services.star(team.researcher, runs[2], True)
+    services.star(team.owner, runs[0], True)
+    services.group(team.researcher, [runs[1].pk], "night shift")
     return runs
 
 
@@ -101,8 +101,8 @@ def test_days_and_moments(three, names):
     assert names("created<=2026-11-20T12:00:00Z") == ["alpha"]
 
 
-def test_archived_runs_are_found_by_those_who_ask_for_them(three, names, cast):
-    services.archive(cast.researcher, [three[0].pk])
+def test_archived_runs_are_found_by_those_who_ask_for_them(three, names, team):
+    services.archive(team.researcher, [three[0].pk])
     assert names("") == ["beta", "gamma"]
     assert names("is:archived") == ["alpha"]
     assert names("-is:archived") == ["beta", "gamma"]
@@ -135,7 +135,7 @@ def test_what_makes_no_sense_is_named_at_its_place(three, names, query, at, word
     assert words in told.value.message
 
 
-def test_a_query_sees_its_own_workspace_only(three, cast):
-    assert not queries.found(cast.outsider, "").exists()
+def test_a_query_sees_its_own_workspace_only(three, team):
+    assert not queries.found(team.outsider, "").exists()
     with pytest.raises(QueryProblem):  # and the message does not show which columns other workspaces have
-        queries.found(cast.outsider, "eval/score>0").exists()
+        queries.found(team.outsider, "eval/score>0").exists()

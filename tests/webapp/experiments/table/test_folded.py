@@ -39,13 +39,13 @@ def walked(membership, sort: str, limit: int) -> list[tuple[str, int]]:
         ("-name", [("c", 1), ("b1", 2), ("a2", 3)]),
     ],
 )
-def test_each_family_is_one_row_in_the_order_of_its_mean(six, cast, sort, expected):
+def test_each_family_is_one_row_in_the_order_of_its_mean(six, team, sort, expected):
     for limit in (1, 2, 50):
-        assert [(name[0], n) for name, n in walked(cast.researcher, sort, limit)] == [(n[0], k) for n, k in expected]
+        assert [(name[0], n) for name, n in walked(team.researcher, sort, limit)] == [(n[0], k) for n, k in expected]
 
 
-def test_mean_and_interval_are_those_of_students_t(six, cast):
-    row = folded.page(cast.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
+def test_mean_and_interval_are_those_of_students_t(six, team):
+    row = folded.page(team.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
     cells = {cell.column.name: cell for cell in row.cells}
     found = cells["eval/score"].estimate
     assert (found.value, found.n) == (pytest.approx(0.3), 3)
@@ -57,13 +57,13 @@ def test_mean_and_interval_are_those_of_students_t(six, cast):
     assert row.states == (("finished", 3),)
 
 
-def test_runs_of_one_seed_count_as_one(six, cast, make):
+def test_runs_of_one_seed_count_as_one(six, team, make):
     """A run that is launched again every night has the same seed and the same value, and says nothing about other seeds."""
     for again in range(3):
         make(f"a0 again {again}", seed=0, lr=1e-5, scores=[0.1 + 0.1 * again])
     for _ in range(3):
         make("d", seed=0, lr=1e-6, scores=[0.5])
-    rows = folded.page(cast.researcher, Layout(columns=COLUMNS, sort="created")).rows
+    rows = folded.page(team.researcher, Layout(columns=COLUMNS, sort="created")).rows
     estimates = {row.run.name[0]: row.cells[1].estimate for row in rows}
     # seed 0 has 0.1, 0.1, 0.2, 0.3: mean 0.175; with 0.2 and 0.6 the mean is 0.325
     assert (estimates["a"].value, estimates["a"].n, estimates["a"].missing) == (pytest.approx(0.325), 3, 0)
@@ -71,38 +71,38 @@ def test_runs_of_one_seed_count_as_one(six, cast, make):
     assert {len(row.ids) for row in rows} == {6, 2, 1, 3}, "every run is counted in its row"
 
 
-def test_a_seed_without_a_value_is_counted_as_missing(six, cast):
-    rows = folded.page(cast.researcher, Layout(columns=COLUMNS)).rows
+def test_a_seed_without_a_value_is_counted_as_missing(six, team):
+    rows = folded.page(team.researcher, Layout(columns=COLUMNS)).rows
     estimate = {row.run.name[0]: row.cells[1].estimate for row in rows}
     assert (estimate["b"].n, estimate["b"].missing, estimate["b"].low) == (1, 1, None)
     assert estimate["c"] is None
 
 
-def test_runs_of_other_experiments_or_without_a_family_stand_alone(six, cast, make):
+def test_runs_of_other_experiments_or_without_a_family_stand_alone(six, team, make):
     make("elsewhere", seed=7, lr=1e-5, experiment="Other work")
     Run.objects.filter(name="a0").update(family="")
-    sizes = {row.run.name: len(row.ids) for row in folded.page(cast.researcher, Layout()).rows}
+    sizes = {row.run.name: len(row.ids) for row in folded.page(team.researcher, Layout()).rows}
     assert sizes == {"elsewhere": 1, "c": 1, "b1": 2, "a2": 2, "a0": 1}
 
 
-def test_a_row_of_several_seeds_is_not_named_after_one_of_them(six, cast):
+def test_a_row_of_several_seeds_is_not_named_after_one_of_them(six, team):
     for run in six[2:]:
         Run.objects.filter(pk=run.pk).update(name=f"rates, trial {run.name[0]}, seed {run.config['seed']}")
-    rows = folded.page(cast.researcher, Layout()).rows
+    rows = folded.page(team.researcher, Layout()).rows
     assert [row.name for row in rows] == ["rates, trial c, seed 0", "rates, trial b", "rates, trial a"]
 
 
-def test_a_query_folds_what_it_finds_alone(six, cast):
-    rows = folded.page(cast.researcher, Layout(query="eval/score>0.15")).rows
+def test_a_query_folds_what_it_finds_alone(six, team):
+    rows = folded.page(team.researcher, Layout(query="eval/score>0.15")).rows
     assert {row.run.name[0]: len(row.ids) for row in rows} == {"a": 2, "b": 1}
 
 
-def test_the_page_folds_and_unfolds(six, as_researcher, cast):
+def test_the_page_folds_and_unfolds(six, as_researcher, team):
     shown = as_researcher.get("/experiments", {"fold": "seeds", "columns": "state,eval/score,result,took,model"})
     assert [len(row.ids) for row in shown.context["rows"]] == [1, 2, 3]
     text = shown.content.decode()
     assert "seeds 0, 1, 2" in text and "0.300" in text
     ids = ",".join(str(run.pk) for run in six[:3])
     assert f"run%3A{ids.replace(',', '%2C')}" in text
-    found = queries.found(cast.researcher, f"is:any run:{ids}")
+    found = queries.found(team.researcher, f"is:any run:{ids}")
     assert found.count() == 3

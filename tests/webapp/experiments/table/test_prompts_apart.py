@@ -66,12 +66,12 @@ def test_a_run_without_an_evaluation_says_so(api, pair):
     assert told["mean"]["undefined"] == "no prompt has a reward in both runs"
 
 
-def test_it_takes_two_runs_of_the_workspace(api, make, cast, pair):
+def test_it_takes_two_runs_of_the_workspace(api, make, team, pair):
     first, _ = pair
     same = api.get("/runs/table/prompts", first=first.pk, second=first.pk)
     assert same.status_code == 422 and same.json()["error"]["fields"][0]["path"] == "second"
     elsewhere = make("theirs", experiment="elsewhere")
-    Experiment.objects.filter(pk=elsewhere.experiment_id).update(workspace=cast.outsider.workspace)
+    Experiment.objects.filter(pk=elsewhere.experiment_id).update(workspace=team.outsider.workspace)
     assert api.get("/runs/table/prompts", first=first.pk, second=elsewhere.pk).status_code == 404
 
 

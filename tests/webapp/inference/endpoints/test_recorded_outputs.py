@@ -13,8 +13,8 @@ from webapp.inference.models import RecordedOutput
 
 
 @pytest.fixture
-def endpoint(cast):
-    return services.create_endpoint(cast.researcher, "recorded", name="old judge")
+def endpoint(team):
+    return services.create_endpoint(team.researcher, "recorded", name="old judge")
 
 
 def lines(*rows) -> io.BytesIO:
@@ -25,15 +25,15 @@ def row(key, text="yes"):
     return {"key": key, "text": text}
 
 
-def test_outputs_are_replayed_by_key(cast, endpoint):
-    found = recorded_outputs.add_recorded(cast.researcher, endpoint, lines(row("a", "ü\n"), "", row("b"), row("b")))
+def test_outputs_are_replayed_by_key(team, endpoint):
+    found = recorded_outputs.add_recorded(team.researcher, endpoint, lines(row("a", "ü\n"), "", row("b"), row("b")))
     assert (found.added, found.unchanged) == (2, 1)
     assert queries.recorded_texts(endpoint.pk, ["a", "c"]) == {"a": "ü\n"}
 
 
-def test_the_same_file_again_changes_nothing(cast, endpoint):
+def test_the_same_file_again_changes_nothing(team, endpoint):
     for expected in ((2, 0), (0, 2)):
-        found = recorded_outputs.add_recorded(cast.researcher, endpoint, lines(row("a"), row("b")))
+        found = recorded_outputs.add_recorded(team.researcher, endpoint, lines(row("a"), row("b")))
         assert (found.added, found.unchanged) == expected
 
 
@@ -48,21 +48,21 @@ def test_the_same_file_again_changes_nothing(cast, endpoint):
         (row("k" * 301), "1 to 300"),
     ],
 )
-def test_a_bad_line_is_named_and_nothing_is_added(cast, endpoint, bad, words):
-    recorded_outputs.add_recorded(cast.researcher, endpoint, lines(row("stored")))
+def test_a_bad_line_is_named_and_nothing_is_added(team, endpoint, bad, words):
+    recorded_outputs.add_recorded(team.researcher, endpoint, lines(row("stored")))
     with pytest.raises(Invalid) as refused:
-        recorded_outputs.add_recorded(cast.researcher, endpoint, lines(row("first"), bad, row("last")))
+        recorded_outputs.add_recorded(team.researcher, endpoint, lines(row("first"), bad, row("last")))
     assert "1 line" in refused.value.message and words in refused.value.fields["file.2"]
     assert RecordedOutput.objects.count() == 1
 
 
-def test_many_bad_lines_are_counted_and_the_first_named(cast, endpoint):
+def test_many_bad_lines_are_counted_and_the_first_named(team, endpoint):
     with pytest.raises(Invalid, match="30 lines") as refused:
-        recorded_outputs.add_recorded(cast.researcher, endpoint, lines(*["{"] * 30))
+        recorded_outputs.add_recorded(team.researcher, endpoint, lines(*["{"] * 30))
     assert len(refused.value.fields) == recorded_outputs.MOST_NAMED
 
 
-def test_files_are_bounded(cast, endpoint, monkeypatch):
+def test_files_are_bounded(team, endpoint, monkeypatch):
     monkeypatch.setattr(recorded_outputs, "MOST_LINES", 3)
     monkeypatch.setattr(recorded_outputs, "LONGEST_LINE", 1000)
     for file in (
@@ -72,28 +72,28 @@ def test_files_are_bounded(cast, endpoint, monkeypatch):
         io.BytesIO(b"\xff"),
     ):
         with pytest.raises(Invalid):
-            recorded_outputs.add_recorded(cast.researcher, endpoint, file)
+            recorded_outputs.add_recorded(team.researcher, endpoint, file)
     assert not RecordedOutput.objects.exists()
 
 
-def test_statements_grow_with_batches_and_not_with_lines(cast, endpoint, django_assert_max_num_queries):
+def test_statements_grow_with_batches_and_not_with_lines(team, endpoint, django_assert_max_num_queries):
     with django_assert_max_num_queries(12):
-        recorded_outputs.add_recorded(cast.researcher, endpoint, lines(*[row(str(n)) for n in range(900)]))
+        recorded_outputs.add_recorded(team.researcher, endpoint, lines(*[row(str(n)) for n in range(900)]))
 
 
-def test_other_kinds_replay_nothing(cast, endpoint):
+def test_other_kinds_replay_nothing(team, endpoint):
     endpoint.kind = "chat"
     with pytest.raises(Conflict):
-        recorded_outputs.add_recorded(cast.researcher, endpoint, lines(row("a")))
+        recorded_outputs.add_recorded(team.researcher, endpoint, lines(row("a")))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_uploads_that_disagree_leave_one_text_per_key(cast, endpoint):
+def test_two_uploads_that_disagree_leave_one_text_per_key(team, endpoint):
     outcomes = []
 
     def upload(text):
         try:
-            recorded_outputs.add_recorded(cast.researcher, endpoint, lines(*[row(str(n), text) for n in range(50)]))
+            recorded_outputs.add_recorded(team.researcher, endpoint, lines(*[row(str(n), text) for n in range(50)]))
             outcomes.append("added")
         except Invalid:
             outcomes.append("refused")

@@ -5,7 +5,7 @@ import io
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.inference.endpoints import checks, services, targets
 from webapp.inference.models import Endpoint
 from webapp.judging.judges.services import create_judge
@@ -20,11 +20,11 @@ def form(server, **changes):
 
 
 @pytest.fixture
-def recorded(cast):
-    return services.create_endpoint(cast.researcher, "recorded", name="old judge")
+def recorded(team):
+    return services.create_endpoint(team.researcher, "recorded", name="old judge")
 
 
-def test_an_endpoint_is_saved_tested_and_shown_without_its_key(cast, chat_server, as_researcher):
+def test_an_endpoint_is_saved_tested_and_shown_without_its_key(team, chat_server, as_researcher):
     answer = as_researcher.post("/models/endpoints/new?kind=chat", form(chat_server))
     endpoint = Endpoint.objects.get()
     assert answer.status_code == 302 and answer["Location"] == f"/models/endpoints/{endpoint.pk}"
@@ -94,9 +94,9 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("role", ALLOWED)
-def test_who_may_open_and_change_what(cast, endpoint, role):
-    check = checks.start_check(cast.researcher, endpoint, "test")
-    client = browser(getattr(cast, role))
+def test_who_may_open_and_change_what(team, endpoint, role):
+    check = checks.start_check(team.researcher, endpoint, "test")
+    client = browser(getattr(team, role))
 
     def address(path):
         return "/models/endpoints" + path.format(id=endpoint.pk, check=check.pk)
@@ -106,9 +106,9 @@ def test_who_may_open_and_change_what(cast, endpoint, role):
     assert {path for path in POSTS if client.post(address(path)).status_code != 403} == may_post
 
 
-def test_endpoints_of_others_are_not_there(cast, endpoint):
-    check = checks.start_check(cast.researcher, endpoint, "test")
-    client, script = browser(cast.outsider), ApiClient(cast.outsider)
+def test_endpoints_of_others_are_not_there(team, endpoint):
+    check = checks.start_check(team.researcher, endpoint, "test")
+    client, script = browser(team.outsider), ApiClient(team.outsider)
     for path in PAGES[2:]:
         assert client.get("/models/endpoints" + path.format(id=endpoint.pk, check=check.pk)).status_code == 404
     for path in ("", "/recorded", "/use", f"/checks/{check.pk}"):
@@ -116,7 +116,7 @@ def test_endpoints_of_others_are_not_there(cast, endpoint):
     assert script.get("/endpoints").json()["items"] == []
 
 
-def test_the_api_does_what_the_pages_do(cast, chat_server, api):
+def test_the_api_does_what_the_pages_do(team, chat_server, api):
     body = {"name": "judge", "url": chat_server.url, "model": "tiny", "secret": KEY, "price_prompt": "0.15"}
     made = api.post("/endpoints", body)
     assert made.status_code == 201 and made.json()["has_secret"] and KEY not in made.content.decode()
@@ -154,25 +154,25 @@ def test_recorded_outputs_over_the_api(api, recorded):
     assert refused["fields"][0]["path"] == "file.1"
 
 
-def test_a_reading_token_and_lesser_roles_change_nothing(cast, endpoint):
+def test_a_reading_token_and_lesser_roles_change_nothing(team, endpoint):
     path = f"/endpoints/{endpoint.pk}"
-    for script in (ApiClient(cast.researcher, "read"), ApiClient(cast.reviewer)):
+    for script in (ApiClient(team.researcher, "read"), ApiClient(team.reviewer)):
         assert script.get(path).status_code == 200
         for answer in (script.post("/endpoints", {"name": "x"}), script.patch(path, {}), script.post(f"{path}/test")):
             assert answer.status_code == 403
-    annotator = ApiClient(cast.annotator)
+    annotator = ApiClient(team.annotator)
     assert annotator.get("/endpoints").status_code == annotator.get(path).status_code == 403
 
 
-def test_the_list_costs_the_same_for_two_and_for_twenty(cast, as_researcher, django_assert_max_num_queries):
+def test_the_list_costs_the_same_for_two_and_for_twenty(team, as_researcher, django_assert_max_num_queries):
     for number in range(20):
-        services.create_endpoint(cast.researcher, "recorded", name=f"old {number}")
+        services.create_endpoint(team.researcher, "recorded", name=f"old {number}")
     with django_assert_max_num_queries(8):
         as_researcher.get("/models/endpoints")
 
 
-def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, endpoint, api):
-    version = create_judge(cast.researcher, name="strict", spec={"kind": "criterion"}, endpoint=endpoint)
+def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(team, endpoint, api):
+    version = create_judge(team.researcher, name="strict", spec={"kind": "criterion"}, endpoint=endpoint)
     for number, tokens in enumerate((100, 200, None)):
         Verdict.objects.create(version=version, key=str(number), state="done", prompt_tokens=tokens)
     [row] = api.get(f"/endpoints/{endpoint.pk}/use").json()["items"]
@@ -183,9 +183,9 @@ def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, 
         300,
         None,
     )
-    create_judge(cast.researcher, name="mild", spec={"kind": "criterion"}, endpoint=endpoint)
+    create_judge(team.researcher, name="mild", spec={"kind": "criterion"}, endpoint=endpoint)
     first = api.get(f"/endpoints/{endpoint.pk}/use", limit=1).json()
     rest = api.get(f"/endpoints/{endpoint.pk}/use", limit=1, cursor=first["next"]).json()
     assert [each["judge"] for each in (*first["items"], *rest["items"])] == ["mild", "strict"] and not rest["next"]
-    page = browser(cast.reviewer).get(f"/models/endpoints/{endpoint.pk}/use").content.decode()
+    page = browser(team.reviewer).get(f"/models/endpoints/{endpoint.pk}/use").content.decode()
     assert "strict v1" in page and f"/judges/{version.judge_id}/versions/1" in page

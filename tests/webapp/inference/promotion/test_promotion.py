@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.at_once import at_once
+from tests.concurrency import concurrently
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import ModelAlias, ModelPromotion, RegisteredModel
@@ -12,25 +12,25 @@ from webapp.inference.promotion import queries, services
 from webapp.inference.registry import services as registry
 
 
-def model_of(cast, name: str) -> RegisteredModel:
-    return RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"o/{name}")
+def model_of(team, name: str) -> RegisteredModel:
+    return RegisteredModel.objects.create(workspace=team.workspace, name=name, source="hub", path=f"o/{name}")
 
 
 @pytest.fixture
-def old(cast, db):
-    return model_of(cast, "old")
+def old(team, db):
+    return model_of(team, "old")
 
 
 @pytest.fixture
-def new(cast, db):
-    return model_of(cast, "new")
+def new(team, db):
+    return model_of(team, "new")
 
 
-def kept(cast) -> list[tuple[str, str, str, str]]:
-    return [(row.kind, row.name or row.to, row.model_name, row.before) for row in queries.history(cast.workspace.pk)]
+def kept(team) -> list[tuple[str, str, str, str]]:
+    return [(row.kind, row.name or row.to, row.model_name, row.before) for row in queries.history(team.workspace.pk)]
 
 
-def test_an_alias_moves_and_its_history_tells_from_where_and_why(api, cast, old, new):
+def test_an_alias_moves_and_its_history_tells_from_where_and_why(api, team, old, new):
     made = api.put("/models/aliases/champion", {"model": old.pk, "reason": "the first"})
     assert made.status_code == 200 and made.json()["model"] == {"id": old.pk, "name": "old"}
     assert (
@@ -58,58 +58,58 @@ def test_aliases_are_listed_in_pages_by_name(api, old):
     assert api.get("/models/aliases?cursor=x").status_code == 422
 
 
-def test_the_same_move_again_changes_nothing(cast, old):
-    services.move(cast.researcher, "champion", old)
-    services.move(cast.researcher, "champion", old, expected="somebody else's")
-    assert kept(cast) == [("moved", "champion", "old", "")]
+def test_the_same_move_again_changes_nothing(team, old):
+    services.move(team.researcher, "champion", old)
+    services.move(team.researcher, "champion", old, expected="somebody else's")
+    assert kept(team) == [("moved", "champion", "old", "")]
     assert AuditEntry.objects.filter(action="model.alias_moved").count() == 1
 
 
 @pytest.mark.parametrize("name", ["", "@", "Champion", "1st", "a b", "x" * 61, "ü"])
-def test_what_is_no_alias_is_refused_at_the_name(cast, old, name):
+def test_what_is_no_alias_is_refused_at_the_name(team, old, name):
     with pytest.raises(Invalid) as refused:
-        services.move(cast.researcher, name, old)
+        services.move(team.researcher, name, old)
     assert set(refused.value.fields) == {"name"} and not ModelAlias.objects.exists()
 
 
-def test_who_saw_another_model_there_is_told_and_moves_nothing(api, cast, old, new):
-    services.move(cast.researcher, "champion", old)
+def test_who_saw_another_model_there_is_told_and_moves_nothing(api, team, old, new):
+    services.move(team.researcher, "champion", old)
     refused = api.put("/models/aliases/champion", {"model": new.pk, "expected": ""})
     assert refused.status_code == 409 and "points at old" in refused.json()["error"]["message"]
-    services.remove(cast.researcher, ModelAlias.objects.get())
+    services.remove(team.researcher, ModelAlias.objects.get())
     refused = api.put("/models/aliases/champion", {"model": new.pk, "expected": "old"})
     assert refused.status_code == 409 and "removed" in refused.json()["error"]["message"]
     assert not ModelAlias.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_saw_the_same_one_moves_it(cast):
-    models = [model_of(cast, f"m{i}") for i in range(8)]
-    moves = [lambda model=model: services.move(cast.researcher, "champion", model, expected="") for model in models]
-    outcomes = at_once(moves)
+def test_of_many_who_saw_the_same_one_moves_it(team):
+    models = [model_of(team, f"m{i}") for i in range(8)]
+    moves = [lambda model=model: services.move(team.researcher, "champion", model, expected="") for model in models]
+    outcomes = concurrently(moves)
     assert sum(isinstance(each, ModelAlias) for each in outcomes) == 1
     assert sum(isinstance(each, Conflict) for each in outcomes) == 7
-    assert len(kept(cast)) == 1 and kept(cast)[0][2] == ModelAlias.objects.get().model.name
+    assert len(kept(team)) == 1 and kept(team)[0][2] == ModelAlias.objects.get().model.name
 
 
 @pytest.mark.django_db(transaction=True)
-def test_moves_in_the_same_moment_end_one_after_the_other(cast):
-    models = [model_of(cast, f"m{i}") for i in range(8)]
-    at_once([lambda model=model: services.move(cast.researcher, "champion", model) for model in models])
-    told = list(reversed(kept(cast)))
+def test_moves_in_the_same_moment_end_one_after_the_other(team):
+    models = [model_of(team, f"m{i}") for i in range(8)]
+    concurrently([lambda model=model: services.move(team.researcher, "champion", model) for model in models])
+    told = list(reversed(kept(team)))
     assert len(told) == 8 and ModelAlias.objects.get().model.name == told[-1][2]
     # each move began at the model of the move before
     assert [row[3] for row in told] == ["", *[row[2] for row in told[:-1]]]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_alias_points_at_a_model_that_is_archived_in_the_same_moment(cast):
+def test_no_alias_points_at_a_model_that_is_archived_in_the_same_moment(team):
     for i in range(5):
-        row = model_of(cast, f"m{i}")
-        at_once(
+        row = model_of(team, f"m{i}")
+        concurrently(
             [
-                lambda row=row: registry.archive_model(cast.researcher, row),
-                lambda row=row, i=i: _or_invalid(lambda: services.move(cast.researcher, f"a{i}", row)),
+                lambda row=row: registry.archive_model(team.researcher, row),
+                lambda row=row, i=i: _or_invalid(lambda: services.move(team.researcher, f"a{i}", row)),
             ]
         )
     assert not ModelAlias.objects.exclude(model__archived_at=None).exists()
@@ -122,8 +122,8 @@ def _or_invalid(call):
         return refused
 
 
-def test_an_archived_model_gets_no_alias_and_one_with_an_alias_stays(api, cast, old):
-    services.move(cast.researcher, "champion", old)
+def test_an_archived_model_gets_no_alias_and_one_with_an_alias_stays(api, team, old):
+    services.move(team.researcher, "champion", old)
     assert api.post(f"/models/{old.pk}/archive").json()["error"]["message"].startswith("@champion points at")
     assert api.delete(f"/models/{old.pk}").status_code == 409
     assert api.delete("/models/aliases/champion").status_code == 204
@@ -133,9 +133,9 @@ def test_an_archived_model_gets_no_alias_and_one_with_an_alias_stays(api, cast, 
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "model"
 
 
-def test_the_history_outlives_the_model(api, cast, old):
-    services.move(cast.researcher, "champion", old)
-    services.remove(cast.researcher, ModelAlias.objects.get(), reason="never good")
+def test_the_history_outlives_the_model(api, team, old):
+    services.move(team.researcher, "champion", old)
+    services.remove(team.researcher, ModelAlias.objects.get(), reason="never good")
     assert api.delete(f"/models/{old.pk}").status_code == 204
     told = api.get("/models/promotions").json()["items"]
     assert [(row["kind"], row["model"], row["model_name"]) for row in told] == [
@@ -144,45 +144,45 @@ def test_the_history_outlives_the_model(api, cast, old):
     ]
 
 
-def test_a_stage_is_noted_once_and_an_unknown_one_refused(api, cast, old):
+def test_a_stage_is_noted_once_and_an_unknown_one_refused(api, team, old):
     assert api.put(f"/models/{old.pk}/stage", {"stage": "candidate"}).json() == {"stage": "candidate"}
     api.put(f"/models/{old.pk}/stage", {"stage": "production", "reason": "passed the audit"})
     api.put(f"/models/{old.pk}/stage", {"stage": "production", "reason": "again"})
     assert api.put(f"/models/{old.pk}/stage", {"stage": "best"}).status_code == 422
-    assert kept(cast) == [("stage", "production", "old", "candidate"), ("stage", "candidate", "old", "")]
+    assert kept(team) == [("stage", "production", "old", "candidate"), ("stage", "candidate", "old", "")]
     assert api.get(f"/models/{old.pk}").json()["stage"] == "production"
 
 
-def test_the_list_takes_no_more_queries_for_more_aliases(api, cast, old, new):
+def test_the_list_takes_no_more_queries_for_more_aliases(api, team, old, new):
     def asked() -> int:
         with CaptureQueriesContext(connection) as queries_made:
             api.get("/models")
         return len(queries_made)
 
-    services.move(cast.researcher, "a", old)
+    services.move(team.researcher, "a", old)
     asked()
     before = asked()
     for name in "bcdefg":
-        services.move(cast.researcher, name, model_of(cast, f"m-{name}"))
+        services.move(team.researcher, name, model_of(team, f"m-{name}"))
     assert asked() == before
 
 
-def test_another_workspace_has_its_own(cast, old):
-    services.move(cast.researcher, "champion", old)
-    assert queries.named(cast.outsider.workspace_id, "@champion") is None
-    assert queries.named(cast.workspace.pk, "@champion") == old
+def test_another_workspace_has_its_own(team, old):
+    services.move(team.researcher, "champion", old)
+    assert queries.named(team.outsider.workspace_id, "@champion") is None
+    assert queries.named(team.workspace.pk, "@champion") == old
 
 
-def test_a_model_that_is_called_like_an_alias_comes_first(cast, old):
-    services.move(cast.researcher, "champion", old)
-    namesake = model_of(cast, "@champion")
-    assert queries.named(cast.workspace.pk, "@champion") == namesake
+def test_a_model_that_is_called_like_an_alias_comes_first(team, old):
+    services.move(team.researcher, "champion", old)
+    namesake = model_of(team, "@champion")
+    assert queries.named(team.workspace.pk, "@champion") == namesake
 
 
 class TestPages:
-    def test_a_model_is_promoted_from_its_page(self, cast, client, old, new):
-        client.force_login(cast.researcher.user)
-        services.move(cast.researcher, "champion", old)
+    def test_a_model_is_promoted_from_its_page(self, team, client, old, new):
+        client.force_login(team.researcher.user)
+        services.move(team.researcher, "champion", old)
         page = client.get(f"/models/{new.pk}/promote").content.decode()
         assert 'name="seen-champion" value="old"' in page
         given = {"name": "@champion", "reason": "better", "seen-champion": "old"}
@@ -191,43 +191,43 @@ class TestPages:
         assert "@champion" in shown and "better" in shown
         assert "@champion" in client.get("/models").content.decode()
 
-    def test_a_move_by_somebody_else_in_between_is_said_at_the_alias(self, cast, client, old, new):
-        client.force_login(cast.researcher.user)
-        services.move(cast.researcher, "champion", new)
-        third = model_of(cast, "third")
+    def test_a_move_by_somebody_else_in_between_is_said_at_the_alias(self, team, client, old, new):
+        client.force_login(team.researcher.user)
+        services.move(team.researcher, "champion", new)
+        third = model_of(team, "third")
         refused = client.post(f"/models/{third.pk}/promote", {"name": "champion", "seen-champion": "old"})
         assert refused.status_code == 422 and "points at new now" in refused.content.decode()
         assert ModelAlias.objects.get().model == new
 
-    def test_a_bad_alias_is_said_at_its_field(self, cast, client, old):
-        client.force_login(cast.researcher.user)
+    def test_a_bad_alias_is_said_at_its_field(self, team, client, old):
+        client.force_login(team.researcher.user)
         refused = client.post(f"/models/{old.pk}/promote", {"name": "The Best"})
         assert refused.status_code == 422 and "small letter" in refused.content.decode()
 
-    def test_a_stage_is_changed_and_shown(self, cast, client, old):
-        client.force_login(cast.researcher.user)
+    def test_a_stage_is_changed_and_shown(self, team, client, old):
+        client.force_login(team.researcher.user)
         assert client.post(f"/models/{old.pk}/stage", {"stage": "production", "reason": "audited"}).status_code == 302
         shown = client.get(f"/models/{old.pk}").content.decode()
         assert "In production" in shown and "audited" in shown
 
-    def test_an_alias_is_removed_after_a_question(self, cast, client, old):
-        client.force_login(cast.researcher.user)
-        services.move(cast.researcher, "champion", old)
+    def test_an_alias_is_removed_after_a_question(self, team, client, old):
+        client.force_login(team.researcher.user)
+        services.move(team.researcher, "champion", old)
         asked = client.post("/models/aliases/champion/remove")
         assert asked.status_code == 200 and ModelAlias.objects.exists()
         client.post("/models/aliases/champion/remove", {"sure": "1"})
         assert not ModelAlias.objects.exists()
         assert "removed" in client.get("/models/aliases").content.decode()
 
-    def test_no_aliases_yet(self, cast, client):
-        client.force_login(cast.reviewer.user)
+    def test_no_aliases_yet(self, team, client):
+        client.force_login(team.reviewer.user)
         assert "No aliases yet" in client.get("/models/aliases").content.decode()
 
 
-def test_history_is_never_rewritten(cast, old, new):
-    services.move(cast.researcher, "champion", old)
+def test_history_is_never_rewritten(team, old, new):
+    services.move(team.researcher, "champion", old)
     first = ModelPromotion.objects.get()
-    services.move(cast.researcher, "champion", new)
-    registry.change_model(cast.researcher, old, name="older")
+    services.move(team.researcher, "champion", new)
+    registry.change_model(team.researcher, old, name="older")
     first.refresh_from_db()
     assert (first.model_name, first.before) == ("old", "")

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.inference import queries
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.endpoints import targets
@@ -18,18 +18,18 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def base(cast):
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="base", source="hub", path="o/base")
+def base(team):
+    return RegisteredModel.objects.create(workspace=team.workspace, name="base", source="hub", path="o/base")
 
 
 @pytest.fixture
-def trained(cast, base, tmp_path):
+def trained(team, base, tmp_path):
     folder = tmp_path / "policy"
     folder.mkdir()
     (folder / "adapter_model.safetensors").write_bytes(b"w" * 700)
     (folder / "README.md").write_text("---\nbase_model: base\n---\n# The card\n\nA <script>x</script> table.\n")
     return RegisteredModel.objects.create(
-        workspace=cast.workspace,
+        workspace=team.workspace,
         name="trained",
         source="run",
         path=str(folder),
@@ -55,13 +55,13 @@ def test_a_model_is_renamed_and_a_taken_name_is_refused(api, trained, base):
     assert api.patch(f"/models/{trained.id}", {"description": "d"}).json()["name"] == "Our best"
 
 
-def test_an_archived_model_is_offered_no_longer(api, trained, cast):
+def test_an_archived_model_is_offered_no_longer(api, trained, team):
     assert api.post(f"/models/{trained.id}/archive").json()["archived_at"]
     assert "trained" not in [item["name"] for item in api.get("/models").json()["items"]]
     assert [item["name"] for item in api.get("/models?archived=true").json()["items"]] == ["trained"]
-    assert trained not in queries.usable(cast.workspace.id)
+    assert trained not in queries.usable(team.workspace.id)
     assert api.post(f"/models/{trained.id}/restore").json()["archived_at"] is None
-    assert trained in queries.usable(cast.workspace.id)
+    assert trained in queries.usable(team.workspace.id)
 
 
 def test_the_folder_is_downloaded_and_goes_on_where_it_broke(api, trained):
@@ -86,10 +86,10 @@ def test_a_model_from_elsewhere_is_not_sent(api, base):
     assert api.get(f"/models/{base.id}/download").status_code == 409
 
 
-def test_annotators_and_outsiders_get_no_weights(trained, cast):
+def test_annotators_and_outsiders_get_no_weights(trained, team):
     path = f"/models/{trained.id}/download"
-    assert ApiClient(cast.annotator).get(path).status_code == 403
-    assert ApiClient(cast.outsider).get(path).status_code == 404
+    assert ApiClient(team.annotator).get(path).status_code == 403
+    assert ApiClient(team.outsider).get(path).status_code == 404
 
 
 def test_the_page_shows_the_card_without_its_scripts(as_researcher, trained):
@@ -128,7 +128,7 @@ def test_the_text_of_each_link_says_for_what_the_model_is_used(as_researcher, tr
     assert ("Base: Policy from rubrics" if head == "lm" else "Reward: Policy from rubrics") in names
 
 
-def test_a_reward_model_is_not_offered_where_text_is_written(cast, trained, api):
+def test_a_reward_model_is_not_offered_where_text_is_written(team, trained, api):
     trained.head = "scalar"
     trained.save()
     assert {use.title for use in uses.of(trained)} <= {"Reward", "Benchmark", "Scorer"}
@@ -148,8 +148,8 @@ def test_a_reward_model_is_filled_in_as_the_reward(as_researcher, trained, recip
     assert '<option value="trained" selected>' in select
 
 
-def test_a_judge_with_an_adapter_loads_its_base_first(cast, trained, base):
-    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="ours", registered_model=trained.id)
+def test_a_judge_with_an_adapter_loads_its_base_first(team, trained, base):
+    endpoint = endpoints.create_endpoint(team.researcher, "local", name="ours", registered_model=trained.id)
     target = targets.local_target(endpoint, yes_no=True, wording="")
     assert (target.model, target.adapters) == ("o/base", (trained.path,))
 
@@ -166,7 +166,7 @@ def test_a_form_is_filled_only_with_short_plain_texts(as_researcher):
         assert as_researcher.get(f"/runs/new?recipe=policy&{query}").status_code == 200, query
 
 
-def test_an_adapter_that_was_downloaded_says_with_stock_peft_what_it_says_here(api, cast, tmp_path):
+def test_an_adapter_that_was_downloaded_says_with_stock_peft_what_it_says_here(api, team, tmp_path):
     import torch
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import AutoModelForCausalLM
@@ -179,9 +179,9 @@ def test_an_adapter_that_was_downloaded_says_with_stock_peft_what_it_says_here(a
     config = LoraConfig(r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     get_peft_model(AutoModelForCausalLM.from_pretrained(tmp_path / "tiny"), config).save_pretrained(tmp_path / "a")
     rows = RegisteredModel.objects
-    tiny = rows.create(workspace=cast.workspace, name="t", source="local", path=str(tmp_path / "tiny"))
+    tiny = rows.create(workspace=team.workspace, name="t", source="local", path=str(tmp_path / "tiny"))
     row = rows.create(
-        workspace=cast.workspace, name="a", source="run", path=str(tmp_path / "a"), base=tiny, format="peft"
+        workspace=team.workspace, name="a", source="run", path=str(tmp_path / "a"), base=tiny, format="peft"
     )
     sent = b"".join(api.client.get(f"/api/v1/models/{row.id}/download").streaming_content)
     with tarfile.open(fileobj=io.BytesIO(sent)) as tar:

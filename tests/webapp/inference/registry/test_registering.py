@@ -66,11 +66,11 @@ def refused(api, path, **more) -> tuple[str, str]:
     return field["path"], field["message"]
 
 
-def test_a_reward_model_from_elsewhere_is_a_reward_and_nothing_that_writes(api, folder, cast, launch, version):  # noqa: F811
+def test_a_reward_model_from_elsewhere_is_a_reward_and_nothing_that_writes(api, folder, team, launch, version):  # noqa: F811
     row = registered(api, folder)
-    assert row.head == "scalar" and row in queries.usable(cast.workspace.id, "scalar")
+    assert row.head == "scalar" and row in queries.usable(team.workspace.id, "scalar")
     assert {"Reward", "Benchmark", "Scorer"} <= {use.title for use in uses.of(row)}
-    assert row not in queries.usable(cast.workspace.id)
+    assert row not in queries.usable(team.workspace.id)
     run = launch(config={"scaffold": None, "rewards": [{"kind": "reward_model", "model": "theirs"}]})
     assert run.slots.get(role="reward_model").model == row
 
@@ -135,10 +135,10 @@ def test_an_adapter_of_another_base_is_refused_before_anything_loads_it(api, ada
     assert RegisteredModel.objects.count() == 1
 
 
-def test_only_an_adapter_has_a_base(api, folder, base, cast):
+def test_only_an_adapter_has_a_base(api, folder, base, team):
     assert refused(api, folder, base=base.pk)[0] == "base"
     assert refused(api, "owner/name", source="hub", base=base.pk)[0] == "base"
-    theirs = RegisteredModel.objects.create(workspace=cast.outsider.workspace, name="theirs", source="hub", path="o/m")
+    theirs = RegisteredModel.objects.create(workspace=team.outsider.workspace, name="theirs", source="hub", path="o/m")
     assert refused(api, folder, base=theirs.pk) == ("base", "this workspace has no such model")
 
 
@@ -150,7 +150,7 @@ def test_other_adapters_cannot_be_used(api, adapter, base):
     )
 
 
-def test_what_stock_libraries_save_scores_here_as_it_does_there(cast, tmp_path):
+def test_what_stock_libraries_save_scores_here_as_it_does_there(team, tmp_path):
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForSequenceClassification
@@ -179,10 +179,10 @@ def test_what_stock_libraries_save_scores_here_as_it_does_there(cast, tmp_path):
         laid = get_peft_model(whole, lora)
         expected.append(float(laid(**text).logits))
         laid.save_pretrained(tmp_path / "laid")
-    tiny = services.register(cast.owner, name="tiny", source="local", path=str(tmp_path / "tiny"))
+    tiny = services.register(team.owner, name="tiny", source="local", path=str(tmp_path / "tiny"))
     rows = [
-        services.register(cast.owner, name="whole", source="local", path=str(tmp_path / "whole")),
-        services.register(cast.owner, name="laid", source="local", path=str(tmp_path / "laid"), base=tiny.pk),
+        services.register(team.owner, name="whole", source="local", path=str(tmp_path / "whole")),
+        services.register(team.owner, name="laid", source="local", path=str(tmp_path / "laid"), base=tiny.pk),
     ]
     assert [tiny.head, *(row.head for row in rows)] == ["lm", "scalar", "scalar"]
     with pytest.raises(Invalid):

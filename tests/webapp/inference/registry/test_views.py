@@ -34,9 +34,9 @@ def test_a_whole_directory_is_registered_with_its_facts(as_researcher, folder):
     assert any(name == "Weights" and value.startswith("10") for name, value in shown)
 
 
-def test_a_fact_without_words_is_shown_by_its_name(cast, as_researcher):
+def test_a_fact_without_words_is_shown_by_its_name(team, as_researcher):
     facts = {"licence": "MIT", "vocab_size": 49152, "bytes": 2048, "own_note": 3}
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b", facts=facts)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b", facts=facts)
     page = as_researcher.get(f"/models/{model.pk}").content.decode()
     shown = re.findall(r"<dt>([^<]+)</dt><dd>([^<]*)</dd>", page)
     assert ("Vocabulary", "49,152 tokens") in shown and ("All files", "2.0\xa0KB") in shown
@@ -78,7 +78,7 @@ def test_hub_ids_are_checked_for_their_form(api):
     assert api.post("/models", body).json()["error"]["fields"][0]["path"] == "name"
 
 
-def test_an_unused_model_is_taken_off_the_list(api, cast):
+def test_an_unused_model_is_taken_off_the_list(api, team):
     made = api.post("/models", {"name": "hub", "source": "hub", "path": "owner/name"}).json()
     assert api.get(f"/models/{made['id']}").json()["name"] == "hub"
     assert api.delete(f"/models/{made['id']}").status_code == 204

@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 
 from tests import fork_server
-from tests.cast import ApiClient
+from tests.team import ApiClient
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process, stream
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consu
 
 
 @pytest.fixture
-def tiny(cast, tiny_folder, short_var, settings):
+def tiny(team, tiny_folder, short_var, settings):
     settings.MODEL_COMMAND = [*fork_server.command(), "model-server"]
-    return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
+    return RegisteredModel.objects.create(workspace=team.workspace, name="tiny", source="local", path=str(tiny_folder))
 
 
 def events(response) -> list[tuple[str, dict]]:
@@ -65,11 +65,11 @@ def test_the_tokens_come_one_by_one_and_are_those_of_stock_transformers(api, tin
     assert again[-1][1]["tokens"] == tokens and process._children == [child]
 
 
-def test_an_idle_model_makes_room_for_another(cast, api, tiny, tiny_folder, tmp_path, monkeypatch):
+def test_an_idle_model_makes_room_for_another(team, api, tiny, tiny_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(process, "MOST_MODELS", 1)
     other_folder = tmp_path / "other"
     shutil.copytree(tiny_folder, other_folder)
-    other = RegisteredModel.objects.create(workspace=cast.workspace, name="o", source="local", path=str(other_folder))
+    other = RegisteredModel.objects.create(workspace=team.workspace, name="o", source="local", path=str(other_folder))
     for model in (tiny, other):
         assert events(api.post(f"/models/{model.id}/generate", {"prompt": "x", "max_new_tokens": 2}))[-1][0] == "done"
     assert len(list(process._place(loaded_source(tiny), "").parent.glob("model-*.sock"))) == 1
@@ -81,9 +81,9 @@ def loaded_source(model):
     return source(model)
 
 
-def test_a_folder_without_a_model_is_said_in_the_stream(cast, api, short_var, tmp_path):
+def test_a_folder_without_a_model_is_said_in_the_stream(team, api, short_var, tmp_path):
     """This process starts as the product starts it."""
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="local", path=str(tmp_path))
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="local", path=str(tmp_path))
     ((_, _), (name, told)) = events(api.post(f"/models/{model.id}/generate", {"prompt": "x"}))
     assert name == "error" and told["code"] == "failed" and "no config.json" in told["message"]
 
@@ -94,8 +94,8 @@ def test_where_torch_is_missing_the_reason_is_told(api, tiny, settings):
     assert (name, told["code"]) == ("error", "failed") and "no torch on this machine" in told["message"]
 
 
-def test_what_is_asked_for_is_checked_at_its_field(api, cast):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+def test_what_is_asked_for_is_checked_at_its_field(api, team):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     for body, field in [
         ({}, ""),
         ({"prompt": "x", "messages": [{"role": "user", "content": "x"}]}, ""),
@@ -109,24 +109,24 @@ def test_what_is_asked_for_is_checked_at_its_field(api, cast):
         assert field in [each["path"] for each in answer.json()["error"]["fields"]], answer.json()
 
 
-def test_a_model_that_cannot_answer_is_refused_before_the_stream(api, cast):
+def test_a_model_that_cannot_answer_is_refused_before_the_stream(api, team):
     rows = RegisteredModel.objects
-    gone = rows.create(workspace=cast.workspace, name="gone", source="run", path="/no/such/folder")
-    scorer = rows.create(workspace=cast.workspace, name="scorer", source="hub", path="o/m", head="scalar")
+    gone = rows.create(workspace=team.workspace, name="gone", source="run", path="/no/such/folder")
+    scorer = rows.create(workspace=team.workspace, name="scorer", source="hub", path="o/m", head="scalar")
     assert api.post(f"/models/{gone.id}/generate", {"prompt": "x"}).status_code == 410
     refused = api.post(f"/models/{scorer.id}/generate", {"prompt": "x"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "not_a_writer")
 
 
-def test_only_those_who_may_start_runs_may_ask(cast):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+def test_only_those_who_may_start_runs_may_ask(team):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     path, body = f"/models/{model.id}/generate", {"prompt": "x"}
-    assert ApiClient(cast.reviewer).post(path, body).status_code == 403
-    assert ApiClient(cast.outsider).post(path, body).status_code == 404
+    assert ApiClient(team.reviewer).post(path, body).status_code == 403
+    assert ApiClient(team.outsider).post(path, body).status_code == 404
 
 
-def test_one_person_has_only_so_many_answers_under_way(api, cast, monkeypatch):
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+def test_one_person_has_only_so_many_answers_under_way(api, team, monkeypatch):
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     begun = [api.post(f"/models/{model.id}/generate", {"prompt": "x"}) for _ in range(stream.AT_ONCE)]
     refused = api.post(f"/models/{model.id}/generate", {"prompt": "x"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "busy")

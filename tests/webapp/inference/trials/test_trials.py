@@ -12,7 +12,7 @@ from celery.exceptions import Retry
 from django.db import connection
 from django.utils import timezone
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.inference.registry.test_registering import folder, registered  # noqa: F401
 from trainer.config import ConfigInvalid
@@ -63,10 +63,10 @@ def gemma(tmp_path) -> Callable[..., RegisteredModel]:
         ),
     ],
 )
-def test_what_a_trial_has_measured_stands_on_the_page(told, shown, gemma, cast, client, settings):
+def test_what_a_trial_has_measured_stands_on_the_page(told, shown, gemma, team, client, settings):
     settings.TRIAL_COMMAND = printing(json.dumps(told))
-    row = gemma(cast.workspace)
-    client.force_login(cast.researcher.user)
+    row = gemma(team.workspace)
+    client.force_login(team.researcher.user)
     assert "has not been tried here yet" in client.get(f"/models/{row.pk}").content.decode()
     services.carry_out(row.pk)
     page = client.get(f"/models/{row.pk}").content.decode()
@@ -84,9 +84,9 @@ def test_what_a_trial_has_measured_stands_on_the_page(told, shown, gemma, cast, 
         ([sys.executable, "-c", "import sys; sys.exit('no torch here')"], "failed: no torch here"),
     ],
 )
-def test_a_process_that_breaks_is_no_refusal(command, why, gemma, cast, settings):
+def test_a_process_that_breaks_is_no_refusal(command, why, gemma, team, settings):
     settings.TRIAL_COMMAND = command
-    row = gemma(cast.workspace)
+    row = gemma(team.workspace)
     services.carry_out(row.pk)
     row.refresh_from_db()
     assert row.facts["trial"]["state"] == "not_tried" and why in row.facts["trial"]["reason"]
@@ -97,18 +97,18 @@ def test_a_process_that_breaks_is_no_refusal(command, why, gemma, cast, settings
     "more",
     [{"facts": {"model_type": "llama"}}, {"facts": {}}, {"head": "scalar"}, {"source": "hub"}, {"format": "peft"}],
 )
-def test_what_is_known_elsewhere_or_no_whole_writer_is_not_tried(more, gemma, cast, settings):
+def test_what_is_known_elsewhere_or_no_whole_writer_is_not_tried(more, gemma, team, settings):
     settings.TRIAL_COMMAND = ["/no/such/program"]
-    row = gemma(cast.workspace, **more)
+    row = gemma(team.workspace, **more)
     assert not outcomes.to_try(row)
     services.carry_out(row.pk)
     row.refresh_from_db()
     assert "trial" not in row.facts
 
 
-def test_what_was_trained_from_a_model_has_its_trial(gemma, cast):
-    base = gemma(cast.workspace, facts={"model_type": "phi", "trial": REFUSED})
-    tuned = gemma(cast.workspace, name="tuned", facts={"model_type": "phi"}, base=base, source="run")
+def test_what_was_trained_from_a_model_has_its_trial(gemma, team):
+    base = gemma(team.workspace, facts={"model_type": "phi", "trial": REFUSED})
+    tuned = gemma(team.workspace, name="tuned", facts={"model_type": "phi"}, base=base, source="run")
     assert outcomes.untrainable(tuned) == REFUSED["reason"] and "cannot be trained" in outcomes.words(tuned)
 
 
@@ -142,9 +142,9 @@ def test_a_registration_that_is_refused_asks_for_none(api, folder, asked):  # no
 
 
 @pytest.mark.parametrize("state", ["refused", "not_tried"])
-def test_a_trial_can_be_asked_for_again(state, gemma, cast, asked, settings, as_researcher):
-    row = gemma(cast.workspace, facts={"model_type": "gemma", "trial": REFUSED | {"state": state}})
-    page, act, as_reviewer = f"/models/{row.pk}", {"action": "try"}, browser(cast.reviewer)
+def test_a_trial_can_be_asked_for_again(state, gemma, team, asked, settings, as_researcher):
+    row = gemma(team.workspace, facts={"model_type": "gemma", "trial": REFUSED | {"state": state}})
+    page, act, as_reviewer = f"/models/{row.pk}", {"action": "try"}, browser(team.reviewer)
     assert b"Try again" in as_researcher.get(page).content and b"Try again" not in as_reviewer.get(page).content
     assert as_reviewer.post(f"{page}/act", act).status_code == 403 and asked == []
     for _ in range(2):  # two clicks are one trial
@@ -159,18 +159,18 @@ def test_a_trial_can_be_asked_for_again(state, gemma, cast, asked, settings, as_
     assert b"Try again" not in as_researcher.get(page).content
 
 
-def test_a_trial_is_asked_for_again_over_the_api(gemma, cast, asked, api):
-    row = gemma(cast.workspace, facts={"model_type": "gemma", "trial": REFUSED})
-    assert ApiClient(cast.reviewer).post(f"/models/{row.pk}/trial").status_code == 403
-    assert ApiClient(cast.outsider).post(f"/models/{row.pk}/trial").status_code == 404 and asked == []
+def test_a_trial_is_asked_for_again_over_the_api(gemma, team, asked, api):
+    row = gemma(team.workspace, facts={"model_type": "gemma", "trial": REFUSED})
+    assert ApiClient(team.reviewer).post(f"/models/{row.pk}/trial").status_code == 403
+    assert ApiClient(team.outsider).post(f"/models/{row.pk}/trial").status_code == 404 and asked == []
     assert api.post(f"/models/{row.pk}/trial").json()["facts"] == {"model_type": "gemma"}
     assert asked == [(services.TASK, row.pk)]
     refused = api.post(f"/models/{row.pk}/trial")
     assert refused.status_code == 409 and refused.json()["error"]["code"] == "nothing_to_try"
 
 
-def test_a_trial_that_took_its_worker_along_is_not_begun_again_by_itself(gemma, cast, monkeypatch, settings):
-    row = gemma(cast.workspace)
+def test_a_trial_that_took_its_worker_along_is_not_begun_again_by_itself(gemma, team, monkeypatch, settings):
+    row = gemma(team.workspace)
 
     def dies(_):
         raise SystemExit
@@ -184,9 +184,9 @@ def test_a_trial_that_took_its_worker_along_is_not_begun_again_by_itself(gemma, 
     assert row.facts["trial"] == outcomes.BEGUN and outcomes.may_try_again(row)
 
 
-def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, cast, asked):
-    first = gemma(cast.workspace)
-    gemma(cast.workspace, name="second")
+def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, team, asked):
+    first = gemma(team.workspace)
+    gemma(team.workspace, name="second")
     others: list[dict[str, Any]] = [
         {"facts": {"model_type": "llama"}},
         {"facts": {}},
@@ -197,7 +197,7 @@ def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, cast, asked):
         {"archived_at": timezone.now()},
     ]
     for number, more in enumerate(others):
-        gemma(cast.workspace, name=f"other {number}", **more)
+        gemma(team.workspace, name=f"other {number}", **more)
     assert services.requeue_lost() == 0, "its task has just been queued"
     RegisteredModel.objects.update(created_at=timezone.now() - timedelta(minutes=9))
     assert services.requeue_lost() == 1 and asked == [(services.TASK, first.pk)]
@@ -206,9 +206,9 @@ def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, cast, asked):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_model_is_tried_at_a_time(gemma, cast, settings, monkeypatch):
+def test_one_model_is_tried_at_a_time(gemma, team, settings, monkeypatch):
     settings.TRIAL_COMMAND = ["/no/such/program"]
-    row, took = gemma(cast.workspace), []
+    row, took = gemma(team.workspace), []
 
     def other() -> None:
         with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
@@ -236,9 +236,9 @@ def test_one_model_is_tried_at_a_time(gemma, cast, settings, monkeypatch):
     assert services.carry_out(row.pk) is True
 
 
-def test_a_reward_model_begins_with_an_architecture_that_takes_a_head(gemma, cast, launch):  # noqa: F811
-    known = gemma(cast.workspace, name="known", facts={"model_type": "llama"})
-    other = gemma(cast.workspace, facts={"model_type": "gemma", "trial": FITS})
+def test_a_reward_model_begins_with_an_architecture_that_takes_a_head(gemma, team, launch):  # noqa: F811
+    known = gemma(team.workspace, name="known", facts={"model_type": "llama"})
+    other = gemma(team.workspace, facts={"model_type": "gemma", "trial": FITS})
 
     def scores(row):
         return [use.url for use in uses.of(row) if "recipe=reward_model" in use.url]

@@ -6,7 +6,7 @@ import threading
 import pytest
 from django.db import connection
 
-from tests.patience import SECONDS
+from tests.timeouts import SECONDS
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
@@ -169,9 +169,9 @@ def test_a_response_cannot_talk_its_way_out_of_its_fence(version, chat_server):
     assert f"<response-2>\n{hostile}\n</response-2>" in prompt and prompt.count("</response-2>") == 1
 
 
-def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(cast):
-    tape = endpoints.create_endpoint(cast.researcher, "recorded", name="tape")
-    version = create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
+def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(team):
+    tape = endpoints.create_endpoint(team.researcher, "recorded", name="tape")
+    version = create_judge(team.researcher, name="J", spec={"kind": "criterion"}, endpoint=tape)
     first, second = keys(version, inputs(1))
     RecordedOutput.objects.create(endpoint=tape, key=first, text=MET)
     counts = judge_calls(version, inputs(1))

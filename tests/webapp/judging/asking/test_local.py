@@ -23,18 +23,18 @@ DYING = PROCESS.replace('said == "die"', "True")
 
 
 @pytest.fixture
-def local(cast, settings):
+def local(team, settings):
     settings.JUDGE_COMMAND = [sys.executable, "-c", PROCESS]
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    return endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b")
+    return endpoints.create_endpoint(team.researcher, "local", name="l", registered_model=model.pk)
 
 
-def judge(cast, local, kind="criterion"):
-    return create_judge(cast.researcher, name=f"J {kind}", spec={"kind": kind}, endpoint=local)
+def judge(team, local, kind="criterion"):
+    return create_judge(team.researcher, name=f"J {kind}", spec={"kind": kind}, endpoint=local)
 
 
-def test_every_criterion_gets_a_verdict_and_a_second_run_starts_nothing(cast, local, settings):
-    version = judge(cast, local)
+def test_every_criterion_gets_a_verdict_and_a_second_run_starts_nothing(team, local, settings):
+    version = judge(team, local)
     counts = judge_calls(version, inputs(2))
     assert (counts.done, counts.total, counts.halted) == (4, 4, "")
     verdict = Verdict.objects.first()
@@ -46,14 +46,14 @@ def test_every_criterion_gets_a_verdict_and_a_second_run_starts_nothing(cast, lo
     assert judge_calls(version, inputs(2)).stored == 4
 
 
-def test_other_kinds_are_generated_and_what_cannot_be_read_is_missing(cast, local):
-    assert judge_calls(judge(cast, local, "pointwise"), inputs(1)).missing == 1
+def test_other_kinds_are_generated_and_what_cannot_be_read_is_missing(team, local):
+    assert judge_calls(judge(team, local, "pointwise"), inputs(1)).missing == 1
     assert Verdict.objects.get().completion_tokens == 6, "asked three times, two tokens each"
 
 
-def test_a_process_that_dies_leaves_counted_failures_that_a_later_run_asks_again(cast, local, settings):
+def test_a_process_that_dies_leaves_counted_failures_that_a_later_run_asks_again(team, local, settings):
     settings.JUDGE_COMMAND = [sys.executable, "-c", DYING]
-    version = judge(cast, local)
+    version = judge(team, local)
     counts = judge_calls(version, inputs(2))
     assert (counts.failed, counts.done) == (4, 0)
     assert "ended with status 9: out of memory" in Verdict.objects.first().problem
@@ -62,32 +62,32 @@ def test_a_process_that_dies_leaves_counted_failures_that_a_later_run_asks_again
     assert judge_calls(version, inputs(2)).done == 4
 
 
-def test_a_process_that_cannot_be_started_is_said(cast, local, settings):
+def test_a_process_that_cannot_be_started_is_said(team, local, settings):
     settings.JUDGE_COMMAND = ["/nowhere/python"]
     with pytest.raises(EndpointProblem, match="could not be started"):
-        judge_calls(judge(cast, local), inputs(1))
+        judge_calls(judge(team, local), inputs(1))
 
 
-def test_a_budget_holds_for_local_weights_too(cast, local):
-    counts = judge_calls(judge(cast, local), inputs(1), budget=Budget(tokens=10))
+def test_a_budget_holds_for_local_weights_too(team, local):
+    counts = judge_calls(judge(team, local), inputs(1), budget=Budget(tokens=10))
     assert counts.done == 0 and "budget is used up" in counts.halted
 
 
-def test_an_archived_endpoint_is_not_asked(cast, local):
-    version = judge(cast, local)
-    endpoints.archive(cast.researcher, local)
+def test_an_archived_endpoint_is_not_asked(team, local):
+    version = judge(team, local)
+    endpoints.archive(team.researcher, local)
     with pytest.raises(Conflict, match="archived"):
         judge_calls(version, inputs(1))
 
 
-def test_prices_make_a_cost_of_prompt_tokens(cast, local):
-    endpoints.change_endpoint(cast.researcher, local, price_prompt=Decimal(100_000), price_completion=Decimal(0))
-    assert judge_calls(judge(cast, local), inputs(1)).cost == Decimal("1.4")
+def test_prices_make_a_cost_of_prompt_tokens(team, local):
+    endpoints.change_endpoint(team.researcher, local, price_prompt=Decimal(100_000), price_completion=Decimal(0))
+    assert judge_calls(judge(team, local), inputs(1)).cost == Decimal("1.4")
 
 
-def test_a_draft_is_tried_on_local_weights(cast, local, examples, eager, django_capture_on_commit_callbacks):
+def test_a_draft_is_tried_on_local_weights(team, local, examples, eager, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
-        trial = start_trial(cast.researcher, spec={"kind": "criterion"}, endpoint=local, examples=[examples[0].pk])
+        trial = start_trial(team.researcher, spec={"kind": "criterion"}, endpoint=local, examples=[examples[0].pk])
     trial.refresh_from_db()
     assert trial.state == Trial.State.FINISHED, trial.problem
     assert {call["state"] for call in trial.results["calls"]} == {"done"}

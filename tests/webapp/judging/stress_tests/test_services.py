@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.cache import cache
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from tests.webapp.usage.counted import counted
 from webapp.annotation.models import Answer
@@ -28,7 +28,7 @@ RUBRIC = {
 
 
 @pytest.fixture
-def judged(cast, version, chat_server):
+def judged(team, version, chat_server):
     """A project whose judge says that the first answer comes first, and that both are answers."""
 
     def said(body):
@@ -38,12 +38,12 @@ def judged(cast, version, chat_server):
 
     chat_server.answer = said
     return make_project(
-        cast.researcher, [pair()], kind="rubric", settings={"stress_judge": version.pk}, people=[cast.annotator]
+        team.researcher, [pair()], kind="rubric", settings={"stress_judge": version.pk}, people=[team.annotator]
     )
 
 
-def submitted(cast, project, rubric=RUBRIC) -> tuple[ApiClient, dict]:
-    script = ApiClient(cast.annotator)
+def submitted(team, project, rubric=RUBRIC) -> tuple[ApiClient, dict]:
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{project.pk}/claim", {"hold": 1}).json()["items"][0]["id"]
     return script, script.post(f"/assignments/{seat}/submit", {"content": {"rubric": rubric}, "hold": 1}).json()[
         "stress"
@@ -54,10 +54,10 @@ def powers(report) -> list[str]:
     return [criterion["power"] for criterion in report["criteria"]]
 
 
-def test_a_message_that_was_lost_is_sent_again_when_the_author_looks(cast, judged, monkeypatch):
+def test_a_message_that_was_lost_is_sent_again_when_the_author_looks(team, judged, monkeypatch):
     sent = []
     monkeypatch.setattr(stressing, "enqueue", lambda name, answer: sent.append((name, answer)))
-    script, at_once = submitted(cast, judged)
+    script, at_once = submitted(team, judged)
     look, answer = f"/assignments/{at_once['assignment']}/stress", Answer.objects.get().pk
     assert script.get(look).json()["judging"] and sent == [("workers.judging.stress", answer)], "it may be on its way"
     cache.delete(stressing._sent(answer))  # as if half a minute had passed
@@ -70,8 +70,8 @@ def test_a_message_that_was_lost_is_sent_again_when_the_author_looks(cast, judge
     assert not script.get(look).json()["judging"]
 
 
-def test_principles_are_decided_once_the_judge_has_answered(cast, judged):
-    script, at_once = submitted(cast, judged)
+def test_principles_are_decided_once_the_judge_has_answered(team, judged):
+    script, at_once = submitted(team, judged)
     assert at_once["judging"] and powers(at_once) == ["unknown", "unknown", "none_meets"] and at_once["unverified"] == 2
     stressing.stress(Answer.objects.get().pk)
     report = script.get(f"/assignments/{at_once['assignment']}/stress").json()
@@ -83,16 +83,16 @@ def test_principles_are_decided_once_the_judge_has_answered(cast, judged):
     assert counted() == [("project", judged.pk, 4, judged.created_by_id)]
 
 
-def test_its_author_learns_no_judge(cast, judged, version):
-    script, at_once = submitted(cast, judged)
+def test_its_author_learns_no_judge(team, judged, version):
+    script, at_once = submitted(team, judged)
     stressing.stress(Answer.objects.get().pk)
     told = script.get(f"/assignments/{at_once['assignment']}/stress").content.decode()
-    page = browser(cast.annotator).get(f"/projects/{judged.pk}/work").content.decode()
+    page = browser(team.annotator).get(f"/projects/{judged.pk}/work").content.decode()
     assert version.judge.name not in told + page and "stress_judge" not in told + page
 
 
-def test_submitted_again_it_asks_what_is_new(cast, judged):
-    script, report = submitted(cast, judged)
+def test_submitted_again_it_asks_what_is_new(team, judged):
+    script, report = submitted(team, judged)
     stressing.stress(Answer.objects.get().pk)
     seat = report["assignment"]
     script.post(f"/assignments/{seat}/reopen")
@@ -103,9 +103,9 @@ def test_submitted_again_it_asks_what_is_new(cast, judged):
     assert Verdict.objects.count() == 6
 
 
-def test_an_endpoint_that_is_down_leaves_them_open_and_is_not_waited_for(cast, judged, endpoint):
-    endpoints.change_endpoint(cast.researcher, endpoint, url="http://127.0.0.1:9/v1", secret="", retries=0)
-    script, at_once = submitted(cast, judged)
+def test_an_endpoint_that_is_down_leaves_them_open_and_is_not_waited_for(team, judged, endpoint):
+    endpoints.change_endpoint(team.researcher, endpoint, url="http://127.0.0.1:9/v1", secret="", retries=0)
+    script, at_once = submitted(team, judged)
     stressing.stress(Answer.objects.get().pk)
     report = script.get(f"/assignments/{at_once['assignment']}/stress").json()
     assert not report["judging"] and powers(report)[:2] == ["unknown", "unknown"]
@@ -113,36 +113,36 @@ def test_an_endpoint_that_is_down_leaves_them_open_and_is_not_waited_for(cast, j
     assert notes == {"the judge has given no verdict"}, "what the server said may name it, or its model"
 
 
-def test_without_a_judge_nobody_is_asked(cast):
-    project = make_project(cast.researcher, [pair()], kind="rubric", people=[cast.annotator])
-    script, report = submitted(cast, project)
+def test_without_a_judge_nobody_is_asked(team):
+    project = make_project(team.researcher, [pair()], kind="rubric", people=[team.annotator])
+    script, report = submitted(team, project)
     assert not report["judging"] and report["unverified"] == 2
     assert script.get(f"/assignments/{report['assignment']}/stress").json() == report
 
 
-def test_others_and_other_tasks_have_none(cast, judged):
-    _, report = submitted(cast, judged)
-    for who in (cast.researcher, cast.outsider):
+def test_others_and_other_tasks_have_none(team, judged):
+    _, report = submitted(team, judged)
+    for who in (team.researcher, team.outsider):
         assert ApiClient(who).get(f"/assignments/{report['assignment']}/stress").status_code == 404
-    pairs = make_project(cast.researcher, 1, people=[cast.annotator])
-    script = ApiClient(cast.annotator)
+    pairs = make_project(team.researcher, 1, people=[team.annotator])
+    script = ApiClient(team.annotator)
     seat = script.post(f"/projects/{pairs.pk}/claim", {"hold": 1}).json()["items"][0]["id"]
     assert script.get(f"/assignments/{seat}/stress").status_code == 404
 
 
-def test_a_project_takes_a_judge_of_its_workspace_that_decides_criteria(cast, judged, endpoint):
-    comparing = create_judge(cast.researcher, name="Pairs", spec={"kind": "pairwise"}, endpoint=endpoint)
+def test_a_project_takes_a_judge_of_its_workspace_that_decides_criteria(team, judged, endpoint):
+    comparing = create_judge(team.researcher, name="Pairs", spec={"kind": "pairwise"}, endpoint=endpoint)
     for wrong, words in ((comparing.pk, "of kind pairwise"), (10**6, "no such judge")):
         with pytest.raises(Invalid) as refused:
-            projects.update(cast.researcher, judged, settings={"stress_judge": wrong})
+            projects.update(team.researcher, judged, settings={"stress_judge": wrong})
         assert words in refused.value.fields["settings.stress_judge"]
 
 
-def test_the_settings_page_offers_judges_and_keeps_the_one_chosen(cast, judged, version):
-    page = browser(cast.researcher).get(f"/projects/{judged.pk}/settings").content.decode()
+def test_the_settings_page_offers_judges_and_keeps_the_one_chosen(team, judged, version):
+    page = browser(team.researcher).get(f"/projects/{judged.pk}/settings").content.decode()
     assert f'<option value="{version.pk}" selected>{version} ·' in page
-    judges.archive(cast.researcher, version.judge)
-    projects.update(cast.researcher, judged, settings={"lease_minutes": 20})
+    judges.archive(team.researcher, version.judge)
+    projects.update(team.researcher, judged, settings={"lease_minutes": 20})
     judged.refresh_from_db()
     assert judged.settings["stress_judge"] == version.pk and judged.settings["lease_minutes"] == 20
-    assert "not offered any more" in browser(cast.researcher).get(f"/projects/{judged.pk}/settings").content.decode()
+    assert "not offered any more" in browser(team.researcher).get(f"/projects/{judged.pk}/settings").content.decode()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from tests.webapp.usage.counted import counted
 from tests.webapp.weights.conftest import Process
@@ -48,13 +48,13 @@ def first_named_better(body):
 
 
 @pytest.fixture
-def pairwise(cast, endpoint):
+def pairwise(team, endpoint):
     spec = {"kind": "pairwise", "order": "both"}
-    return create_judge(cast.researcher, name="Both ways", spec=spec, endpoint=endpoint)
+    return create_judge(team.researcher, name="Both ways", spec=spec, endpoint=endpoint)
 
 
-def asked(cast, project, version, **options) -> Job:
-    job = ask_judge(cast.researcher, project, version, **options)
+def asked(team, project, version, **options) -> Job:
+    job = ask_judge(team.researcher, project, version, **options)
     runner.run(job.pk)
     job.refresh_from_db()
     return job
@@ -72,92 +72,92 @@ def test_how_strong_a_suggestion_is(verdict, strength, expected):
     assert strength_of(PairVerdict(verdict, verdict, verdict, True, strength, 2, 0)) == expected
 
 
-def test_every_task_has_the_judges_view_before_it_is_shown(cast, pairwise, chat_server):
+def test_every_task_has_the_judges_view_before_it_is_shown(team, pairwise, chat_server):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 3, people=[cast.annotator], settings={"suggestions": "before"})
-    job = asked(cast, project, pairwise)
+    project = make_project(team.researcher, 3, people=[team.annotator], settings={"suggestions": "before"})
+    job = asked(team, project, pairwise)
     assert (job.state, job.done, job.total) == ("finished", 3, 3)
     assert job.result == {"tasks": 3, "judge": "Both ways v1"}
     assert chat_server.requests == 6  # both orders
-    assert counted() == [("project", project.pk, 6, cast.researcher.user_id)]
-    [seat] = queue.claim(cast.annotator, project)
+    assert counted() == [("project", project.pk, 6, team.researcher.user_id)]
+    [seat] = queue.claim(team.annotator, project)
     assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2}
-    answer = queue.submit(cast.annotator, seat, {"strength": -1})
+    answer = queue.submit(team.annotator, seat, {"strength": -1})
     assert (answer.suggestion, answer.suggested_by) == ("before", "Both ways v1")
 
 
-def test_grades_come_from_the_judge_and_from_verifiers(cast, version, chat_server):
+def test_grades_come_from_the_judge_and_from_verifiers(team, version, chat_server):
     chat_server.answer = lambda body: MET
     project = make_project(
-        cast.researcher, [pair("q1", rubric=RUBRIC)], kind="grading", people=[cast.annotator],
+        team.researcher, [pair("q1", rubric=RUBRIC)], kind="grading", people=[team.annotator],
         settings={"suggestions": "after"},
     )  # fmt: skip
-    asked(cast, project, version)
+    asked(team, project, version)
     assert chat_server.requests == 2  # one criterion of two responses: a program decides the other criterion
-    [seat] = queue.claim(cast.annotator, project)
+    [seat] = queue.claim(team.annotator, project)
     assert view(seat) is None
     content = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}]}
-    sent, _ = queue.submit_and_serve(cast.annotator, seat.pk, Sent(content), 0)
+    sent, _ = queue.submit_and_serve(team.annotator, seat.pk, Sent(content), 0)
     verdicts = {grade["criterion"]: grade["verdict"] for grade in sent.after["suggestion"]["grades"]}
     assert verdicts == {"c1": "met", "c2": "not_met"}
     assert (sent.answer.suggestion, sent.answer.suggested_by) == ("after", "Strict v1")
-    told = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/suggestions").json()
+    told = ApiClient(team.reviewer).get(f"/projects/{project.pk}/suggestions").json()
     assert told["agreement"]["saw it after"]["value"] == 0.5 and told["agreement"]["saw it after"]["n"] == 2
 
 
-def test_what_came_after_the_task_was_taken_is_not_slipped_in(cast, pairwise, chat_server):
+def test_what_came_after_the_task_was_taken_is_not_slipped_in(team, pairwise, chat_server):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 2, people=[cast.annotator], settings={"suggestions": "before"})
-    [seat] = queue.claim(cast.annotator, project)
-    asked(cast, project, pairwise)
-    [again] = queue.claim(cast.annotator, project)
+    project = make_project(team.researcher, 2, people=[team.annotator], settings={"suggestions": "before"})
+    [seat] = queue.claim(team.annotator, project)
+    asked(team, project, pairwise)
+    [again] = queue.claim(team.annotator, project)
     assert again.pk == seat.pk and view(again) is None
-    assert queue.submit(cast.annotator, again, {"strength": 1}).suggestion == "never"
-    [second] = queue.claim(cast.annotator, project)
+    assert queue.submit(team.annotator, again, {"strength": 1}).suggestion == "never"
+    [second] = queue.claim(team.annotator, project)
     assert view(second) is not None
 
 
-def test_a_verdict_that_cannot_be_read_is_no_suggestion(cast, pairwise, chat_server):
+def test_a_verdict_that_cannot_be_read_is_no_suggestion(team, pairwise, chat_server):
     chat_server.answer = lambda body: "I like them all."
-    project = make_project(cast.researcher, 1)
+    project = make_project(team.researcher, 1)
     suggestions.keep(project, "another", 1, {Task.objects.get().pk: {"verdict": "compared", "strength": 1}})
-    assert asked(cast, project, pairwise).result["tasks"] == 0
+    assert asked(team, project, pairwise).result["tasks"] == 0
     assert Task.objects.get().suggestion is None
 
 
-def test_tasks_on_which_people_and_judge_disagree_come_first(cast, pairwise, chat_server):
+def test_tasks_on_which_people_and_judge_disagree_come_first(team, pairwise, chat_server):
     chat_server.answer = first_named_better
     labelled = [
         pair(f"q{n}", preferences=[{"a": "ID-ONE", "b": "ID-TWO", "strength": strength, "rater": "R"}])
         for n, strength in enumerate((-2, 0, 3))
     ]
-    project = make_project(cast.researcher, [*labelled, pair("q3", preferences=[])], strategy="disagreement")
-    asked(cast, project, pairwise)
+    project = make_project(team.researcher, [*labelled, pair("q3", preferences=[])], strategy="disagreement")
+    asked(team, project, pairwise)
     order = Task.objects.order_by("rank").values_list("example__key", flat=True)
     assert list(order) == ["q2", "q1", "q0", "q3"]
 
 
-def test_a_projects_own_answers_count_before_and_after_the_judge_is_asked(cast, pairwise, chat_server):
+def test_a_projects_own_answers_count_before_and_after_the_judge_is_asked(team, pairwise, chat_server):
     """The judge says -2 about all. Anna has said 3 about q2, and later says 3 about q3 and -2 about q1."""
     chat_server.answer = first_named_better
-    people = [cast.annotator, cast.reviewer]
+    people = [team.annotator, team.reviewer]
     bare = [pair(f"q{n}", preferences=[]) for n in range(4)]
-    project = make_project(cast.researcher, bare, strategy="disagreement", people=people)
-    annas = {seat.task.example.content["key"]: seat for seat in queue.claim(cast.annotator, project, hold=4)}
+    project = make_project(team.researcher, bare, strategy="disagreement", people=people)
+    annas = {seat.task.example.content["key"]: seat for seat in queue.claim(team.annotator, project, hold=4)}
 
     def says(key, strength):
         seat = annas[key]
-        queue.submit(cast.annotator, seat, {"strength": strength if seat.order == [0, 1] else -strength})
+        queue.submit(team.annotator, seat, {"strength": strength if seat.order == [0, 1] else -strength})
 
     says("q2", 3)
-    asked(cast, project, pairwise)
+    asked(team, project, pairwise)
     assert order_of_tasks() == ["q2", "q0", "q1", "q3"]
-    assert [seat.task.example.content["key"] for seat in queue.claim(cast.reviewer, project, hold=2)] == ["q2", "q0"]
+    assert [seat.task.example.content["key"] for seat in queue.claim(team.reviewer, project, hold=2)] == ["q2", "q0"]
     says("q3", 3)
     says("q1", -2)
     upkeep.take_up_lost()
     assert order_of_tasks() == ["q2", "q3", "q1", "q0"]
-    held = [seat.task.example.content["key"] for seat in queue.claim(cast.reviewer, project, hold=4)]
+    held = [seat.task.example.content["key"] for seat in queue.claim(team.reviewer, project, hold=4)]
     assert held == ["q2", "q0", "q3", "q1"]
 
 
@@ -177,63 +177,63 @@ def test_graded_answers_count_criterion_by_criterion():
     assert odds(anna, unsure) == 0  # on c2 people are split one to one
 
 
-def test_gold_tasks_have_one_as_well(cast, pairwise, chat_server):
+def test_gold_tasks_have_one_as_well(team, pairwise, chat_server):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 2)
-    task_services.set_gold(cast.researcher, Task.objects.first(), {"strength": 1})
-    asked(cast, project, pairwise)
+    project = make_project(team.researcher, 2)
+    task_services.set_gold(team.researcher, Task.objects.first(), {"strength": 1})
+    asked(team, project, pairwise)
     assert Task.objects.filter(suggestion__isnull=True).count() == 0
 
 
-def test_a_limit_ends_it_and_asking_again_goes_on(cast, pairwise, chat_server):
+def test_a_limit_ends_it_and_asking_again_goes_on(team, pairwise, chat_server):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 3)
-    job = asked(cast, project, pairwise, tokens=1)
+    project = make_project(team.researcher, 3)
+    job = asked(team, project, pairwise, tokens=1)
     assert job.state == "failed" and "Stopped early" in job.problem and chat_server.requests == 0
-    assert asked(cast, project, pairwise).result["tasks"] == 3
+    assert asked(team, project, pairwise).result["tasks"] == 3
     before = chat_server.requests
-    assert asked(cast, project, pairwise).result == {}  # every task has a suggestion
+    assert asked(team, project, pairwise).result == {}  # every task has a suggestion
     assert chat_server.requests == before
 
 
-def test_somebody_stops_it(cast, pairwise, chat_server):
-    project = make_project(cast.researcher, 3)
-    job = ask_judge(cast.researcher, project, pairwise)
+def test_somebody_stops_it(team, pairwise, chat_server):
+    project = make_project(team.researcher, 3)
+    job = ask_judge(team.researcher, project, pairwise)
     runner.stop(project, Job.Kind.SUGGEST)
     runner.run(job.pk)
     job.refresh_from_db()
     assert job.state == "failed" and "stopped" in job.problem
 
 
-def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(cast, pairwise, chat_server):
+def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(team, pairwise, chat_server):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 2)
-    asked(cast, project, pairwise)
-    job = ask_judge(cast.researcher, project, pairwise)
-    refused = ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions")
+    project = make_project(team.researcher, 2)
+    asked(team, project, pairwise)
+    job = ask_judge(team.researcher, project, pairwise)
+    refused = ApiClient(team.researcher).delete(f"/projects/{project.pk}/suggestions")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "suggesting")
     assert Task.objects.filter(suggestion__isnull=False).count() == 2
     runner.run(job.pk)  # finds that it must stop
-    assert ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions").json() == {"removed": 2}
+    assert ApiClient(team.researcher).delete(f"/projects/{project.pk}/suggestions").json() == {"removed": 2}
     assert Task.objects.filter(suggestion__isnull=False).count() == 0
 
 
-def test_what_cannot_be_is_refused(cast, version, pairwise):
-    project = make_project(cast.researcher, 1)
+def test_what_cannot_be_is_refused(team, version, pairwise):
+    project = make_project(team.researcher, 1)
     with pytest.raises(Invalid) as caught:
-        ask_judge(cast.researcher, project, version)
+        ask_judge(team.researcher, project, version)
     assert "judge" in caught.value.fields
-    ask_judge(cast.researcher, project, pairwise)
+    ask_judge(team.researcher, project, pairwise)
     with pytest.raises(Conflict):
-        ask_judge(cast.researcher, project, pairwise)
+        ask_judge(team.researcher, project, pairwise)
     with pytest.raises(Conflict):
-        ask_judge(cast.researcher, make_project(cast.researcher, 1, kind="rubric"), pairwise)
+        ask_judge(team.researcher, make_project(team.researcher, 1, kind="rubric"), pairwise)
 
 
-def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, django_capture_on_commit_callbacks):
+def test_the_page_asks_shows_and_takes_away(team, pairwise, chat_server, eager, django_capture_on_commit_callbacks):
     chat_server.answer = first_named_better
-    project = make_project(cast.researcher, 2, people=[cast.annotator])
-    url, client = f"/projects/{project.pk}/suggestions", browser(cast.researcher)
+    project = make_project(team.researcher, 2, people=[team.annotator])
+    url, client = f"/projects/{project.pk}/suggestions", browser(team.researcher)
     assert "No judge has been asked" in client.get(url).content.decode()
     assert client.post(url, {"action": "ask", "judge": "0", "tokens": ""}).status_code == 422
     refused = client.post(url, {"action": "ask", "judge": pairwise.pk, "tokens": "many"})
@@ -244,8 +244,8 @@ def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, 
     assert 'aria-describedby="s-tokens-error"' in refused.content.decode()
     with django_capture_on_commit_callbacks(execute=True):
         assert client.post(url, {"action": "ask", "judge": pairwise.pk}).status_code == 302
-    [seat] = queue.claim(cast.annotator, project)
-    queue.submit(cast.annotator, seat, {"strength": -3 if seat.order == [0, 1] else 3})
+    [seat] = queue.claim(team.annotator, project)
+    queue.submit(team.annotator, seat, {"strength": -3 if seat.order == [0, 1] else 3})
     assert Answer.objects.get().suggestion == "never"
     page = client.get(url).content.decode()
     assert "2 of 2 tasks" in page and "Both ways v1" in page and "never saw it" in page
@@ -253,17 +253,17 @@ def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, 
     assert Task.objects.filter(suggestion__isnull=True).count() == 2
 
 
-def test_a_project_whose_tasks_no_judge_answers_says_so(cast, pairwise):
-    project = make_project(cast.researcher, 1, kind="rubric")
-    page = browser(cast.researcher).get(f"/projects/{project.pk}/suggestions").content.decode()
+def test_a_project_whose_tasks_no_judge_answers_says_so(team, pairwise):
+    project = make_project(team.researcher, 1, kind="rubric")
+    page = browser(team.researcher).get(f"/projects/{project.pk}/suggestions").content.decode()
     assert "No kind of judge answers the tasks of this kind of project." in page and "judge of kind" not in page
 
 
-def test_the_roles(cast, pairwise):
-    project = make_project(cast.researcher, 1, people=[cast.annotator])
+def test_the_roles(team, pairwise):
+    project = make_project(team.researcher, 1, people=[team.annotator])
     body = {"judge": pairwise.judge_id, "number": 1}
     for who, read, write in (
-        (cast.annotator, 403, 403), (cast.outsider, 404, 404), (cast.reviewer, 200, 403), (cast.researcher, 200, 202)
+        (team.annotator, 403, 403), (team.outsider, 404, 404), (team.reviewer, 200, 403), (team.researcher, 200, 202)
     ):  # fmt: skip
         api, path = ApiClient(who), f"/projects/{project.pk}/suggestions"
         assert api.get(path).status_code == read
@@ -273,15 +273,15 @@ def test_the_roles(cast, pairwise):
         assert api.post(path, body).status_code == write
 
 
-def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cast, settings, monkeypatch):
+def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(team, settings, monkeypatch):
     settings.JUDGE_COMMAND = ["/nowhere/python"]
     monkeypatch.setattr(suggesting, "AT_A_TIME", 2)
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    endpoint = endpoints.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    model = RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b")
+    endpoint = endpoints.create_endpoint(team.researcher, "local", name="l", registered_model=model.pk)
     spec = {"kind": "pairwise", "order": "given"}
-    judge = create_judge(cast.researcher, name="Here", spec=spec, endpoint=endpoint)
-    project = make_project(cast.researcher, 3)
-    job = ask_judge(cast.researcher, project, judge)
+    judge = create_judge(team.researcher, name="Here", spec=spec, endpoint=endpoint)
+    project = make_project(team.researcher, 3)
+    job = ask_judge(team.researcher, project, judge)
     answered = 0
     while (delay := runner.run(job.pk)) is not None:
         assert delay == runner.LOOK_AGAIN_S and runner.run(job.pk) == delay, "it waits"
@@ -290,10 +290,10 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cas
     assert (job.state, job.done, job.total, answered) == ("finished", 3, 3, 3), job.problem
     assert WeightsJob.objects.count() == 2 and job.result["tasks"] == 3
     assert not Task.objects.filter(suggestion__isnull=True).exists()
-    assert counted() == [("project", project.pk, 3, cast.researcher.user_id)]
+    assert counted() == [("project", project.pk, 3, team.researcher.user_id)]
 
-    other = new_version(cast.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
-    again = ask_judge(cast.researcher, project, other)
+    other = new_version(team.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
+    again = ask_judge(team.researcher, project, other)
     assert runner.run(again.pk) == runner.LOOK_AGAIN_S
     runner.stop(again.project, Job.Kind.SUGGEST)
     assert runner.run(again.pk) is None

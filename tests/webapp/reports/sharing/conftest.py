@@ -35,21 +35,21 @@ response: 2
 
 
 @pytest.fixture
-def report(cast, seeds: list[Run]) -> ReportPage:  # noqa: F811
-    return reports.create(cast.researcher, "What we saw", BODY.format(run=seeds[0].pk))
+def report(team, seeds: list[Run]) -> ReportPage:  # noqa: F811
+    return reports.create(team.researcher, "What we saw", BODY.format(run=seeds[0].pk))
 
 
 @pytest.fixture
-def link(cast, allowed, report: ReportPage) -> tuple[ShareLink, str]:  # noqa: F811
+def link(team, allowed, report: ReportPage) -> tuple[ShareLink, str]:  # noqa: F811
     """A link that the researcher made, as (row, secret)."""
-    return services.share(cast.researcher, report, "For the paper")
+    return services.share(team.researcher, report, "For the paper")
 
 
 @pytest.fixture
-def shared(cast, allowed, seeds: list[Run]) -> Callable[[str], str]:  # noqa: F811
+def shared(team, allowed, seeds: list[Run]) -> Callable[[str], str]:  # noqa: F811
     """The secret of a link to a report with this text."""
 
     def sharing(body: str) -> str:
-        return services.share(cast.researcher, reports.create(cast.researcher, "Other", body))[1]
+        return services.share(team.researcher, reports.create(team.researcher, "Other", body))[1]
 
     return sharing

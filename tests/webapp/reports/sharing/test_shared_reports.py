@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.team import browser
 from tests.webapp.experiments.sharing.conftest import scored
 from tests.webapp.experiments.sharing.test_shared_pages import closed, demoted, forbidden, removed
 from tests.webapp.reports.conftest import RECORD
@@ -90,10 +90,10 @@ def test_the_page_leads_nowhere_sets_no_cookie_and_names_nobody(link, seeds, rep
         assert said not in text, said
 
 
-def test_whoever_is_signed_in_gets_the_same_page(cast, link):
+def test_whoever_is_signed_in_gets_the_same_page(team, link):
     path = f"/shared/{link[1]}"
     plain = Client().get(path).content
-    assert browser(cast.owner).get(path).content == plain == browser(cast.outsider).get(path).content
+    assert browser(team.owner).get(path).content == plain == browser(team.outsider).get(path).content
 
 
 # ---- nothing but what was shared ----
@@ -138,11 +138,11 @@ def test_a_metric_that_the_chart_does_not_draw_is_not_told(link, seeds):
     assert "eval/private" not in page_of(link[1])
 
 
-def test_a_link_to_a_report_is_none_to_a_comparison_nor_the_other_way(cast, link, seeds):
+def test_a_link_to_a_report_is_none_to_a_comparison_nor_the_other_way(team, link, seeds):
     """A comparison contains all metrics and all configs that differ."""
     for rest in ("compare", "curves?key=reward/mean"):
         assert Client().get(f"/shared/{link[1]}/{rest}").status_code == 404
-    _, secret = sharing.share(cast.researcher, seeds)
+    _, secret = sharing.share(team.researcher, seeds)
     assert Client().get(f"/shared/{secret}/charts/1/compare").status_code == 404
 
 
@@ -163,8 +163,8 @@ def test_a_row_that_names_the_run_of_another_workspace_shows_nothing(link, elsew
     assert "far away" not in page_of(link[1]) and len(runs_of(link[1])) == 2
 
 
-def test_a_row_that_names_the_report_of_another_workspace_shows_nothing(cast, link):
-    theirs = reports.create(cast.outsider, "Theirs", "secret words")
+def test_a_row_that_names_the_report_of_another_workspace_shows_nothing(team, link):
+    theirs = reports.create(team.outsider, "Theirs", "secret words")
     SharedReport.objects.filter(link=link[0]).update(version=theirs.versions.get())
     assert opens(link[1]) == [404] * 3
 
@@ -190,8 +190,8 @@ def test_a_query_that_finds_more_later_opens_no_more(link, launch, seeds):
     assert "later" not in page_of(link[1]) and runs_of(link[1]) == [str(run) for run in seeds[::-1]]
 
 
-def test_a_saved_view_that_somebody_widens_opens_no_more(cast, shared, launch, seeds):
-    view = table.save_view(cast.researcher, "Ours", Layout(f"is:any run:{seeds[0].pk}"))
+def test_a_saved_view_that_somebody_widens_opens_no_more(team, shared, launch, seeds):
+    view = table.save_view(team.researcher, "Ours", Layout(f"is:any run:{seeds[0].pk}"))
     secret = shared(CHART.format("view: Ours"))
     assert runs_of(secret) == [str(seeds[0])]
     launch(name="later", config={"steps": 4})
@@ -201,11 +201,11 @@ def test_a_saved_view_that_somebody_widens_opens_no_more(cast, shared, launch, s
     assert showing.GONE in page_of(secret) and "secret-project" not in page_of(secret) and runs_of(secret) == []
 
 
-def test_a_version_that_is_saved_later_is_not_shown_until_somebody_says_so(cast, link, report, secret_run):
-    reports.write(cast.owner, report, 1, "New title", "secret words\n" + CHART.format(f"runs: {secret_run.pk}"))
+def test_a_version_that_is_saved_later_is_not_shown_until_somebody_says_so(team, link, report, secret_run):
+    reports.write(team.owner, report, 1, "New title", "secret words\n" + CHART.format(f"runs: {secret_run.pk}"))
     html = page_of(link[1])
     assert "What we saw" in html and "New title" not in html and "secret words" not in html
-    services.show_newest(cast.owner, SharedReport.objects.select_related("link", "version__report").get())
+    services.show_newest(team.owner, SharedReport.objects.select_related("link", "version__report").get())
     html = page_of(link[1])
     assert "New title" in html and "secret words" in html and runs_of(link[1]) == ["kept back"]
     assert "Red, as ever." not in html and SharedRun.objects.count() == 1
@@ -223,8 +223,8 @@ def test_what_is_not_there_is_not_explained(shared, seeds, secret_run):
     assert "kept_back" not in html and "nothing-like-it" not in html
 
 
-def test_long_texts_and_addresses_of_a_config_are_not_shown(cast, shared, seeds):
-    column = RunColumn.objects.get_or_create(workspace=cast.workspace, source="config", path="seed")[0]
+def test_long_texts_and_addresses_of_a_config_are_not_shown(team, shared, seeds):
+    column = RunColumn.objects.get_or_create(workspace=team.workspace, source="config", path="seed")[0]
     RunValue.objects.filter(run=seeds[0], column=column).delete()
     RunValue.objects.create(run=seeds[0], column=column, text="http://10.0.0.7:8000")
     for apart in ("", "\nseeds: apart"):
@@ -262,39 +262,39 @@ def test_the_first_opening_is_an_entry_of_the_audit_log(link):
 
 
 @pytest.mark.parametrize("end", [demoted, removed, closed, forbidden])
-def test_a_link_ends_with_what_it_rests_on(cast, link, end):
+def test_a_link_ends_with_what_it_rests_on(team, link, end):
     assert opens(link[1]) == [200] * 3
-    end(cast)
+    end(team)
     assert opens(link[1]) == [404] * 3
 
 
-def test_a_link_that_is_withdrawn_or_over_opens_nothing(cast, link):
+def test_a_link_that_is_withdrawn_or_over_opens_nothing(team, link):
     ShareLink.objects.update(expires_at=timezone.now() + timedelta(seconds=60))
     assert opens(link[1]) == [200] * 3
     ShareLink.objects.update(expires_at=timezone.now())
     assert opens(link[1]) == [404] * 3
     ShareLink.objects.update(expires_at=None)
-    sharing.withdraw(cast.owner, link[0])
+    sharing.withdraw(team.owner, link[0])
     assert opens(link[1]) == [404] * 3
 
 
-def test_a_link_shows_nothing_of_an_archived_report(cast, link, report):
+def test_a_link_shows_nothing_of_an_archived_report(team, link, report):
     before = ShareLink.objects.get().last_opened_at
-    reports.archive(cast.researcher, report)
+    reports.archive(team.researcher, report)
     answer = Client().get(f"/shared/{link[1]}")
     assert (answer.status_code, opens(link[1])) == (404, [404] * 3) and b"This link shows nothing" in answer.content
     assert ShareLink.objects.get().last_opened_at == before
-    reports.unarchive(cast.researcher, report)
+    reports.unarchive(team.researcher, report)
     assert opens(link[1]) == [200] * 3
 
 
-def test_a_deleted_run_is_gone_from_the_link_and_the_words_stay(cast, link, seeds):
+def test_a_deleted_run_is_gone_from_the_link_and_the_words_stay(team, link, seeds):
     Run.objects.update(state=Run.State.FINISHED)
-    lifecycle.delete(cast.owner, seeds[0])
+    lifecycle.delete(team.owner, seeds[0])
     html = page_of(link[1])
     assert html.count(showing.GONE) == 1 and "Red, as ever." not in html and "0.300" not in html and "1.300" in html
     assert runs_of(link[1]) == [str(seeds[1])]
-    lifecycle.delete(cast.owner, seeds[1])
+    lifecycle.delete(team.owner, seeds[1])
     html = page_of(link[1])
     assert html.count(showing.GONE) == 3 and "<strong>help</strong>" in html
     assert Client().get(f"/shared/{link[1]}/charts/1/curves?key=reward/mean").json()["curves"] == []

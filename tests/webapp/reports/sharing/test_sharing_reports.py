@@ -7,7 +7,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
-from tests.cast import ApiClient, browser
+from tests.team import ApiClient, browser
 from webapp.accounts.tokens.services import create_token
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -25,11 +25,11 @@ def counted_anew():
     cache.clear()
 
 
-def test_a_workspace_allows_no_links_until_an_owner_does(cast, report, as_researcher):
+def test_a_workspace_allows_no_links_until_an_owner_does(team, report, as_researcher):
     path = f"/reports/{report.pk}/share"
     assert b"does not allow share links" in as_researcher.get(path).content
     assert as_researcher.post(path, {"name": "x", "lasts": "30"}).status_code == 200
-    refused = ApiClient(cast.researcher).post(f"/reports/{report.pk}/share-links", {})
+    refused = ApiClient(team.researcher).post(f"/reports/{report.pk}/share-links", {})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "share_links_not_allowed")
     assert not ShareLink.objects.exists()
 
@@ -57,8 +57,8 @@ def test_the_link_is_shown_once_and_listed_with_its_report(allowed, report, as_r
 @pytest.mark.parametrize(
     ("who", "status"), [("owner", 200), ("researcher", 200), ("reviewer", 403), ("annotator", 403), ("outsider", 404)]
 )
-def test_researchers_and_owners_share_and_nobody_else(cast, link, report, who, status):
-    page, script = browser(getattr(cast, who)), ApiClient(getattr(cast, who))
+def test_researchers_and_owners_share_and_nobody_else(team, link, report, who, status):
+    page, script = browser(getattr(team, who)), ApiClient(getattr(team, who))
     path, made = f"/reports/{report.pk}/share", ShareLink.objects.count()
     assert page.get(path).status_code == status
     assert page.post(path, {"name": "x", "lasts": "7"}).status_code == status
@@ -70,38 +70,38 @@ def test_researchers_and_owners_share_and_nobody_else(cast, link, report, who, s
     assert script.post(f"/reports/{report.pk}/share-links/{newest}").status_code == status
 
 
-def test_a_link_is_changed_at_its_own_report_alone(cast, link, report):
-    other = reports.create(cast.researcher, "Other", "words")
-    assert ApiClient(cast.researcher).post(f"/reports/{other.pk}/share-links/{link[0].pk}/newest").status_code == 404
-    assert browser(cast.researcher).post(f"/reports/{other.pk}/share/{link[0].pk}/newest").status_code == 404
+def test_a_link_is_changed_at_its_own_report_alone(team, link, report):
+    other = reports.create(team.researcher, "Other", "words")
+    assert ApiClient(team.researcher).post(f"/reports/{other.pk}/share-links/{link[0].pk}/newest").status_code == 404
+    assert browser(team.researcher).post(f"/reports/{other.pk}/share/{link[0].pk}/newest").status_code == 404
 
 
-def test_a_report_that_is_archived_or_shows_too_much_is_not_shared(cast, allowed, report, monkeypatch, as_researcher):
+def test_a_report_that_is_archived_or_shows_too_much_is_not_shared(team, allowed, report, monkeypatch, as_researcher):
     monkeypatch.setattr(comparing, "MOST_RUNS", 2)
-    assert services.share(cast.researcher, report)
-    more = reports.create(cast.researcher, "More", report.versions.get().body)
+    assert services.share(team.researcher, report)
+    more = reports.create(team.researcher, "More", report.versions.get().body)
     monkeypatch.setattr(comparing, "MOST_RUNS", 1)
     monkeypatch.setattr("webapp.reports.sources.comparing.MOST_RUNS", 1)
     body = "".join(
         f"```runs\nruns: {pk}\n```\n" for pk in SharedReport.objects.get().link.runs.values_list("run", flat=True)
     )
-    reports.write(cast.researcher, more, 1, "More", body)
+    reports.write(team.researcher, more, 1, "More", body)
     with pytest.raises(Invalid):
-        services.share(cast.researcher, more)
-    reports.archive(cast.researcher, report)
+        services.share(team.researcher, more)
+    reports.archive(team.researcher, report)
     with pytest.raises(Conflict):
-        services.share(cast.researcher, report)
+        services.share(team.researcher, report)
     assert ShareLink.objects.count() == 1
     assert b"is archived" in as_researcher.post(f"/reports/{report.pk}/share", {"name": "x", "lasts": "7"}).content
 
 
-def test_the_api_shares_lists_changes_and_withdraws(cast, allowed, report, client):
-    script, path = ApiClient(cast.researcher), f"/reports/{report.pk}/share-links"
+def test_the_api_shares_lists_changes_and_withdraws(team, allowed, report, client):
+    script, path = ApiClient(team.researcher), f"/reports/{report.pk}/share-links"
     made = script.post(path, {"name": "nightly", "days": None}).json()
     assert (made["shows"], made["page"], made["version"]) == ("report", f"/reports/{report.pk}/versions/1", 1)
     assert made["expires_at"] is None and made["created_by"] == "Rosa" and made["run_count"] == 2
     assert client.get(urlsplit(made["url"]).path).status_code == 200
-    reports.write(cast.owner, report, 1, "New", "words")
+    reports.write(team.owner, report, 1, "New", "words")
     (listed,) = script.get(path).json()["items"]
     assert "url" not in listed and (listed["version"], listed["run_count"]) == (1, 2)
     changed = script.post(f"{path}/{made['id']}/newest").json()
@@ -116,7 +116,7 @@ def test_the_api_shares_lists_changes_and_withdraws(cast, allowed, report, clien
     ("areas", "may"),
     [({"experiments": "write"}, True), ({"experiments": "read"}, False), ({"datasets": "write"}, False)],
 )
-def test_a_token_needs_the_area_experiments(cast, allowed, report, areas, may):
-    script = ApiClient(cast.researcher)
-    script.client = Client(headers={"authorization": f"Bearer {create_token(cast.researcher, 'x', rights=areas)[1]}"})
+def test_a_token_needs_the_area_experiments(team, allowed, report, areas, may):
+    script = ApiClient(team.researcher)
+    script.client = Client(headers={"authorization": f"Bearer {create_token(team.researcher, 'x', rights=areas)[1]}"})
     assert script.post(f"/reports/{report.pk}/share-links", {}).status_code == (201 if may else 403)

@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
 
-from tests.cast import browser, made_by_services, make_cast, signed_in_by_django
+from tests.team import browser, made_by_services, make_team, signed_in_by_django
 from webapp.accounts.models import Membership, SignedIn, User, Workspace
 from webapp.core.models import AuditEntry
 
@@ -23,9 +23,9 @@ def place(kind, pk):
 
 
 def rows(make):
-    """The content of the database, with ids as places in the order of creation, and the content of the cast's own objects."""
+    """The content of the database, with ids as places in the order of creation, and the content of the team's own objects."""
     with transaction.atomic():
-        cast = make()
+        team = make()
         kept = [
             {
                 name: place(KINDS[name], value) if name in KINDS else value
@@ -35,29 +35,29 @@ def rows(make):
             for kind in (User, Workspace, Membership, AuditEntry)
             for row in kind.objects.order_by("pk").values()
         ]
-        members = (cast.owner, cast.researcher, cast.reviewer, cast.annotator, cast.outsider)
+        members = (team.owner, team.researcher, team.reviewer, team.annotator, team.outsider)
         held = [
             (m.user.email, m.user.is_administrator, m.user.has_usable_password(), m.role, m.workspace.slug)
             for m in members
         ]
         assert all(User.objects.get(pk=m.user_id).password == m.user.password for m in members)
         transaction.set_rollback(True)
-    return kept, held, cast.workspace.name
+    return kept, held, team.workspace.name
 
 
 def test_made_at_once_they_are_those_that_the_services_make(django_assert_num_queries):
-    assert rows(make_cast) == rows(made_by_services)
+    assert rows(make_team) == rows(made_by_services)
     with django_assert_num_queries(5):
-        make_cast()
+        make_team()
 
 
 def test_where_there_is_a_workspace_the_services_make_them():
     from webapp.accounts.workspaces.services import create_workspace
 
     create_workspace("Lab", User.objects.create_user("eve@example.org"))
-    cast = make_cast()
-    assert cast.workspace.slug != "lab"
-    assert not User.objects.get(pk=cast.owner.user_id).is_administrator
+    team = make_team()
+    assert team.workspace.slug != "lab"
+    assert not User.objects.get(pk=team.owner.user_id).is_administrator
 
 
 CHANGES = {"session_key", "session_data", "expire_date", "last_login", "created_at", "last_used_at"}
@@ -93,9 +93,9 @@ def signed_in(sign_in, membership):
     return kept, told
 
 
-def test_a_browser_is_signed_in_as_django_signs_in(cast, django_assert_num_queries):
-    by_django = signed_in(signed_in_by_django, cast.researcher)
-    assert signed_in(browser, cast.researcher) == by_django
+def test_a_browser_is_signed_in_as_django_signs_in(team, django_assert_num_queries):
+    by_django = signed_in(signed_in_by_django, team.researcher)
+    assert signed_in(browser, team.researcher) == by_django
     assert by_django[1][0] == 200 and by_django[0]["sessions.Session"] and by_django[0]["accounts.SignedIn"]
     with django_assert_num_queries(3):
-        browser(cast.researcher)
+        browser(team.researcher)

@@ -1,4 +1,4 @@
-"""The known small cast: one workspace with each role in it, and one outsider with a workspace of their own."""
+"""The people of most tests: one workspace with a member of each role, and an outsider with a workspace of their own."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +27,7 @@ Answered = Any  # the client of tests returns a response with .json(), whose typ
 
 
 @dataclass(frozen=True)
-class Cast:
+class Team:
     """The memberships. `.user` is the person. `outsider` owns another workspace and must not see anything of this one."""
 
     workspace: Workspace
@@ -49,8 +49,8 @@ PASSWORDS = "django.contrib.auth.backends.ModelBackend"
 ROLES = (Role.OWNER, Role.RESEARCHER, Role.REVIEWER, Role.ANNOTATOR, Role.OWNER)
 
 
-def make_cast() -> Cast:
-    """Makes the cast in five statements, because thousands of tests begin with it. The services would need thirty (`made_by_services`)."""
+def make_team() -> Team:
+    """Makes the team in five statements, because thousands of tests begin with it. The services would need thirty (`made_by_services`)."""
     if Workspace.objects.exists():
         return made_by_services()
     users = [User(email=email, name=name, proof=Proof.SERVER) for name, email in PEOPLE.items()]
@@ -73,7 +73,7 @@ def make_cast() -> Cast:
         ]
     )
     users[0].is_administrator = False  # the object that the caller of the service has does not know of it
-    return Cast(lab, *members)
+    return Team(lab, *members)
 
 
 def stored(rows: list[Row]) -> list[Row]:
@@ -106,7 +106,7 @@ def _statement(model: type[Model], count: int) -> str:
     """  # noqa: S608
 
 
-def made_by_services() -> Cast:
+def made_by_services() -> Team:
     owner = create_workspace("Lab", User.objects.create_user("ada@example.org", name="Ada", proof=Proof.SERVER))
     people = {
         role.value: Membership.objects.create(
@@ -119,7 +119,7 @@ def made_by_services() -> Cast:
     outsider = create_workspace(
         "Elsewhere", User.objects.create_user("otto@example.net", name="Otto", proof=Proof.SERVER)
     )
-    return Cast(owner.workspace, owner, outsider=outsider, **people)
+    return Team(owner.workspace, owner, outsider=outsider, **people)
 
 
 def browser(membership: Membership) -> Client:

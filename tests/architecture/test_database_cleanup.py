@@ -4,9 +4,9 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, transaction
 
-from tests import flushing
-from tests.cast import make_cast
-from tests.flushing import KEPT, delete_rows, filled
+from tests import database_cleanup
+from tests.database_cleanup import KEPT, delete_rows, filled
+from tests.team import make_team
 from tests.webapp.experiments.conftest import make_version
 from webapp.datasets.models import DatasetVersion
 
@@ -14,31 +14,31 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_rows_that_triggers_protect_go_too_and_the_triggers_hold_afterwards():
-    make_version(make_cast().owner)
+    make_version(make_team().owner)
     types = set(ContentType.objects.values_list("pk", flat=True))
     assert {"datasets_versionmember", "accounts_membership"} <= set(filled()) - KEPT
     delete_rows()
     assert set(filled()) <= KEPT
     assert set(ContentType.objects.values_list("pk", flat=True)) == types
 
-    version = make_version(make_cast().owner)
+    version = make_version(make_team().owner)
     with pytest.raises(IntegrityError, match="cannot change"):
         DatasetVersion.objects.filter(pk=version.pk).update(digest="e" * 64)
 
 
 def test_a_transaction_that_a_test_has_left_open_holds_no_rows():
-    cast = make_cast()
+    team = make_team()
     transaction.set_autocommit(False)
-    type(cast.workspace).objects.update(name="held")
-    make_version(cast.owner)
-    flushing._teardown(None)
+    type(team.workspace).objects.update(name="held")
+    make_version(team.owner)
+    database_cleanup._teardown(None)
     assert set(filled()) <= KEPT and connection.connection is None
 
 
 def test_if_its_connection_was_ended_it_opens_another():
-    make_cast()
-    before = flushing._server().info.backend_pid
+    make_team()
+    before = database_cleanup._server().info.backend_pid
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 60000)", [before])
     delete_rows()
-    assert set(filled()) <= KEPT and flushing._server().info.backend_pid != before
+    assert set(filled()) <= KEPT and database_cleanup._server().info.backend_pid != before

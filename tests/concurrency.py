@@ -11,7 +11,7 @@ from webapp.core.problems import Conflict
 THREADS = 40
 
 
-def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
+def concurrently(calls: Iterable[Callable], threads: int = THREADS) -> list:
     """Runs the calls in threads that start together. Returns their results, with a Conflict in the place of a call that raised one."""
     listed = list(calls)
     barrier = Barrier(min(threads, len(listed)))

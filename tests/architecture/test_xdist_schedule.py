@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.patience import SECONDS
-from tests.spreading import APART, LONGEST, TOGETHER, Queue
+from tests.timeouts import SECONDS
+from tests.xdist_schedule import APART, LONGEST, TOGETHER, Queue
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def test_the_files_are_there():
 def test_a_worker_that_dies_takes_only_its_own_test_with_it(tmp_path: Path) -> None:
     """A worker dies, for example, if a test runs for more than ten minutes. The other tests continue, and the run ends."""
     (tmp_path / "conftest.py").write_text(
-        "from tests.spreading import Spreading\n"
+        "from tests.xdist_schedule import Spreading\n"
         "def pytest_xdist_make_scheduler(config, log):\n"
         "    return Spreading(config, log)\n"
     )
