@@ -106,7 +106,7 @@ def missed(run_id: int, posts: int) -> tuple[int, int]:
 
 def read(address: str, run_id: int) -> dict[str, tuple[float, int]]:
     """{what: (median ms, bytes)}, over HTTP."""
-    from tests.cast import browser
+    from tests.team import browser
     from webapp.accounts.models import Membership, Role, User
     from webapp.experiments.models import Run
 

@@ -75,12 +75,12 @@ def prepare(name: str, tasks: int) -> tuple[int, str]:
 
     if not apps.ready:
         django.setup()
-    from tests.cast import browser, make_cast
+    from tests.team import browser, make_team
     from tests.e2e.workbench import make_project
     from webapp.accounts.models import Membership
 
     if not Membership.objects.exists():
-        make_cast()
+        make_team()
     owner, annotator = (Membership.objects.get(user__email=f"{who}@example.org") for who in ("ada", "anna"))
     responses = [{"id": side, "text": f"{side}\n\n{ANSWER}"} for side in ("good", "bad")]
     project = make_project(owner, annotator, name=name, tasks=tasks, record=lambda number: {"responses": responses})

@@ -28,11 +28,11 @@ class Ours:
     steps_at_once = 50
 
     def __init__(self, address: str) -> None:
-        from tests.cast import browser, make_cast
+        from tests.team import browser, make_team
         from webapp.accounts.models import Membership
         from webapp.accounts.tokens.services import create_token
 
-        make_cast()
+        make_team()
         self.owner = Membership.objects.get(user__email="ada@example.org")
         self.session = browser(self.owner).cookies["sessionid"].value
         token = create_token(self.owner, "bench")[1]
