@@ -75,8 +75,8 @@ def prepare(name: str, tasks: int) -> tuple[int, str]:
 
     if not apps.ready:
         django.setup()
-    from tests.team import browser, make_team
     from tests.e2e.workbench import make_project
+    from tests.team import browser, make_team
     from webapp.accounts.models import Membership
 
     if not Membership.objects.exists():
