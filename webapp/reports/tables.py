@@ -8,7 +8,7 @@ from typing import Any
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.sharing.shown import value as kept_short
-from webapp.experiments.table import folded, queries
+from webapp.experiments.table import queries, seed_groups
 from webapp.experiments.table.cell_texts import cell_text, interval_text, is_number, mean_text
 from webapp.experiments.table.columns import PICTURES, Column
 from webapp.experiments.table.language import QueryProblem
@@ -56,7 +56,7 @@ def table(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict
     apart, most = block.given.get("seeds") == "apart", block.given.get("most", ROWS)
     wanted = tuple(name for name in block.given.get("columns", COLUMNS) if not (reader.is_stranger and name in PEOPLE))
     layout = Layout(sources.asked(reader, block), block.given.get("sort", queries.NEWEST), wanted)
-    read: Callable[..., queries.TablePage[Any]] = queries.page if apart else folded.page
+    read: Callable[..., queries.TablePage[Any]] = queries.page if apart else seed_groups.page
     try:
         page = read(reader.membership, layout, None, most, reader.only)
     except QueryProblem as problem:
@@ -85,7 +85,7 @@ def _alone(row: queries.RunRow, told: ToldValue) -> TableRow:
     return TableRow(row.run, str(row.run), (row.run.pk,), row.run.experiment.name, cells)
 
 
-def _family(row: folded.FoldedRow, told: ToldValue) -> TableRow:
+def _family(row: seed_groups.FoldedRow, told: ToldValue) -> TableRow:
     seeds = f" · seeds {', '.join(row.seeds)}" if len(row.ids) > 1 and row.seeds else ""
     cells = tuple(
         _aligned(_folded(row, cell, told), cell.column) for cell in row.cells if cell.column.name not in PICTURES
@@ -104,7 +104,7 @@ def _cell(run: Run, cell: queries.Cell, told: ToldValue) -> TableCell:
     return TableCell(_fact(run, cell.column.name))
 
 
-def _folded(row: folded.FoldedRow, cell: folded.FoldedCell, told: ToldValue) -> TableCell:
+def _folded(row: seed_groups.FoldedRow, cell: seed_groups.FoldedCell, told: ToldValue) -> TableCell:
     name = cell.column.name
     if name == "state":
         return TableCell(", ".join(f"{n} {state}" if len(row.ids) > 1 else state for state, n in row.states))

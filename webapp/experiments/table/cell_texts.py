@@ -4,8 +4,8 @@ from webapp.core.text.durations import duration
 
 from .. import recipe_metrics
 from .columns import Column
-from .folded import FoldedCell
 from .queries import Cell
+from .seed_groups import FoldedCell
 
 
 def is_number(value: object) -> bool:

@@ -18,7 +18,7 @@ from webapp.core.requests.numbers import whole
 
 from .. import access as runs_access
 from ..models import Experiment, Run
-from . import access, columns, csv_export, folded, queries, services
+from . import access, columns, csv_export, queries, seed_groups, services
 from .api import split
 from .compare_api import chosen
 from .language import QueryProblem, quoted
@@ -38,7 +38,7 @@ def runs(request: HttpRequest) -> HttpResponseBase:
     layout = _layout(request, view)
     folds = "fold" in request.GET or bool(view and view.folded)
     context = _context(membership, layout, view) | {"folds": folds}
-    page = folded.page if folds else queries.page
+    page = seed_groups.page if folds else queries.page
     try:
         context |= _page(page(membership, layout, request.GET.get("cursor")), layout, folds)
     except QueryProblem as problem:

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils.http import urlencode
 
-from ..table import cell_texts, folded
+from ..table import cell_texts, seed_groups
 from ..table.language import quoted
 
 register = template.Library()
@@ -16,7 +16,7 @@ register.filter("is_number", cell_texts.is_number)
 
 
 @register.filter
-def members(row: "folded.FoldedRow") -> str:
+def members(row: "seed_groups.FoldedRow") -> str:
     """The address of the runs of a row."""
     return urlencode({"q": f"is:any run:{','.join(map(str, row.ids[:100]))}"})
 

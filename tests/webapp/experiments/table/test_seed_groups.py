@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.experiments.models import Run
-from webapp.experiments.table import folded, queries
+from webapp.experiments.table import queries, seed_groups
 from webapp.experiments.table.queries import Layout
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def six(make):
 def walked(membership, sort: str, limit: int) -> list[tuple[str, int]]:
     rows, cursor = [], None
     while True:
-        page = folded.page(membership, Layout(sort=sort, columns=COLUMNS), cursor, limit)
+        page = seed_groups.page(membership, Layout(sort=sort, columns=COLUMNS), cursor, limit)
         rows += [(row.run.name, len(row.ids)) for row in page.rows]
         cursor = page.next
         if cursor is None:
@@ -45,7 +45,7 @@ def test_each_family_is_one_row_in_the_order_of_its_mean(six, team, sort, expect
 
 
 def test_mean_and_interval_are_those_of_students_t(six, team):
-    row = folded.page(team.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
+    row = seed_groups.page(team.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
     cells = {cell.column.name: cell for cell in row.cells}
     found = cells["eval/score"].estimate
     assert (found.value, found.n) == (pytest.approx(0.3), 3)
@@ -63,7 +63,7 @@ def test_runs_of_one_seed_count_as_one(six, team, make):
         make(f"a0 again {again}", seed=0, lr=1e-5, scores=[0.1 + 0.1 * again])
     for _ in range(3):
         make("d", seed=0, lr=1e-6, scores=[0.5])
-    rows = folded.page(team.researcher, Layout(columns=COLUMNS, sort="created")).rows
+    rows = seed_groups.page(team.researcher, Layout(columns=COLUMNS, sort="created")).rows
     estimates = {row.run.name[0]: row.cells[1].estimate for row in rows}
     # seed 0 has 0.1, 0.1, 0.2, 0.3: mean 0.175; with 0.2 and 0.6 the mean is 0.325
     assert (estimates["a"].value, estimates["a"].n, estimates["a"].missing) == (pytest.approx(0.325), 3, 0)
@@ -72,7 +72,7 @@ def test_runs_of_one_seed_count_as_one(six, team, make):
 
 
 def test_a_seed_without_a_value_is_counted_as_missing(six, team):
-    rows = folded.page(team.researcher, Layout(columns=COLUMNS)).rows
+    rows = seed_groups.page(team.researcher, Layout(columns=COLUMNS)).rows
     estimate = {row.run.name[0]: row.cells[1].estimate for row in rows}
     assert (estimate["b"].n, estimate["b"].missing, estimate["b"].low) == (1, 1, None)
     assert estimate["c"] is None
@@ -81,19 +81,19 @@ def test_a_seed_without_a_value_is_counted_as_missing(six, team):
 def test_runs_of_other_experiments_or_without_a_family_stand_alone(six, team, make):
     make("elsewhere", seed=7, lr=1e-5, experiment="Other work")
     Run.objects.filter(name="a0").update(family="")
-    sizes = {row.run.name: len(row.ids) for row in folded.page(team.researcher, Layout()).rows}
+    sizes = {row.run.name: len(row.ids) for row in seed_groups.page(team.researcher, Layout()).rows}
     assert sizes == {"elsewhere": 1, "c": 1, "b1": 2, "a2": 2, "a0": 1}
 
 
 def test_a_row_of_several_seeds_is_not_named_after_one_of_them(six, team):
     for run in six[2:]:
         Run.objects.filter(pk=run.pk).update(name=f"rates, trial {run.name[0]}, seed {run.config['seed']}")
-    rows = folded.page(team.researcher, Layout()).rows
+    rows = seed_groups.page(team.researcher, Layout()).rows
     assert [row.name for row in rows] == ["rates, trial c, seed 0", "rates, trial b", "rates, trial a"]
 
 
 def test_a_query_folds_what_it_finds_alone(six, team):
-    rows = folded.page(team.researcher, Layout(query="eval/score>0.15")).rows
+    rows = seed_groups.page(team.researcher, Layout(query="eval/score>0.15")).rows
     assert {row.run.name[0]: len(row.ids) for row in rows} == {"a": 2, "b": 1}
 
 
