@@ -14,7 +14,7 @@ from webapp.inference.access import model_read
 from webapp.judging.access import judge_read
 from webapp.weights.access import job_read
 
-from .listening import READER
+from .dispatch import READER
 from .queries import Watchable
 
 READ: Mapping[str, Callable[[Membership, int], Watchable]] = {

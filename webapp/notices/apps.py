@@ -6,4 +6,4 @@ class NoticesConfig(AppConfig):
     label = "notices"
 
     def ready(self) -> None:
-        from . import listening  # noqa: F401 - from here on it hears what is announced
+        from . import dispatch  # noqa: F401 - from here on it hears what is announced

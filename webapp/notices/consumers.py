@@ -8,7 +8,7 @@ from webapp.accounts.models import Membership
 from webapp.experiments.live.consumers import WorkspaceFeed
 
 from . import queries
-from .listening import group
+from .dispatch import group
 
 
 class NoticeFeed(WorkspaceFeed):

@@ -21,7 +21,7 @@ from webapp.core.network.addresses import public_url
 from webapp.core.tasks import enqueue
 
 from . import queries, words
-from .listening import READERS
+from .dispatch import READERS
 from .models import Letter, Mails, Notice, NoticeSettings
 
 GATHERED, APART = timedelta(minutes=1), timedelta(minutes=10)

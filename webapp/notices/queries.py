@@ -15,7 +15,7 @@ from webapp.inference.models import RegisteredModel
 from webapp.judging.models import Judge
 from webapp.weights.models import WeightsJob
 
-from .listening import MODELS, READER, is_part_of_more
+from .dispatch import MODELS, READER, is_part_of_more
 from .models import FIELDS, SUBJECTS, Letter, Notice, NoticeSettings, Watch
 
 Launchable = Run | Sweep | Project | Evaluation | ImportJob | CurationJob | WeightsJob

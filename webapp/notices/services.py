@@ -13,7 +13,7 @@ from webapp.core import broadcast
 from webapp.core.problems import Conflict, Invalid
 
 from . import queries
-from .listening import group
+from .dispatch import group
 from .models import FIELDS, Letter, Mails, Notice, NoticeSettings, Watch
 
 MOST_WATCHES = 2_000

@@ -13,7 +13,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests.numbers import whole
 
 from . import access, queries, services, words
-from .listening import READER
+from .dispatch import READER
 from .models import Mails, noun
 
 PAGE = 100
