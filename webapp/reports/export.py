@@ -15,11 +15,11 @@ from webapp.core.pages import exported
 from webapp.experiments.access import runs_read
 from webapp.experiments.table import comparing
 
-from . import showing, svg
+from . import block_contents, svg
 from .access import ReportReader
+from .block_contents import ShownBlock
 from .language import ReportWords
 from .models import ReportPageVersion
-from .showing import ShownBlock
 
 MOST_KEYS = 12  # lines that the legend names
 MOST_CHARTS = 60
@@ -46,7 +46,7 @@ def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
 
 def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
     """The parts with their charts, at most the first `MOST_CHARTS`."""
-    parts, left = showing.shown(ReportReader(membership), body), MOST_CHARTS
+    parts, left = block_contents.shown(ReportReader(membership), body), MOST_CHARTS
     found: list[ReportWords | ShownBlock] = []
     for part in parts:
         if isinstance(part, ShownBlock) and part.kind == "chart" and part.facts:

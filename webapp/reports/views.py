@@ -15,7 +15,7 @@ from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole
 from webapp.core.text.text_diff import DiffLine, lines
 
-from . import access, export, language, queries, services, showing
+from . import access, block_contents, export, language, queries, services
 from .access import ReportReader
 from .models import ReportPage, ReportPageVersion
 
@@ -83,7 +83,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponseBase:
     context = {
         "report": row,
         "version": version,
-        "parts": showing.shown(ReportReader(membership), version.body),
+        "parts": block_contents.shown(ReportReader(membership), version.body),
         "may_write": membership.may(access.WRITER),
     }
     return render(request, "reports/report.html", context)
@@ -99,7 +99,7 @@ def report_version(request: HttpRequest, report_id: int, number: int) -> HttpRes
     context = {
         "report": version.report,
         "version": version,
-        "parts": showing.shown(ReportReader(membership), version.body),
+        "parts": block_contents.shown(ReportReader(membership), version.body),
         "may_write": membership.may(access.WRITER),
         "is_old": number != version.report.newest,
     }
@@ -220,7 +220,9 @@ def preview(request: HttpRequest) -> HttpResponseBase:
     """The text in `body` as readers will see it, as a fragment; unreadable lines are reported in their place."""
     body = request.POST.get("body", "")[: services.MAX_BODY].replace("\0", "").replace("\r\n", "\n")
     return render(
-        request, "reports/_parts.html", {"parts": showing.shown(ReportReader(require(request)), body), "editing": True}
+        request,
+        "reports/_parts.html",
+        {"parts": block_contents.shown(ReportReader(require(request)), body), "editing": True},
     )
 
 
@@ -262,7 +264,7 @@ def _editor(
     context = {
         "report": row,
         "form": form,
-        "parts": showing.shown(ReportReader(membership), body),
+        "parts": block_contents.shown(ReportReader(membership), body),
         "editing": True,
         "experiments": queries.experiments(membership)[:MOST_OFFERED],
         "projects": queries.projects(membership)[:MOST_OFFERED],

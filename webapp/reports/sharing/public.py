@@ -12,16 +12,16 @@ from webapp.experiments.sharing.access import NothingShared, OpenedLink
 from webapp.experiments.sharing.public import opens
 from webapp.experiments.table import compare_api, comparing
 
-from .. import language, showing, sources
+from .. import block_contents, language, sources
+from ..block_contents import ShownBlock
 from ..language import ReportBlock, ReportWords
-from ..showing import ShownBlock
 from . import access, queries
 from .queries import REPORT
 
 
 def page(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
     version = access.opened_version(opened)
-    parts = _asking(showing.shown(access.reader(opened), version.body), request.path)
+    parts = _asking(block_contents.shown(access.reader(opened), version.body), request.path)
     return render(request, "shared/report.html", {"version": version, "parts": parts, "shared": True})
 
 

@@ -11,10 +11,10 @@ from webapp.accounts.models import Membership
 from webapp.experiments.models import ShareLink
 from webapp.experiments.sharing.kinds import ListedLink
 
-from .. import showing
+from .. import block_contents
 from ..access import ReportReader
+from ..block_contents import ShownBlock
 from ..models import ReportPage, ReportPageVersion, SharedReport
-from ..showing import ShownBlock
 
 REPORT = "report"
 
@@ -31,7 +31,7 @@ class VersionContents:
 
 
 def contents(membership: Membership, version: ReportPageVersion) -> VersionContents:
-    parts = showing.shown(ReportReader(membership), version.body)
+    parts = block_contents.shown(ReportReader(membership), version.body)
     blocks = tuple(part for part in parts if isinstance(part, ShownBlock))
     runs = dict.fromkeys(run_id for block in blocks if block.facts for run_id in _runs(block.kind, block.facts))
     return VersionContents(blocks, tuple(runs))

@@ -22,8 +22,8 @@ from webapp.experiments.sharing import services as sharing
 from webapp.experiments.sharing import shown
 from webapp.experiments.table import services as table
 from webapp.experiments.table.queries import Layout
+from webapp.reports import block_contents, sources
 from webapp.reports import services as reports
-from webapp.reports import showing, sources
 from webapp.reports.models import SharedReport
 from webapp.reports.sharing import services
 
@@ -152,7 +152,7 @@ def test_a_run_of_another_workspace_in_the_text_shows_nothing(shared, elsewhere,
         + f"```runs\nruns: {elsewhere.pk}\n```\n```rollout\nrun: {elsewhere.pk}\nstep: 2\nprompt: 4\n```"
     )
     html = page_of(secret)
-    assert html.count(showing.GONE) == 2 and html.count(sources.SOME_GONE) == 1
+    assert html.count(block_contents.GONE) == 2 and html.count(sources.SOME_GONE) == 1
     assert "far away" not in html and str(elsewhere.pk) not in html.replace(secret, "").replace("charts/1", "")
     assert runs_of(secret) == [str(seeds[0])]
 
@@ -182,7 +182,7 @@ def test_a_rollout_that_was_not_there_when_the_report_was_shared_stays_closed(sh
         reward=0.5,
         content={**RECORD, "response": "Too late."},
     )
-    assert showing.GONE in page_of(secret) and "Too late." not in page_of(secret)
+    assert block_contents.GONE in page_of(secret) and "Too late." not in page_of(secret)
 
 
 def test_a_query_that_finds_more_later_opens_no_more(link, launch, seeds):
@@ -198,7 +198,7 @@ def test_a_saved_view_that_somebody_widens_opens_no_more(team, shared, launch, s
     type(view).objects.filter(pk=view.pk).update(query="is:any")
     assert runs_of(secret) == [str(seeds[0])]
     type(view).objects.filter(pk=view.pk).update(query="tag:secret-project")
-    assert showing.GONE in page_of(secret) and "secret-project" not in page_of(secret) and runs_of(secret) == []
+    assert block_contents.GONE in page_of(secret) and "secret-project" not in page_of(secret) and runs_of(secret) == []
 
 
 def test_a_version_that_is_saved_later_is_not_shown_until_somebody_says_so(team, link, report, secret_run):
@@ -219,7 +219,7 @@ def test_what_is_not_there_is_not_explained(shared, seeds, secret_run):
         + f"```runs\nruns: {seeds[0].pk}\ncolumns: eval/kept_bac\n```\n```runs\nruns: {seeds[0].pk}\nsort: eval/kept_bac\n```"
     )
     html = page_of(secret)
-    assert html.count(showing.GONE) == 2 and "eval/kept_bac: it is not here" in html
+    assert html.count(block_contents.GONE) == 2 and "eval/kept_bac: it is not here" in html
     assert "kept_back" not in html and "nothing-like-it" not in html
 
 
@@ -292,9 +292,11 @@ def test_a_deleted_run_is_gone_from_the_link_and_the_words_stay(team, link, seed
     Run.objects.update(state=Run.State.FINISHED)
     lifecycle.delete(team.owner, seeds[0])
     html = page_of(link[1])
-    assert html.count(showing.GONE) == 1 and "Red, as ever." not in html and "0.300" not in html and "1.300" in html
+    assert (
+        html.count(block_contents.GONE) == 1 and "Red, as ever." not in html and "0.300" not in html and "1.300" in html
+    )
     assert runs_of(link[1]) == [str(seeds[1])]
     lifecycle.delete(team.owner, seeds[1])
     html = page_of(link[1])
-    assert html.count(showing.GONE) == 3 and "<strong>help</strong>" in html
+    assert html.count(block_contents.GONE) == 3 and "<strong>help</strong>" in html
     assert Client().get(f"/shared/{link[1]}/charts/1/curves?key=reward/mean").json()["curves"] == []
