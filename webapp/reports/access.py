@@ -1,6 +1,6 @@
 """Fetching is authorisation: a report of the caller's workspace, or 404; a role that is too low is refused.
 
-The content of its blocks is fetched by the rules of each kind of content, for the reader (`showing`).
+The content of its blocks is fetched by the rules of each kind of content, for the reader (`block_contents`).
 """
 
 from dataclasses import dataclass
