@@ -21,7 +21,7 @@ from ..leakage import leaks
 from ..leakage.near_leaks import VersionPair, near
 from ..models import CurationJob, DatasetVersion
 from .asked import asked
-from .looks import FAULTS_OF_DATA, SELECTIONS, Look, RefusedLook, drawn_fields
+from .curation_searches import FAULTS_OF_DATA, SELECTIONS, CurationSearch, RefusedSearch, drawn_fields
 
 SHOWN = 30
 
@@ -35,7 +35,7 @@ def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
 
 
 def _page(
-    request: HttpRequest, membership: Membership, version: DatasetVersion, refused: RefusedLook | None = None
+    request: HttpRequest, membership: Membership, version: DatasetVersion, refused: RefusedSearch | None = None
 ) -> HttpResponseBase:
     latest: dict[str, CurationJob] = {}
     for job in queries.curations(version).exclude(kind=CurationJob.Kind.DERIVE)[:50]:
@@ -43,15 +43,15 @@ def _page(
     others = leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100]
     offers = model_measures.offers(version)
 
-    def drawn(look: Look) -> dict[str, Any]:
-        job = latest.get(look.kind)
+    def drawn(search: CurationSearch) -> dict[str, Any]:
+        job = latest.get(search.kind)
         found = {"told": told(job) if job.result else "", "asked": asked(job)} if job else {}
-        ours = refused if refused and refused.look is look else None
+        ours = refused if refused and refused.search is search else None
         return {
-            "look": look,
+            "search": search,
             "row": job,
-            "fields": drawn_fields(look, offers, ours),
-            "missing": look.needed and not offers[look.needed],
+            "fields": drawn_fields(search, offers, ours),
+            "missing": search.needed and not offers[search.needed],
             "problem": ours.elsewhere if ours else "",
             **found,
         }
@@ -63,8 +63,8 @@ def _page(
         "surface": bias_report.report(version),
         "others": others,
         "along": refused.along if refused else [],
-        "faults": [drawn(look) for look in FAULTS_OF_DATA],
-        "selections": [drawn(look) for look in SELECTIONS],
+        "faults": [drawn(search) for search in FAULTS_OF_DATA],
+        "selections": [drawn(search) for search in SELECTIONS],
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "datasets/curate.html", context, status=422 if refused else 200)
@@ -76,18 +76,18 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
     kind = request.POST.get("kind", "")
-    look = next((each for each in (*FAULTS_OF_DATA, *SELECTIONS) if each.kind == kind), None)
-    if look is None:
+    search = next((each for each in (*FAULTS_OF_DATA, *SELECTIONS) if each.kind == kind), None)
+    if search is None:
         messages.error(request, "There is no such check on this page.")
         return redirect("dataset_curate", dataset_id, number)
-    given = {field.name: request.POST.get(field.name, "") for field in look.fields}
+    given = {field.name: request.POST.get(field.name, "") for field in search.fields}
     params: dict[str, Any] = {name: _number(text) for name, text in given.items() if text}
     if kind == CurationJob.Kind.LEAKS:
         params["versions"] = [whole(each) for each in request.POST.getlist("along")]
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
     except Invalid as problem:
-        return _page(request, membership, version, RefusedLook(look, given, request.POST.getlist("along"), problem))
+        return _page(request, membership, version, RefusedSearch(search, given, request.POST.getlist("along"), problem))
 
 
 def told(job: CurationJob) -> str:

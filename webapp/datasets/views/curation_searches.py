@@ -13,7 +13,7 @@ _GOES = (("0.25", "A quarter goes"), ("0.5", "Half goes"), ("0.75", "Three quart
 
 
 @dataclass(frozen=True)
-class LookField:
+class SearchField:
     """A field of a card. A person chooses its value if there are `options` or `offers` of finished jobs, and types it otherwise."""
 
     name: str
@@ -26,55 +26,57 @@ class LookField:
     help: str = ""
 
 
-_EMBEDDINGS = LookField("embeddings", "Which embeddings", offers="embeddings")
-_WINDOW = LookField("window", "Window", "512", unit="tokens")
+_EMBEDDINGS = SearchField("embeddings", "Which embeddings", offers="embeddings")
+_WINDOW = SearchField("window", "Window", "512", unit="tokens")
 
 
 @dataclass(frozen=True)
-class Look:
+class CurationSearch:
     """A card. `needs`: what a finished job of kind `job` must have measured, in words; the job is chosen in the field `needed`."""
 
     kind: str
     title: str
     text: str
-    fields: tuple[LookField, ...] = ()
+    fields: tuple[SearchField, ...] = ()
     job: str = ""
     needs: str = ""
     needed: Kind | None = None
 
 
 FAULTS_OF_DATA = (
-    Look(
+    CurationSearch(
         "duplicates",
         "Duplicates",
         "Examples that say the same as an earlier one, word for word or nearly. The first one stays.",
         (
-            LookField("scope", "What is compared", "all", (("all", "Prompt and responses"), ("prompt", "Prompt only"))),
-            LookField("threshold", "Least similarity", "0.8", (("1", "Exact only"), *_ALIKE)),
+            SearchField(
+                "scope", "What is compared", "all", (("all", "Prompt and responses"), ("prompt", "Prompt only"))
+            ),
+            SearchField("threshold", "Least similarity", "0.8", (("1", "Exact only"), *_ALIKE)),
         ),
     ),
-    Look(
+    CurationSearch(
         "leaks",
         "Leaks",
         "Prompts that are in train and held out as well, the same or nearly the same. The example on one side is "
         "removed. The first page of the version counts groups that are on both sides.",
         (
-            LookField(
+            SearchField(
                 "remove",
                 "Which side to remove from",
                 "train",
                 (("train", "Remove from train"), ("heldout", "Remove from held out")),
             ),
-            LookField("threshold", "Least similarity", "0.8", (("1", "Same prompts only"), *_ALIKE)),
+            SearchField("threshold", "Least similarity", "0.8", (("1", "Same prompts only"), *_ALIKE)),
         ),
     ),
-    Look(
+    CurationSearch(
         "structure",
         "Rubrics by their words",
         "Compound, vague, doubled or contradicting criteria, too few or too many of them, verifiers that cannot "
         "run. These are hints, not verdicts: only contradictions and broken verifiers can be removed here.",
     ),
-    Look(
+    CurationSearch(
         "criteria",
         "Criteria that never discriminate",
         "Criteria that every recorded response meets, or none. Verifiers and recorded grades decide; a criterion "
@@ -82,45 +84,45 @@ FAULTS_OF_DATA = (
     ),
 )
 SELECTIONS = (
-    Look(
+    CurationSearch(
         "shortest",
         "Drop the shortest",
         "Removes the examples with the shortest responses: the prompts that need long responses are the harder half (GLM-4.5).",
-        (LookField("share", "How many go", "0.5", _GOES),),
+        (SearchField("share", "How many go", "0.5", _GOES),),
     ),
-    Look(
+    CurationSearch(
         "balance",
         "Balance domains",
         "Keeps at most this many examples of each domain, drawn at random. The same seed draws the same examples.",
         (
-            LookField("most", "At most", placeholder="smallest", help="Empty: as many as the smallest domain has"),
-            LookField("seed", "Seed", "0"),
+            SearchField("most", "At most", placeholder="smallest", help="Empty: as many as the smallest domain has"),
+            SearchField("seed", "Seed", "0"),
         ),
     ),
-    Look(
+    CurationSearch(
         "hardest",
         "Keep what is hard for a model",
         "Removes the easy examples. The hardest window of a response decides: its mean negative log-likelihood "
         "under the model (LongCat, 2026).",
         (
-            LookField("log_probs", "Hard for which model", offers="log_probs"),
+            SearchField("log_probs", "Hard for which model", offers="log_probs"),
             _WINDOW,
-            LookField("share", "How many go", "0.5", (*_GOES, ("0.9", "90% go"))),
+            SearchField("share", "How many go", "0.5", (*_GOES, ("0.9", "90% go"))),
         ),
         job="logprobs",
         needs="log-probabilities of each token",
         needed="log_probs",
     ),
-    Look(
+    CurationSearch(
         "cover",
         "Keep what covers the rest",
         "K-center on embeddings: each pick is the example farthest from those picked before, with the distance "
         "weighted by how hard it is for a model (LongCat, 2026). The rest is removed.",
         (
             _EMBEDDINGS,
-            LookField("log_probs", "Hard for which model", "", (("", "By distance alone"),), "log_probs"),
+            SearchField("log_probs", "Hard for which model", "", (("", "By distance alone"),), "log_probs"),
             _WINDOW,
-            LookField(
+            SearchField(
                 "share",
                 "How many stay",
                 "0.1",
@@ -137,14 +139,14 @@ SELECTIONS = (
         needs="embeddings",
         needed="embeddings",
     ),
-    Look(
+    CurationSearch(
         "meaning",
         "Near duplicates by meaning",
         "Finds examples whose embeddings are nearly the same, within clusters. The example that is least like its "
         "cluster stays (SemDeDup). This also finds examples with other words and the same meaning.",
         (
             _EMBEDDINGS,
-            LookField(
+            SearchField(
                 "likeness",
                 "From which cosine two mean the same",
                 "0.95",
@@ -155,13 +157,13 @@ SELECTIONS = (
         needs="embeddings",
         needed="embeddings",
     ),
-    Look(
+    CurationSearch(
         "faulty",
         "Keep what provokes rare faults",
         "Looks for mixed scripts, repetition and broken format. If a fault is rare among all responses, the "
         "prompts that provoke it stay, so that training can remove it (GLM-4.5). The rest is removed.",
         (
-            LookField(
+            SearchField(
                 "below",
                 "How rare a fault must be",
                 "0.01",
@@ -173,27 +175,27 @@ SELECTIONS = (
 
 
 @dataclass(frozen=True)
-class RefusedLook:
+class RefusedSearch:
     """A search that cannot begin: the given values, and the reasons."""
 
-    look: Look
+    search: CurationSearch
     given: Mapping[str, str]
     along: Sequence[str]
     problem: Invalid
 
-    def why(self, field: LookField) -> str:
+    def why(self, field: SearchField) -> str:
         return self.problem.fields.get(f"params.{field.name}", "")
 
     @property
     def elsewhere(self) -> str:
         """The problems that belong to no field of the card."""
-        if any(map(self.why, self.look.fields)):
+        if any(map(self.why, self.search.fields)):
             return ""
         return " ".join([self.problem.message, *self.problem.fields.values()])
 
 
 def drawn_fields(
-    look: Look, offers: Mapping[str, Sequence[Offer]], refused: RefusedLook | None
+    search: CurationSearch, offers: Mapping[str, Sequence[Offer]], refused: RefusedSearch | None
 ) -> list[dict[str, Any]]:
     """The fields with their options and values; after a refusal, with the given values and their problems."""
     return [
@@ -206,9 +208,9 @@ def drawn_fields(
             "value": refused.given[field.name] if refused else field.default,
             "problem": refused.why(field) if refused else "",
         }
-        for field in look.fields
+        for field in search.fields
     ]
 
 
-def _offered(field: LookField, offers: Mapping[str, Sequence[Offer]]) -> Sequence[Offer]:
+def _offered(field: SearchField, offers: Mapping[str, Sequence[Offer]]) -> Sequence[Offer]:
     return offers[field.offers] if field.offers else ()
