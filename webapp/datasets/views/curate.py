@@ -20,7 +20,7 @@ from ..exploration import bias_report
 from ..leakage import leaks
 from ..leakage.near_leaks import VersionPair, near
 from ..models import CurationJob, DatasetVersion
-from .asked import asked
+from . import job_settings
 from .curation_searches import FAULTS_OF_DATA, SELECTIONS, CurationSearch, RefusedSearch, drawn_fields
 
 SHOWN = 30
@@ -45,7 +45,7 @@ def _page(
 
     def drawn(search: CurationSearch) -> dict[str, Any]:
         job = latest.get(search.kind)
-        found = {"told": told(job) if job.result else "", "asked": asked(job)} if job else {}
+        found = {"told": told(job) if job.result else "", "asked": job_settings.in_words(job)} if job else {}
         ours = refused if refused and refused.search is search else None
         return {
             "search": search,
@@ -175,7 +175,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "tab": "curate",
         "may_write": membership.may(Role.RESEARCHER),
         "alive": job.state in ("queued", "running"),
-        "asked": asked(job),
+        "asked": job_settings.in_words(job),
     }
     if request.headers.get("HX-Request") and not request.GET.get("cursor"):
         response = render(request, "datasets/_curation.html", context)

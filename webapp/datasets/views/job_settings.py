@@ -6,7 +6,7 @@ from ..curation import model_measures
 from ..models import CurationJob, DatasetVersion
 
 
-def asked(job: CurationJob) -> str:
+def in_words(job: CurationJob) -> str:
     """The settings in a few words; empty if the kind has none, or if an earlier version of this program did not store them."""
     try:
         return _words(job, job.params)
