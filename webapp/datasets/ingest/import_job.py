@@ -30,7 +30,7 @@ from ..leakage import leaks, near_leaks
 from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
 from ..versions import earlier_splits, writer
 from ..versions.split_rule import Settled
-from . import generated_files, inspection, processes, unsaid
+from . import dropped_content, generated_files, inspection, processes
 from .checkpoint import ImportCheckpoint, source
 from .inspection import ImportSource
 from .loader import Loader, begin, discard, intact
@@ -350,7 +350,7 @@ def _finish(job: ImportJob, version: DatasetVersion, given: ImportSource, *, unc
     if job.format in TRACES:
         job.counts |= {f"{NOT_IMPORTED}{name}": count for name, count in queries.not_imported(version).items()}
     job.overlaps = leaks.of_version(version).json()
-    job.unsaid = unsaid.of(version, given)
+    job.unsaid = dropped_content.counts(version, given)
     near_leaks.ask(near_leaks.VersionPair(version, version))
     IMPORT.save(job, *OUTCOME, state=ImportJob.State.FINISHED, taken={}, finished_at=timezone.now())
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)

@@ -1,4 +1,4 @@
-"""Counts what the files of another tool have and examples cannot hold, over the version that the import made."""
+"""Counts the content of another tool's files that examples cannot hold (`unsaid` in the API), over the version that the import made."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ GROUP BY reason ORDER BY count(*) DESC, reason LIMIT %(most)s
 """
 
 
-def of(version: DatasetVersion, given: ImportSource) -> dict[str, int]:
+def counts(version: DatasetVersion, given: ImportSource) -> dict[str, int]:
     """Reason -> rows; empty for formats that leave nothing out. For an archive, the files without examples are included."""
     if not REGISTRY[given.format].unsaid:
         return {}
