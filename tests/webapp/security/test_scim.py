@@ -540,10 +540,10 @@ def test_an_api_token_is_no_key_of_a_directory(team):
 
 
 def test_strangers_and_directories_have_limits(company, monkeypatch):
-    from webapp.identity.scim import door
+    from webapp.identity.scim import endpoint
 
-    monkeypatch.setattr(door, "STRANGERS_PER_MINUTE", 2)
-    monkeypatch.setattr(door, "REQUESTS_PER_MINUTE", 3)
+    monkeypatch.setattr(endpoint, "STRANGERS_PER_MINUTE", 2)
+    monkeypatch.setattr(endpoint, "REQUESTS_PER_MINUTE", 3)
     guesses = [Client(headers={"authorization": "Bearer tsd_x"}).get("/scim/v2/Users") for _ in range(3)]
     assert [each.status_code for each in guesses] == [401, 401, 429] and int(guesses[-1]["Retry-After"]) > 0
     assert [company.find("/Users").status_code for _ in range(4)] == [200, 200, 200, 429]

@@ -23,7 +23,7 @@ from scim2_models import (
 from webapp.identity.models import Directory, DirectoryGroup, DirectoryPerson
 
 from . import filters, groups, people, resources, versions
-from .door import answered, body_of, scim
+from .endpoint import json_body, scim_response, scim_view
 
 Row = TypeVar("Row", DirectoryPerson, DirectoryGroup)
 Kept = TypeVar("Kept", resources.User, resources.Group)
@@ -74,11 +74,11 @@ GROUPS = Kind(
 )
 
 
-@scim
+@scim_view
 def listed(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept]) -> HttpResponse:
     """GET: a page of what the filter finds; POST: a new one."""
     if request.method == "POST":
-        payload = kind.complete(body_of(request), None)
+        payload = kind.complete(json_body(request), None)
         made = kind.model.model_validate(payload, scim_ctx=Context.RESOURCE_CREATION_REQUEST)
         return _one(request, kind, _again(kind, directory, kind.create(directory, made)), 201)
     if request.method != "GET":
@@ -96,14 +96,14 @@ def listed(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept]) ->
     return _list(found, rows.count(), start, wanted)
 
 
-@scim
+@scim_view
 def one(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept], key: str) -> HttpResponse:
     expected = request.headers.get("If-Match", "")
     if request.method == "DELETE":
         kind.delete(directory, _key(key), expected)
         return HttpResponse(status=204)
     if request.method in ("PUT", "PATCH"):
-        change = (_replaced if request.method == "PUT" else _patched)(kind, body_of(request))
+        change = (_replaced if request.method == "PUT" else _patched)(kind, json_body(request))
         return _one(request, kind, _again(kind, directory, kind.change(directory, _key(key), expected, change)))
     if request.method != "GET":
         return _wrong_method("GET, PUT, PATCH, DELETE")
@@ -116,7 +116,7 @@ def one(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept], key: 
     return _one(request, kind, row)
 
 
-@scim
+@scim_view
 def described(request: HttpRequest, directory: Directory, what: str, key: str = "") -> HttpResponse:
     """The abilities of the service, and the schemas of its resources."""
     if request.method != "GET":
@@ -124,17 +124,17 @@ def described(request: HttpRequest, directory: Directory, what: str, key: str = 
     if "filter" in request.GET:  # RFC 7644, 4
         raise ForbiddenException(detail="Descriptions of the service are not filtered.")
     if what == "ServiceProviderConfig":
-        return answered(resources.config().model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
+        return scim_response(resources.config().model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
     found: list[Resource[Any]] = [*(resources.schemas() if what == "Schemas" else resources.resource_types())]
     if not key:
         return _list(found, len(found), 1, None)
     chosen = next((each for each in found if (each.id or "").lower() == key.lower()), None)
     if chosen is None:
         raise NotFoundException(detail="There is no such description.")
-    return answered(chosen.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
+    return scim_response(chosen.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
 
 
-@scim
+@scim_view
 def nothing(request: HttpRequest, directory: Directory, rest: str = "") -> HttpResponse:
     if rest.split("/")[-1] in (".search", "Bulk", "Me"):
         raise NotImplementedException(detail="This service has no such operation: see ServiceProviderConfig.")
@@ -196,7 +196,7 @@ def _one(request: HttpRequest, kind: Kind[Row, Kept], row: Row, status: int = 20
     resource = kind.shown(row, _root(request))
     body = resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=_attributes(request))
     where = resource.meta.location if resource.meta else ""
-    return answered(body, status, f'W/"{row.version}"', (where or "") if status == 201 else "")
+    return scim_response(body, status, f'W/"{row.version}"', (where or "") if status == 201 else "")
 
 
 def _list(found: list[Any], total: int, start: int, wanted: ResponseParameters[Any] | None) -> HttpResponse:
@@ -209,7 +209,7 @@ def _list(found: list[Any], total: int, start: int, wanted: ResponseParameters[A
             each.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=wanted) for each in found
         ],
     }
-    return answered(body)
+    return scim_response(body)
 
 
 def _attributes(request: HttpRequest) -> ResponseParameters[Any] | None:

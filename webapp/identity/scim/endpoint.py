@@ -31,7 +31,7 @@ LARGEST = 1_000_000  # bytes of a body
 View = Callable[..., HttpResponse]
 
 
-def scim(view: View) -> View:
+def scim_view(view: View) -> View:
     """Decorates a view of the service, which gets the directory of the request's key as its second argument."""
 
     @never_cache
@@ -65,7 +65,7 @@ def scim(view: View) -> View:
     return guarded
 
 
-def answered(body: dict[str, Any], status: int = 200, version: str = "", location: str = "") -> HttpResponse:
+def scim_response(body: dict[str, Any], status: int = 200, version: str = "", location: str = "") -> HttpResponse:
     answer = HttpResponse(json.dumps(body), status=status, content_type="application/scim+json")
     if version:
         answer["ETag"] = version
@@ -74,7 +74,7 @@ def answered(body: dict[str, Any], status: int = 200, version: str = "", locatio
     return answer
 
 
-def body_of(request: HttpRequest) -> dict[str, Any]:
+def json_body(request: HttpRequest) -> dict[str, Any]:
     """Raises PayloadTooLargeException, InvalidSyntaxException."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdigit() and int(length) > min(LARGEST, settings.DATA_UPLOAD_MAX_MEMORY_SIZE):
@@ -119,4 +119,4 @@ def _touch(key: DirectoryKey) -> None:
 
 def _error(status: int, scim_type: str, detail: str) -> HttpResponse:
     told = Error(status=status, scim_type=scim_type or None, detail=detail)
-    return answered(told.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE), status)
+    return scim_response(told.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE), status)
