@@ -10,24 +10,24 @@ from webapp.tracking import access, files, saved_models
 from webapp.tracking.models import LoggedRun
 
 from . import schemas as b
-from .door import Refused, by_method, door, query, said
+from .endpoint import MlflowError, by_method, json_response, mlflow_view, read_query
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def of_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Lists the files directly below a folder of the run, by their whole paths."""
-    given = query(request, b.ListArtifacts)
+    given = read_query(request, b.ListArtifacts)
     row = access.logged_read(membership, given.run_id)
     root = f"mlflow-artifacts:/{row.run.experiment_id}/{row.key}/artifacts"
     below = given.path.strip("/")
-    return said({"root_uri": root, "files": _listed(row, below, f"{below}/" if below else "")})
+    return json_response({"root_uri": root, "files": _listed(row, below, f"{below}/" if below else "")})
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def listed(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Lists the files below the path in the artifact's address, each by its name in the folder."""
     row, below = _place(membership, request.GET.get("path", ""), Right.READ)
-    return said({"files": _listed(row, below, "")})
+    return json_response({"files": _listed(row, below, "")})
 
 
 def _listed(row: LoggedRun, below: str, before: str) -> list[dict[str, object]]:
@@ -41,17 +41,17 @@ def _listed(row: LoggedRun, below: str, before: str) -> list[dict[str, object]]:
     ]
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def fetch(request: HttpRequest, membership: Membership, path: str) -> HttpResponseBase:
     row, below = _place(membership, path, Right.READ)
     return respond(request, files.download(membership, row, below))
 
 
-@door("PUT", Right.WRITE)
+@mlflow_view("PUT", Right.WRITE)
 def send(request: HttpRequest, membership: Membership, path: str) -> HttpResponse:
     row, below = _place(membership, path, Right.WRITE)
     files.keep(membership, row, below, request)  # type: ignore[arg-type]  # a request is read as a file is
-    return said()
+    return json_response()
 
 
 file = by_method(GET=fetch, PUT=send)
@@ -66,9 +66,11 @@ def _place(membership: Membership, path: str, right: Right) -> tuple[LoggedRun, 
         inside = parts[3].partition("/")[2]
         return saved.row, f"{saved.folder}/{inside}" if inside else saved.folder
     if len(parts) < 3 or parts[2] != "artifacts":
-        raise Refused("An artifact's path begins with its experiment, its run or its model, and the word artifacts.")
+        raise MlflowError(
+            "An artifact's path begins with its experiment, its run or its model, and the word artifacts."
+        )
     find = access.logged_write if right == Right.WRITE else access.logged_read
     row = find(membership, parts[1])
     if str(row.run.experiment_id) != parts[0]:
-        raise Refused("The run is of another experiment.", "RESOURCE_DOES_NOT_EXIST", 404)
+        raise MlflowError("The run is of another experiment.", "RESOURCE_DOES_NOT_EXIST", 404)
     return row, parts[3] if len(parts) > 3 else ""

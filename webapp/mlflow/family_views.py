@@ -17,7 +17,7 @@ from . import model_schemas as m
 from . import model_serializers as serializers
 from . import schemas as b
 from . import searching
-from .door import Refused, body, by_method, door, query, said
+from .endpoint import MlflowError, by_method, json_response, mlflow_view, read_body, read_query
 
 SAVED = re.compile(r"models:/(m-[0-9a-f]{32})(?:/(.*))?")
 VERSION = re.compile(r"models:/([^/@]+)/(\d+)")
@@ -26,72 +26,72 @@ IN_RUN = re.compile(r"mlflow-artifacts:/+(?:[^/]+/)?([0-9a-f]{32})/artifacts(?:/
 OF_SAVED = re.compile(r"mlflow-artifacts:/+(?:[^/]+/)?models/(m-[0-9a-f]{32})/artifacts(?:/(.*))?")
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def make(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.MakeFamily)
+    given = read_body(request, m.MakeFamily)
     try:
         made = families.make(membership, given.name, given.description, {each.key: each.value for each in given.tags})
     except families.Taken as error:
-        raise Refused(error.message, "RESOURCE_ALREADY_EXISTS") from None
-    return said({"registered_model": serializers.family(made, [])})
+        raise MlflowError(error.message, "RESOURCE_ALREADY_EXISTS") from None
+    return json_response({"registered_model": serializers.family(made, [])})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def rename(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.RenameFamily)
+    given = read_body(request, m.RenameFamily)
     try:
         found = families.rename(membership, families.family(membership, given.name, write=True), given.new_name)
     except families.Taken as error:
-        raise Refused(error.message, "RESOURCE_ALREADY_EXISTS") from None
-    return said({"registered_model": _family(found)})
+        raise MlflowError(error.message, "RESOURCE_ALREADY_EXISTS") from None
+    return json_response({"registered_model": _family(found)})
 
 
-@door("PATCH", Right.WRITE)
+@mlflow_view("PATCH", Right.WRITE)
 def describe(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.DescribeFamily)
+    given = read_body(request, m.DescribeFamily)
     found = families.family(membership, given.name, write=True)
     families.describe(found, description=given.description)
-    return said({"registered_model": _family(found)})
+    return json_response({"registered_model": _family(found)})
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete(request: HttpRequest, membership: Membership) -> HttpResponse:
-    families.delete(membership, families.family(membership, body(request, m.OfFamily).name, write=True))
-    return said()
+    families.delete(membership, families.family(membership, read_body(request, m.OfFamily).name, write=True))
+    return json_response()
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get(request: HttpRequest, membership: Membership) -> HttpResponse:
-    return said(
-        {"registered_model": _family(families.family(membership, query(request, m.OfFamily).name, write=False))}
+    return json_response(
+        {"registered_model": _family(families.family(membership, read_query(request, m.OfFamily).name, write=False))}
     )
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def search(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = query(request, b.Search)
+    given = read_query(request, b.Search)
     rows = ModelFamily.objects.filter(workspace_id=may_read(membership).workspace_id)
     page, more = searching.page(searching.models(rows, given.filter, given.order_by, searching.FAMILIES), given)
     newest: dict[int, list[FamilyVersion]] = defaultdict(list)
     for each in _newest(page):
         newest[each.family_id].append(each)
-    return said({"registered_models": [serializers.family(row, newest[row.pk]) for row in page], **more})
+    return json_response({"registered_models": [serializers.family(row, newest[row.pk]) for row in page], **more})
 
 
 def _latest(membership: Membership, given: m.LatestVersions) -> HttpResponse:
     found = families.family(membership, given.name, write=False)
     rows = [row for row in _newest([found]) if not given.stages or row.stage in given.stages]
-    return said({"model_versions": [serializers.version(row) for row in rows]})
+    return json_response({"model_versions": [serializers.version(row) for row in rows]})
 
 
-@door("POST", Right.READ)
+@mlflow_view("POST", Right.READ)
 def post_latest(request: HttpRequest, membership: Membership) -> HttpResponse:
-    return _latest(membership, body(request, m.LatestVersions))
+    return _latest(membership, read_body(request, m.LatestVersions))
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_latest(request: HttpRequest, membership: Membership) -> HttpResponse:
-    return _latest(membership, query(request, m.LatestVersions))
+    return _latest(membership, read_query(request, m.LatestVersions))
 
 
 latest = by_method(GET=get_latest, POST=post_latest)
@@ -107,42 +107,42 @@ def _newest(found: Sequence[ModelFamily]) -> list[FamilyVersion]:
     return list(rows.order_by("family_id", "stage", "-number").distinct("family_id", "stage"))
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def set_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.TagFamily)
+    given = read_body(request, m.TagFamily)
     families.describe(families.family(membership, given.name, write=True), tags={given.key: given.value})
-    return said()
+    return json_response()
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.UntagFamily)
+    given = read_body(request, m.UntagFamily)
     families.describe(families.family(membership, given.name, write=True), without=[given.key])
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def set_alias(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.PointAlias)
+    given = read_body(request, m.PointAlias)
     found = families.version(membership, given.name, given.version, write=True)
     families.point(membership, found.family, given.alias, found.number)
-    return said()
+    return json_response()
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete_alias(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.OfAlias)
+    given = read_body(request, m.OfAlias)
     families.point(membership, families.family(membership, given.name, write=True), given.alias, None)
-    return said()
+    return json_response()
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_alias(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = query(request, m.OfAlias)
+    given = read_query(request, m.OfAlias)
     number = families.family(membership, given.name, write=False).aliases.get(given.alias)
     if number is None:
-        raise Refused(f"Registered model alias {given.alias} not found.", "RESOURCE_DOES_NOT_EXIST", 404)
-    return said(
+        raise MlflowError(f"Registered model alias {given.alias} not found.", "RESOURCE_DOES_NOT_EXIST", 404)
+    return json_response(
         {"model_version": serializers.version(families.version(membership, given.name, str(number), write=False))}
     )
 
@@ -150,13 +150,15 @@ def get_alias(request: HttpRequest, membership: Membership) -> HttpResponse:
 alias = by_method(GET=get_alias, POST=set_alias, DELETE=delete_alias)
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def make_version(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.MakeVersion)
+    given = read_body(request, m.MakeVersion)
     found, tags = families.family(membership, given.name, write=True), {each.key: each.value for each in given.tags}
     place = _files(membership, given.source)
     made = families.add(membership, found, place, source=given.source, description=given.description, tags=tags)
-    return said({"model_version": serializers.version(families.versions(membership.workspace_id).get(pk=made.pk))})
+    return json_response(
+        {"model_version": serializers.version(families.versions(membership.workspace_id).get(pk=made.pk))}
+    )
 
 
 def _files(membership: Membership, source: str) -> VersionFiles:
@@ -169,73 +171,73 @@ def _files(membership: Membership, source: str) -> VersionFiles:
     if found := VERSION.fullmatch(source):
         other = families.version(membership, found[1], found[2], write=True)
         if other.row is None:
-            raise Refused("source: the files of that version are deleted")
+            raise MlflowError("source: the files of that version are deleted")
         return VersionFiles(access.logged_write(membership, other.row.key), other.path, other.saved)
-    raise Refused(
+    raise MlflowError(
         "source: names no files here. A version is made of files of a logged run: log the model first, then register it as "
         "runs:/RUN/PATH or models:/MODEL_ID"
     )
 
 
-@door("PATCH", Right.WRITE)
+@mlflow_view("PATCH", Right.WRITE)
 def describe_version(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.DescribeVersion)
+    given = read_body(request, m.DescribeVersion)
     found = families.version(membership, given.name, given.version, write=True)
     families.describe(found, description=given.description)
-    return said({"model_version": serializers.version(found)})
+    return json_response({"model_version": serializers.version(found)})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def move_version(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.MoveVersion)
+    given = read_body(request, m.MoveVersion)
     found = families.version(membership, given.name, given.version, write=True)
     alone = given.archive_existing_versions and given.stage in ("Staging", "Production")
     families.move(membership, found, given.stage, alone=alone)
-    return said({"model_version": serializers.version(found)})
+    return json_response({"model_version": serializers.version(found)})
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete_version(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.OfVersion)
+    given = read_body(request, m.OfVersion)
     families.delete_version(membership, families.version(membership, given.name, given.version, write=True))
-    return said()
+    return json_response()
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_version(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = query(request, m.OfVersion)
-    return said(
+    given = read_query(request, m.OfVersion)
+    return json_response(
         {"model_version": serializers.version(families.version(membership, given.name, given.version, write=False))}
     )
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def search_versions(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = query(request, b.Search)
+    given = read_query(request, b.Search)
     rows = families.versions(may_read(membership).workspace_id)
     page, more = searching.page(searching.models(rows, given.filter, given.order_by, searching.VERSIONS), given)
-    return said({"model_versions": [serializers.version(row) for row in page], **more})
+    return json_response({"model_versions": [serializers.version(row) for row in page], **more})
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def download_uri(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = query(request, m.OfVersion)
+    given = read_query(request, m.OfVersion)
     found = families.version(membership, given.name, given.version, write=False)
     if found.row is None:
         raise Http404("its run is deleted")
-    return said({"artifact_uri": serializers.place(found.row, found.path, found.saved)})
+    return json_response({"artifact_uri": serializers.place(found.row, found.path, found.saved)})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def set_version_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.TagVersion)
+    given = read_body(request, m.TagVersion)
     found = families.version(membership, given.name, given.version, write=True)
     families.describe(found, tags={given.key: given.value})
-    return said()
+    return json_response()
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete_version_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.UntagVersion)
+    given = read_body(request, m.UntagVersion)
     families.describe(families.version(membership, given.name, given.version, write=True), without=[given.key])
-    return said()
+    return json_response()

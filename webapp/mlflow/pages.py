@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 from webapp.core.network.addresses import public_url
 from webapp.tracking import access
 
-from .door import told
+from .endpoint import error_response
 
 
 @require_GET
@@ -32,7 +32,7 @@ def run(request: HttpRequest, key: str) -> HttpResponse:
 def elsewhere(request: HttpRequest, rest: str) -> HttpResponse:
     """MLflow's client asks here if its address lacks the path. It shows people the message."""
     here = f"{public_url()}/mlflow"
-    return told(
+    return error_response(
         404,
         "ENDPOINT_NOT_FOUND",
         f"MLflow's protocol has an address of its own here: set MLFLOW_TRACKING_URI to {here}.",

@@ -15,72 +15,72 @@ from . import model_schemas as m
 from . import model_serializers as serializers
 from . import saved_search, searching
 from . import schemas as b
-from .door import Refused, body, by_method, door, said
+from .endpoint import MlflowError, by_method, json_response, mlflow_view, read_body
 from .views import experiment_id, experiment_of
 
 DATASET = "dataset."  # the beginning of a tag that names a dataset
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def save(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, m.SaveModel)
+    given = read_body(request, m.SaveModel)
     may_write(membership)
     row = access.logged_write(membership, given.source_run_id) if given.source_run_id else None
     where = row.run.experiment if row else experiment_of(membership, given.experiment_id)
     params, tags = ({each.key: each.value for each in found} for found in (given.params, given.tags))
     made = saved_models.save(membership, where, row, name=given.name, kind=given.model_type, params=params, tags=tags)
-    return said({"model": serializers.saved(made)})
+    return json_response({"model": serializers.saved(made)})
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     deleted = request.GET.get("allow_deleted", "").lower() == "true"
-    return said({"model": serializers.saved(saved_models.of(membership, key, write=False, deleted=deleted))})
+    return json_response({"model": serializers.saved(saved_models.of(membership, key, write=False, deleted=deleted))})
 
 
-@door("PATCH", Right.WRITE)
+@mlflow_view("PATCH", Right.WRITE)
 def finalize(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
-    state = serializers.STATES[body(request, m.FinalizeModel).status]
+    state = serializers.STATES[read_body(request, m.FinalizeModel).status]
     found = saved_models.change(saved_models.of(membership, key, write=True), state=state)
-    return said({"model": serializers.saved(found)})
+    return json_response({"model": serializers.saved(found)})
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     saved_models.delete(membership, saved_models.of(membership, key, write=True))
-    return said()
+    return json_response()
 
 
 model = by_method(GET=get, PATCH=finalize, DELETE=delete)
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_params(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
-    params = {each.key: each.value for each in body(request, m.ModelParams).params}
+    params = {each.key: each.value for each in read_body(request, m.ModelParams).params}
     saved_models.change(saved_models.of(membership, key, write=True), params=params)
-    return said()
+    return json_response()
 
 
-@door("PATCH", Right.WRITE)
+@mlflow_view("PATCH", Right.WRITE)
 def set_tags(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
-    tags = {each.key: each.value for each in body(request, m.ModelTags).tags}
+    tags = {each.key: each.value for each in read_body(request, m.ModelTags).tags}
     found = saved_models.change(saved_models.of(membership, key, write=True), tags=tags)
-    return said({"model": serializers.saved(found)})
+    return json_response({"model": serializers.saved(found)})
 
 
-@door("DELETE", Right.WRITE)
+@mlflow_view("DELETE", Right.WRITE)
 def delete_tag(request: HttpRequest, membership: Membership, key: str, tag: str) -> HttpResponse:
     found = saved_models.of(membership, key, write=True)
     if tag not in found.tags:
-        raise Refused(f"The model has no tag '{tag[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
+        raise MlflowError(f"The model has no tag '{tag[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
     saved_models.change(found, without=[tag])
-    return said()
+    return json_response()
 
 
-@door("POST", Right.READ)
+@mlflow_view("POST", Right.READ)
 def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     """MLflow's client looks for models of a run wherever it lists a run's files."""
-    given = body(request, m.SearchSaved)
+    given = read_body(request, m.SearchSaved)
     may_read(membership)
     wanted = [experiment_id(membership, each) for each in given.experiment_ids]
     rows = SavedModel.objects.select_related("row__run__experiment").prefetch_related("metrics__row")
@@ -92,44 +92,44 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
     )
     found = saved_search.models(rows, given)
     page, more = searching.page(found, b.Search(max_results=given.max_results, page_token=given.page_token))
-    return said({"models": [serializers.saved(row) for row in page], **more})
+    return json_response({"models": [serializers.saved(row) for row in page], **more})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_outputs(request: HttpRequest, membership: Membership) -> HttpResponse:
     """At which step of the run its models were logged."""
-    given = body(request, m.LogOutputs)
+    given = read_body(request, m.LogOutputs)
     row = access.logged_write(membership, given.run_id)
     for each in given.models:
         found = saved_models.of(membership, each.model_id, write=True)
         if found.row_id != row.pk:
-            raise Refused(f"Model {each.model_id} is of another run.")
+            raise MlflowError(f"Model {each.model_id} is of another run.")
         saved_models.change(found, step=each.step)
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_inputs(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Names of datasets become tags of the run. Datasets themselves are not sent by the protocol."""
-    given = body(request, m.LogInputs)
+    given = read_body(request, m.LogInputs)
     told = [each.dataset for each in given.datasets]
     tags = {f"{DATASET}{each.name or each.digest}"[:250]: f"{each.digest} {each.source_type}".strip() for each in told}
     services.log(access.logged_write(membership, given.run_id), tags=tags)
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def record(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Clients before MLflow 3 note their models so. The newest notes are kept, in the tag that their client reads."""
-    given = body(request, m.RecordModel)
+    given = read_body(request, m.RecordModel)
     row = access.logged_write(membership, given.run_id)
     with transaction.atomic():
         services.held(row)  # two notes at the same moment are both kept
         try:
             notes = [*json.loads(row.tags.get(HIDDEN, "[]")), json.loads(given.model_json)]
         except ValueError:
-            raise Refused("model_json: is not JSON") from None
+            raise MlflowError("model_json: is not JSON") from None
         while len(json.dumps(notes)) > services.LONGEST_TAG:
             notes = notes[1:]
         services.log(row, tags={HIDDEN: json.dumps(notes)})
-    return said()
+    return json_response()

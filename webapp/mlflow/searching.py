@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Coalesce
 from webapp.experiments.metrics import points
 from webapp.experiments.models import Run
 
-from .door import Refused
+from .endpoint import MlflowError
 from .schemas import Search, moment
 from .serializers import RUN_NAME, STATES, STATUS
 
@@ -64,7 +64,7 @@ MOST_ROWS = 1_000  # of one page; clients ask for the next
 
 def wrong(why: str) -> NoReturn:
     """Raises Refused."""
-    raise Refused(f"The filter or order cannot be read: {why}.")
+    raise MlflowError(f"The filter or order cannot be read: {why}.")
 
 
 @dataclass(frozen=True)
@@ -338,5 +338,5 @@ def offset(page_token: str) -> int:
         if type(found) is not int or not 0 <= found < 10**9:
             raise ValueError
     except (ValueError, KeyError, TypeError):
-        raise Refused("page_token: take it from the page before.") from None
+        raise MlflowError("page_token: take it from the page before.") from None
     return found

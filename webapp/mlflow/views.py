@@ -19,61 +19,61 @@ from webapp.tracking.saved_models import ModelValue
 
 from . import schemas as b
 from . import searching, serializers
-from .door import Refused, body, door, query, said
+from .endpoint import MlflowError, json_response, mlflow_view, read_body, read_query
 
 DEFAULT = "Default"
 """The experiment that MLflow calls 0: where a program logs that names none."""
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def create_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.CreateExperiment)
+    given = read_body(request, b.CreateExperiment)
     may_write(membership)
     if Experiment.objects.filter(workspace=membership.workspace, name=given.name.strip()).exists():
-        raise Refused(f"Experiment '{given.name}' already exists.", "RESOURCE_ALREADY_EXISTS")
+        raise MlflowError(f"Experiment '{given.name}' already exists.", "RESOURCE_ALREADY_EXISTS")
     row = services.experiment(membership, given.name, {tag.key: tag.value for tag in given.tags})
-    return said({"experiment_id": str(row.pk)})
+    return json_response({"experiment_id": str(row.pk)})
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_experiment(request: HttpRequest, membership: Membership) -> HttpResponse:
-    row = experiment_of(membership, query(request, b.OfExperiment).experiment_id)
-    return said({"experiment": serializers.experiment(row)})
+    row = experiment_of(membership, read_query(request, b.OfExperiment).experiment_id)
+    return json_response({"experiment": serializers.experiment(row)})
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_experiment_by_name(request: HttpRequest, membership: Membership) -> HttpResponse:
-    name = query(request, b.ExperimentNamed).experiment_name
+    name = read_query(request, b.ExperimentNamed).experiment_name
     rows = Experiment.objects.select_related("logged").filter(workspace=may_read(membership).workspace, name=name)
     row = rows.first()
     if row is None:
-        raise Refused(f"Could not find experiment with name '{name}'.", "RESOURCE_DOES_NOT_EXIST", 404)
-    return said({"experiment": serializers.experiment(row)})
+        raise MlflowError(f"Could not find experiment with name '{name}'.", "RESOURCE_DOES_NOT_EXIST", 404)
+    return json_response({"experiment": serializers.experiment(row)})
 
 
-@door("POST", Right.READ)
+@mlflow_view("POST", Right.READ)
 def search_experiments(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.SearchExperiments)
+    given = read_body(request, b.SearchExperiments)
     rows = Experiment.objects.select_related("logged").filter(workspace=may_read(membership).workspace)
     if given.view_type == "DELETED_ONLY":  # no experiment is ever deleted
         rows = rows.none()
     found = searching.experiments(rows, given.filter, given.order_by)
     page, more = searching.page(found, given)
-    return said({"experiments": [serializers.experiment(row) for row in page], **more})
+    return json_response({"experiments": [serializers.experiment(row) for row in page], **more})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def set_experiment_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.SetExperimentTag)
+    given = read_body(request, b.SetExperimentTag)
     may_write(membership)
     services.tag_experiment(experiment_of(membership, given.experiment_id), {given.key: given.value})
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     """`Idempotency-Key` is ours: MLflow's own client sends none, and begins another run when it asks again."""
-    given = body(request, b.CreateRun)
+    given = read_body(request, b.CreateRun)
     may_write(membership)
     tags = {tag.key: tag.value for tag in given.tags}
     name = given.run_name or tags.get(serializers.RUN_NAME, "")
@@ -88,12 +88,12 @@ def create_run(request: HttpRequest, membership: Membership) -> HttpResponse:
         tags=tags | ({serializers.RUN_NAME: name} if name else {}),
         key=request.headers.get("Idempotency-Key", "")[:64] or None,
     )
-    return said({"run": serializers.run(row, ())})
+    return json_response({"run": serializers.run(row, ())})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def update_run(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.UpdateRun)
+    given = read_body(request, b.UpdateRun)
     row = access.logged_write(membership, given.run_id)
     services.settle(
         membership,
@@ -104,7 +104,7 @@ def update_run(request: HttpRequest, membership: Membership) -> HttpResponse:
     )
     if given.run_name is not None:
         services.log(row, tags={serializers.RUN_NAME: given.run_name})
-    return said({"run_info": serializers.info(row)})
+    return json_response({"run_info": serializers.info(row)})
 
 
 def _short(name: str) -> str:
@@ -113,16 +113,16 @@ def _short(name: str) -> str:
     return name if len(name) <= 120 else name[:119] + "…"
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_run(request: HttpRequest, membership: Membership) -> HttpResponse:
-    row = access.logged_read(membership, query(request, b.OfRun).run_id)
+    row = access.logged_read(membership, read_query(request, b.OfRun).run_id)
     models = row.saved_models.filter(deleted_at=None).order_by("pk")
-    return said({"run": serializers.run(row, latest([row.run_id])[row.run_id], models)})
+    return json_response({"run": serializers.run(row, latest([row.run_id])[row.run_id], models)})
 
 
-@door("POST", Right.READ)
+@mlflow_view("POST", Right.READ)
 def search_runs(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.SearchRuns)
+    given = read_body(request, b.SearchRuns)
     may_read(membership)
     wanted = [experiment_id(membership, each) for each in given.experiment_ids]
     rows = logged_runs(membership.workspace_id).filter(run__experiment_id__in=wanted)
@@ -131,36 +131,36 @@ def search_runs(request: HttpRequest, membership: Membership) -> HttpResponse:
     found = searching.runs(rows, given.filter, given.order_by)
     page, more = searching.page(found, given)
     points = latest([row.run_id for row in page])
-    return said({"runs": [serializers.run(row, points[row.run_id]) for row in page], **more})
+    return json_response({"runs": [serializers.run(row, points[row.run_id]) for row in page], **more})
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def delete_run(request: HttpRequest, membership: Membership) -> HttpResponse:
-    services.delete(membership, access.logged_write(membership, body(request, b.OfRun).run_id))
-    return said()
+    services.delete(membership, access.logged_write(membership, read_body(request, b.OfRun).run_id))
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def restore_run(request: HttpRequest, membership: Membership) -> HttpResponse:
-    services.restore(membership, access.logged_write(membership, body(request, b.OfRun).run_id))
-    return said()
+    services.restore(membership, access.logged_write(membership, read_body(request, b.OfRun).run_id))
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_metric(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.LogMetric)
+    given = read_body(request, b.LogMetric)
     row = access.logged_write(membership, given.run_id)
     with transaction.atomic():
         services.log(row, [_point(given)])
         saved_models.measured(membership, row, _of_models([given]))
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.LogBatch)
+    given = read_body(request, b.LogBatch)
     if len(given.metrics) + len(given.params) + len(given.tags) > b.MOST_AT_ONCE:
-        raise Refused(f"A batch has at most {b.MOST_AT_ONCE:,} metrics, params and tags.")
+        raise MlflowError(f"A batch has at most {b.MOST_AT_ONCE:,} metrics, params and tags.")
     params: dict[str, str] = {}
     for place, param in enumerate(given.params):
         if params.setdefault(param.key, param.value) != param.value:
@@ -172,7 +172,7 @@ def log_batch(request: HttpRequest, membership: Membership) -> HttpResponse:
         saved_models.measured(membership, row, _of_models(given.metrics))
     if serializers.RUN_NAME in tags:
         services.settle(membership, row, name=_short(tags[serializers.RUN_NAME]))
-    return said()
+    return json_response()
 
 
 def _point(metric: b.MetricBody) -> LoggedPoint:
@@ -196,43 +196,45 @@ def _of_models(metrics: Iterable[b.MetricBody]) -> list[ModelValue]:
     ]
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def log_param(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.LogParam)
+    given = read_body(request, b.LogParam)
     services.log(access.logged_write(membership, given.run_id), params={given.key: given.value})
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def set_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.SetTag)
+    given = read_body(request, b.SetTag)
     row = access.logged_write(membership, given.run_id)
     services.log(row, tags={given.key: given.value})
     if given.key == serializers.RUN_NAME:
         services.settle(membership, row, name=_short(given.value))
-    return said()
+    return json_response()
 
 
-@door("POST", Right.WRITE)
+@mlflow_view("POST", Right.WRITE)
 def delete_tag(request: HttpRequest, membership: Membership) -> HttpResponse:
-    given = body(request, b.DeleteTag)
+    given = read_body(request, b.DeleteTag)
     row = access.logged_write(membership, given.run_id)
     if given.key not in row.tags:
-        raise Refused(f"The run has no tag '{given.key[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
+        raise MlflowError(f"The run has no tag '{given.key[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
     services.log(row, without=[given.key])
-    return said()
+    return json_response()
 
 
-@door("GET", Right.READ)
+@mlflow_view("GET", Right.READ)
 def get_history(request: HttpRequest, membership: Membership) -> HttpResponse:
     """The points of one metric. `page_token` is the step after which to continue."""
-    given = query(request, b.GetHistory)
+    given = read_query(request, b.GetHistory)
     row = access.logged_read(membership, given.run_id)
     after = searching.offset(given.page_token) if given.page_token else None
     found = numbers(row.run_id, given.metric_key, after, given.max_results + 1)
     points = found[: given.max_results]
     told = {"metrics": [serializers.metric(each) for each in points]}
-    return said(told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {}))
+    return json_response(
+        told | ({"next_page_token": searching.token(points[-1].step)} if len(found) > len(points) else {})
+    )
 
 
 def experiment_of(membership: Membership, text: str) -> Experiment:
@@ -246,7 +248,7 @@ def experiment_of(membership: Membership, text: str) -> Experiment:
             return row
     elif text.isascii() and text.isdigit() and len(text) < 19:
         return access.experiment_read(membership, int(text))
-    raise Refused(f"No experiment with id={text} exists.", "RESOURCE_DOES_NOT_EXIST", 404)
+    raise MlflowError(f"No experiment with id={text} exists.", "RESOURCE_DOES_NOT_EXIST", 404)
 
 
 def experiment_id(membership: Membership, text: str) -> int:
@@ -257,6 +259,6 @@ def experiment_id(membership: Membership, text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-@door(None, Right.READ)
+@mlflow_view(None, Right.READ)
 def nothing(request: HttpRequest, membership: Membership, rest: str = "") -> HttpResponse:
-    raise Refused(f"Touchstone does not support {rest or 'this'} of MLflow's protocol.", "ENDPOINT_NOT_FOUND", 404)
+    raise MlflowError(f"Touchstone does not support {rest or 'this'} of MLflow's protocol.", "ENDPOINT_NOT_FOUND", 404)

@@ -44,7 +44,7 @@ CODES = {
 }
 
 
-class Refused(Exception):
+class MlflowError(Exception):
     """An answer in MLflow's form."""
 
     def __init__(self, message: str, code: str = "INVALID_PARAMETER_VALUE", status: int = 400) -> None:
@@ -52,7 +52,7 @@ class Refused(Exception):
         self.code, self.status = code, status
 
 
-def door(method: str | None, right: Right) -> Callable[[View], View]:
+def mlflow_view(method: str | None, right: Right) -> Callable[[View], View]:
     """Decorates a view that takes one method (None: any), and whose second argument is the membership that the token opens."""
 
     def decorate(view: View) -> View:
@@ -63,7 +63,7 @@ def door(method: str | None, right: Right) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             try:
                 if method and request.method != method:
-                    raise Refused(f"This address takes {method}.", "BAD_REQUEST", 405)
+                    raise MlflowError(f"This address takes {method}.", "BAD_REQUEST", 405)
                 return view(request, _membership(request, right), *args, **kwargs)
             except Exception as error:
                 return _answer(request, error)
@@ -90,39 +90,41 @@ def _membership(request: HttpRequest, right: Right) -> Membership:
     if found is None:
         if wait_s := seconds_to_wait(f"mlflow:{audit.origin.get().address}", STRANGERS_PER_MINUTE):
             raise TooMany(wait_s)
-        raise Refused("Send an API token of Touchstone: set MLFLOW_TRACKING_TOKEN.", "UNAUTHENTICATED", 401)
+        raise MlflowError("Send an API token of Touchstone: set MLFLOW_TRACKING_TOKEN.", "UNAUTHENTICATED", 401)
     return found
 
 
 def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
-    if isinstance(error, Refused):
-        return told(error.status, error.code, str(error))
+    if isinstance(error, MlflowError):
+        return error_response(error.status, error.code, str(error))
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        return told(400, CODES[400], f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        return error_response(400, CODES[400], f"{where}: {first['msg'].removeprefix('Value error, ')}")
     if isinstance(error, TooMany):
-        answer = told(429, CODES[429], error.message)
+        answer = error_response(429, CODES[429], error.message)
         answer["Retry-After"] = str(error.wait_s)
         return answer
     if isinstance(error, Problem):
         status = {422: 400}.get(error.status, error.status)
         code = "RESOURCE_LIMIT_EXCEEDED" if error.code == "over_quota" else CODES.get(status, "INVALID_STATE")
-        return told(403 if error.code == "over_quota" else status, code, _words(error))
+        return error_response(403 if error.code == "over_quota" else status, code, _words(error))
     if isinstance(error, Http404):
-        return told(404, CODES[404], "There is nothing with this id here, or you may not see it.")
+        return error_response(404, CODES[404], "There is nothing with this id here, or you may not see it.")
     if isinstance(error, PermissionDenied):
-        return told(403, CODES[403], str(error))
+        return error_response(403, CODES[403], str(error))
     if isinstance(error, RequestDataTooBig):
-        return told(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
+        return error_response(413, CODES[413], f"A body has at most {LARGEST:,} bytes.")
     if isinstance(error, DataError):
         logger.info("refused a value the database cannot hold: %s", error)
-        return told(400, CODES[400], "A value is too small or too large, or has characters that cannot be stored.")
+        return error_response(
+            400, CODES[400], "A value is too small or too large, or has characters that cannot be stored."
+        )
     if isinstance(error, DATABASE_AWAY):
         logger.error("the database does not answer: %s", error)
-        return told(503, CODES[503], "The database does not answer. Try again.")
+        return error_response(503, CODES[503], "The database does not answer. Try again.")
     logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=error)
-    return told(
+    return error_response(
         500, "INTERNAL_ERROR", f"An error happened on the server. Quote {getattr(request, 'id', '')} in a report."
     )
 
@@ -131,29 +133,29 @@ def _words(problem: Problem) -> str:
     return " ".join([problem.message, *(f"{where}: {why}." for where, why in problem.fields.items())])
 
 
-def told(status: int, code: str, message: str) -> HttpResponse:
+def error_response(status: int, code: str, message: str) -> HttpResponse:
     answer = JsonResponse({"error_code": code, "message": message}, status=status)
     if status == 401:
         answer["WWW-Authenticate"] = "Bearer"
     return answer
 
 
-def body(request: HttpRequest, kind: type[Read]) -> Read:
+def read_body(request: HttpRequest, kind: type[Read]) -> Read:
     """The JSON body. Raises Refused, ValidationError."""
     if len(request.body) > LARGEST:
-        raise Refused(f"A body has at most {LARGEST:,} bytes; send less at once.", status=413)
+        raise MlflowError(f"A body has at most {LARGEST:,} bytes; send less at once.", status=413)
     try:
         parsed = json.loads(visible(request.body) or b"{}")
         json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is not text
     except (ValueError, RecursionError):
-        raise Refused("The body is not JSON.", "BAD_REQUEST") from None
+        raise MlflowError("The body is not JSON.", "BAD_REQUEST") from None
     return kind.model_validate(parsed)
 
 
-def query(request: HttpRequest, kind: type[Read]) -> Read:
+def read_query(request: HttpRequest, kind: type[Read]) -> Read:
     """The parameters of the address, checked. Raises ValidationError."""
     return kind.model_validate({name: values if name in LISTS else values[-1] for name, values in request.GET.lists()})
 
 
-def said(content: Mapping[str, Any] | None = None) -> HttpResponse:
+def json_response(content: Mapping[str, Any] | None = None) -> HttpResponse:
     return JsonResponse(dict(content or {}))
