@@ -139,7 +139,7 @@ def installation(var: Path) -> Iterator[None]:
 
 def measure(home: Path, rows_mb: int, files_mb: int) -> dict[str, float]:
     """Seconds of each step, and bytes of the installation."""
-    from webapp.backups import making, manifest, restoring
+    from webapp.backups import creation, manifest, restoring
     from webapp.backups.store import open_store
 
     model = home / "var" / "models" / "large"
@@ -148,7 +148,7 @@ def measure(home: Path, rows_mb: int, files_mb: int) -> dict[str, float]:
 
     def backup() -> tuple[float, manifest.Manifest]:
         began = time.monotonic()
-        _, made = making.make(store, lambda done, total: None)
+        _, made = creation.make(store, lambda done, total: None)
         return time.monotonic() - began, made
 
     def restored(name: str) -> restoring.Restored:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 
 from . import manifest
-from .making import NAME
+from .creation import NAME
 from .store import ContentStore
 
 

@@ -18,7 +18,7 @@ from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
-from . import alarm, drill, making, manifest, queries, retention
+from . import alarm, creation, drill, manifest, queries, retention
 from .models import Backup, BackupPlan, Origin
 from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
@@ -94,7 +94,7 @@ def _make(backup: Backup, key_file: Path | None) -> None:
     store = open_store(backup.folder, passphrase_of(key_file), create=True)
     backup.encrypted = store.key is not None
     report = jobs.JobReport(BACKUP, backup, Cancelled("Somebody cancelled this backup."))
-    backup.name, made = making.make(store, report.at)
+    backup.name, made = creation.make(store, report.at)
     backup.size, backup.added = made.size, made.added
     backup.rows, backup.files, backup.done, backup.total = made.rows, len(made.files), made.size, made.size
 

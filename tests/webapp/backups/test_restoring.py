@@ -18,7 +18,7 @@ from tests.upgrade import make
 from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
 from webapp.annotation.work import queue
-from webapp.backups import loading, making, manifest, restoring, rows
+from webapp.backups import creation, loading, manifest, restoring, rows
 from webapp.backups.models import Backup
 from webapp.backups.problems import BackupProblem, Damaged
 from webapp.backups.store import open_store
@@ -144,7 +144,7 @@ def older(team, folder):
         for each in ours:
             recorder.record_unapplied(*each)
         try:
-            made = making.make(open_store(folder, None, create=True), lambda done, total: None)[1]
+            made = creation.make(open_store(folder, None, create=True), lambda done, total: None)[1]
         finally:
             for each in ours:
                 recorder.record_applied(*each)
@@ -209,7 +209,7 @@ class TestRefusals:
         users = next(table for table in kept.tables if table.name == "accounts_user")
         odd = users.model_copy(update={"digest": "0" * 64})
         few = users.model_copy(update={"rows": users.rows + 1})
-        with rows.snapshot(making.address()) as seen:
+        with rows.snapshot(creation.address()) as seen:
             loading.compare(seen, users, lambda more: None)
             with pytest.raises(Damaged, match="accounts_user came back with other contents"):
                 loading.compare(seen, odd, lambda more: None)
@@ -221,7 +221,7 @@ class TestRefusals:
         ["integer DEFAULT pg_sleep(0)", "integer; SELECT 1", "integer CHECK (true)", "text, ADD b text", "text\n", ""],
     )
     def test_a_type_of_a_column_that_is_more_than_a_type(self, kind):
-        with rows.connected(making.address()) as seen, seen.transaction(force_rollback=True):
+        with rows.connected(creation.address()) as seen, seen.transaction(force_rollback=True):
             (users,) = (table for table in rows.tables(seen) if table.name == "accounts_user")
             odd = manifest.TableRows(
                 name=users.name, columns=(*users.columns, "odd"), types=(*users.types, kind), rows=0, bytes=0, digest=""
@@ -232,7 +232,7 @@ class TestRefusals:
             assert "odd" in next(table.columns for table in rows.tables(seen) if table.name == "accounts_user")
 
     def test_every_type_of_the_database_is_a_type(self):
-        with rows.snapshot(making.address()) as seen:
+        with rows.snapshot(creation.address()) as seen:
             kinds = {kind for table in rows.tables(seen) for kind in table.types}
         others = {
             '"char"',

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webapp.backups import manifest, retention
-from webapp.backups.making import NAME
+from webapp.backups.creation import NAME
 from webapp.backups.manifest import KeptFile, Manifest
 from webapp.backups.store import open_store
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import manifest, restoring
 from webapp.backups.addresses import where
-from webapp.backups.making import mark_of
+from webapp.backups.creation import mark_of
 from webapp.backups.store import ENDING, open_store, passphrase_of
 from webapp.core.problems import Problem
 
