@@ -245,7 +245,7 @@ def _move(connection: rows.Connection, old: Path, new: Path) -> None:
 
 
 class _Inside:
-    """A process of this program on the new database: see `inside`."""
+    """A process of this program on the new database: see `restored_database`."""
 
     def __init__(self, url: str, into: Path, former: tuple[str, ...]) -> None:
         # the new folder's key, not that of this program's own environment and settings file; former keys of both
@@ -255,7 +255,7 @@ class _Inside:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SECRET_KEY")}
         self._words = (into / RESTORING).open("a+")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "webapp.backups.inside"],
+            [sys.executable, "-m", "webapp.backups.restored_database"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
