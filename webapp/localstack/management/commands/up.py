@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.core.network.addresses import public_url
 from webapp.localstack import stack
-from webapp.localstack.board import StatusBoard
 from webapp.localstack.demo import EMAIL
 from webapp.localstack.processes import adopt_orphans
+from webapp.localstack.status_board import StatusBoard
 from webapp.localstack.supervisor import Supervisor
 from webapp.machine import lock
 from webapp.machine.places import RESTORING, close_to_others

@@ -3,7 +3,7 @@
 import errno
 import io
 
-from webapp.localstack.board import StatusBoard
+from webapp.localstack.status_board import StatusBoard
 from webapp.localstack.supervisor import State, SupervisedService
 
 
