@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
-from webapp.experiments.lifecycle import moments
+from webapp.experiments.lifecycle import utc_times
 from webapp.experiments.models import Run
 
 pytestmark = pytest.mark.browser
@@ -37,8 +37,8 @@ def test_a_run_that_waits_is_put_off_and_let_go_again(open_page, as_researcher, 
 
     ask("2020-01-01T10:00")
     expect(page.get_by_text("Start not before: has passed")).to_be_visible()
-    ask(moments.field(moment))
-    expect(page.get_by_text(f"Waits until {moments.words(moment, timezone.now())}")).to_be_visible()
+    ask(utc_times.field(moment))
+    expect(page.get_by_text(f"Waits until {utc_times.words(moment, timezone.now())}")).to_be_visible()
     ask("")
     expect(page.get_by_text("Waits until")).to_have_count(0)
     assert Run.objects.get(id=run.id).not_before is None
@@ -52,8 +52,8 @@ def test_the_form_says_what_is_wrong_at_its_field(open_page, as_researcher, run)
     page.get_by_role("button", name="Launch run").press("Enter")
     expect(page.locator("#e-not_before")).to_contain_text("has passed")
     is_well(page)
-    moment = moments.field(timezone.now() + timedelta(days=1))
+    moment = utc_times.field(timezone.now() + timedelta(days=1))
     field.fill(moment)
     page.get_by_role("button", name="Launch run").press("Enter")
     page.wait_for_url(lambda url: "/fork" not in url)
-    assert moments.field(Run.objects.latest("id").not_before) == moment
+    assert utc_times.field(Run.objects.latest("id").not_before) == moment

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from webapp.accounts.models import Membership
 
-from ..lifecycle import moments
+from ..lifecycle import utc_times
 from ..models import Run
 from . import checks, drafts
 from .forms import RunForm
@@ -28,7 +28,7 @@ class DraftForm(RunForm):
             recipe=run.recipe,
             name=run.name,
             experiment=run.experiment.name,
-            not_before=moments.field(run.not_before),
+            not_before=utc_times.field(run.not_before),
             retries=str(run.retries),
             limits=TypedLimits.of_run(run),
             dataset=f"{version.dataset_id}:{version.number}" if version else "",

@@ -28,7 +28,7 @@ from webapp.inference import queries as inference
 from webapp.inference.models import RegisteredModel
 from webapp.inference.promotion import queries as promotion
 
-from ..lifecycle import moments, retries, schedule
+from ..lifecycle import retries, schedule, utc_times
 from ..models import RETRIES, Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
@@ -314,7 +314,7 @@ class RunForm:
     def _starts(self) -> datetime | None:
         """The typed time of the start; an error in it is a problem."""
         try:
-            moment = moments.read(self.not_before)
+            moment = utc_times.read(self.not_before)
             told = schedule.problem(moment, timezone.now())
         except ValueError:
             moment, told = None, "is not a date and time"

@@ -11,7 +11,7 @@ from django.conf import settings
 from webapp.accounts.administration import quotas
 
 from ..models import Run
-from . import claimants, estimates, moments, paces, resources
+from . import claimants, estimates, paces, resources, utc_times
 from .claimants import Claimant
 from .line_order import Free, Why, walk
 from .resources import Kind, amount
@@ -104,9 +104,9 @@ def _wants(claimant: Claimant, kind: Kind, free: Free) -> float:
 def _until(run: Run, now: datetime) -> tuple[str, float]:
     """The reason why a run that may not start yet waits, and for how long at least."""
     moment = run.not_before or now
-    told = f"Waits until {moments.words(moment, now)}"
+    told = f"Waits until {utc_times.words(moment, now)}"
     if run.losses:  # nobody asked for that time
-        told = f"Its process was lost. It tries again at {moments.words(moment, now)} ({run.losses} of {run.retries})"
+        told = f"Its process was lost. It tries again at {utc_times.words(moment, now)} ({run.losses} of {run.retries})"
     return told, (moment - now).total_seconds()
 
 

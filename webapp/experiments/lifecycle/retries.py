@@ -6,7 +6,7 @@ from webapp.core.problems import Invalid
 from webapp.core.tasks import AHEAD
 
 from ..models import Run
-from . import moments
+from . import utc_times
 
 FIELD = "retries"
 MOST = 20
@@ -34,5 +34,5 @@ def set_clocks_right(now: datetime) -> int:
 
 def words(run: Run, at: datetime | None, now: datetime) -> str:
     """What happens to a run that has just lost a process, in words."""
-    when = f", not before {moments.words(at, now)}" if at else ""
+    when = f", not before {utc_times.words(at, now)}" if at else ""
     return f"It continues by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"

@@ -11,7 +11,7 @@ from webapp.core.problems import Conflict, Invalid
 
 from ..live import broadcasts
 from ..models import ALIVE, LoggedElsewhere, Run
-from . import moments, waiting_line
+from . import utc_times, waiting_line
 from .gone import unless_deleted
 
 FIELD = "not_before"
@@ -24,7 +24,7 @@ def problem(moment: datetime | None, now: datetime) -> str:
     if moment is None:
         return ""
     if moment < now - SLACK:
-        return f"has passed: it is {moments.words(now, now)}"
+        return f"has passed: it is {utc_times.words(now, now)}"
     return "must be within a year" if moment - now > MOST else ""
 
 

@@ -17,7 +17,7 @@ from webapp.core.requests.numbers import whole
 from .. import access
 from ..models import Run
 from ..rewards import forms
-from . import early_stop, line_page, moments, schedule, services, spending, time_limit, token_limit, typed_early_stop
+from . import early_stop, line_page, schedule, services, spending, time_limit, token_limit, typed_early_stop, utc_times
 
 
 @member(access.WRITER)
@@ -159,7 +159,7 @@ def run_schedule(request: HttpRequest, run_id: int) -> HttpResponseBase:
     membership = require(request)
     run = access.run_write(membership, run_id)
     try:
-        schedule.change(membership, run, moments.read(request.POST.get("not_before", "")))
+        schedule.change(membership, run, utc_times.read(request.POST.get("not_before", "")))
     except ValueError:
         messages.error(request, "The time to start is a date and a time, such as 2026-11-28 22:00; empty lifts it.")
     except Problem as problem:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from webapp.core.problems import Invalid
 from webapp.core.requests.numbers import whole
 
-from ..lifecycle import moments
+from ..lifecycle import utc_times
 from .rhythm import WEEKDAYS, Rhythm
 from .services import RepeatAsked
 
@@ -59,7 +59,7 @@ class RepeatForm:
             except ValueError:
                 wrong["at"] = "enter a time such as 02:00"
         try:
-            ends_at = moments.read(self.ends_at)
+            ends_at = utc_times.read(self.ends_at)
         except ValueError:
             wrong["ends_at"] = "enter a date and a time"
         if wrong:

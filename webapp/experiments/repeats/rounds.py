@@ -21,7 +21,7 @@ from webapp.webhooks.services import announce
 from .. import access
 from ..launch import refusals
 from ..launch import services as launching
-from ..lifecycle import moments
+from ..lifecycle import utc_times
 from ..lifecycle.limits import RunLimits
 from ..lifecycle.states import facts
 from ..models import ACTIVE, RepeatTime, Run, RunRepeat
@@ -104,7 +104,7 @@ def _decide(row: RunRepeat, time: RepeatTime) -> None:
 
 def _launch(membership: Membership, row: RunRepeat, due: datetime) -> Run:
     run = Run.objects.with_names().get(pk=row.run_id)
-    when = f" {moments.field(due).replace('T', ' ')}"
+    when = f" {utc_times.field(due).replace('T', ' ')}"
     return launching.launch(
         membership,
         recipe=run.recipe,

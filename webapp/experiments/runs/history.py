@@ -12,7 +12,7 @@ from webapp.core.auditing import audit
 from webapp.core.database.paging import Page, page
 from webapp.core.models import AuditEntry
 
-from ..lifecycle import moments, time_limit
+from ..lifecycle import time_limit, utc_times
 from ..lifecycle.early_stop import EarlyStop
 from ..lifecycle.limits import RunLimits
 from ..models import OVER, Run
@@ -154,7 +154,7 @@ def _why(entry: AuditEntry) -> str:
         limited = f"limited to {RunLimits.of(detail['limits']).words}"
         return ", ".join(part for part in (detail.get("reason", ""), limited) if part)
     if detail.get("not_before"):
-        return f"not before {moments.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
+        return f"not before {utc_times.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
     if entry.action == "run.repeat":
         return str(detail["rhythm"])
     if entry.action == "run.not_before":

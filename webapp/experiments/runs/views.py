@@ -21,7 +21,7 @@ from ..charts import axes
 from ..charts import queries as charts
 from ..launch import checks, discarding, drafts
 from ..launch.typed_limits import TypedLimits
-from ..lifecycle import moments, paces, spending, token_limit
+from ..lifecycle import paces, spending, token_limit, utc_times
 from ..lifecycle.limits import RunLimits
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -129,7 +129,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "spent": spending.spent(judges),
         "generated": token_limit.generated(run),
         **_early(run),
-        "not_before": moments.field(run.not_before),
+        "not_before": utc_times.field(run.not_before),
         "repeated": may_write and run.repeats.exists(),
         "limit_hours": run.time_limit.total_seconds() / 3600 if run.time_limit else "",
         "licences": list(budgets.licences(run).values()),

@@ -11,7 +11,7 @@ from tests.concurrency import concurrently
 from webapp.core.problems import Invalid
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.launch.forms import RunForm
-from webapp.experiments.lifecycle import jobs, moments, retries, schedule
+from webapp.experiments.lifecycle import jobs, retries, schedule, utc_times
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine
 from webapp.experiments.runs import history
@@ -45,7 +45,7 @@ def test_each_try_says_when_it_comes_takes_no_place_and_stands_in_the_history(li
     found, now = fresh(run), timezone.now()
     assert (found.state, found.attempt, found.losses) == ("queued", 3, 2)
     assert timedelta(seconds=25) < found.not_before - now <= timedelta(seconds=30)
-    at = moments.words(found.not_before, now)
+    at = utc_times.words(found.not_before, now)
     last = LogLine.objects.filter(run=run, level="warning").order_by("id").last()
     assert f"It continues by itself from its last checkpoint, not before {at} (2 of 3), as attempt 3." in last.message
     other = launch()

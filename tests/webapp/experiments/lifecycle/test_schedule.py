@@ -10,7 +10,7 @@ from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - 
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.launch.forms import RunForm
-from webapp.experiments.lifecycle import jobs, line_page, moments, schedule, waiting_line
+from webapp.experiments.lifecycle import jobs, line_page, schedule, utc_times, waiting_line
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run
 from webapp.experiments.runs import history
@@ -41,7 +41,7 @@ def test_until_then_it_says_so_takes_no_place_and_others_pass_it(launch, ray, se
     jobs.launch(first.id)
     assert (fresh(first).state, fresh(first).state_reason) == (
         "queued",
-        f"Waits until {moments.words(moment, timezone.now())}",
+        f"Waits until {utc_times.words(moment, timezone.now())}",
     )
     jobs.launch(second.id)
     assert fresh(second).state == "starting"
@@ -96,7 +96,7 @@ def test_another_time_and_none(launch, ray, sent, team, django_capture_on_commit
     told = [entry.detail["not_before"] for entry in AuditEntry.objects.filter(action="run.not_before").order_by("id")]
     assert told == [moment.isoformat(), None], "the same twice is one entry"
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Time to start changed"]
-    assert whys == ["lifted", f"not before {moments.words(moment, timezone.now())}"]
+    assert whys == ["lifted", f"not before {utc_times.words(moment, timezone.now())}"]
 
 
 @pytest.mark.parametrize("hours", [-0.1, -9_000, 24 * 400])
@@ -158,9 +158,9 @@ def test_the_same_launch_asked_for_again_after_its_time_is_the_same_run(launch, 
 
 def test_by_the_form(team, version, model, run):
     form = RunForm.of_run(team.researcher, run)
-    form.not_before = moments.field(later(3))
+    form.not_before = utc_times.field(later(3))
     made = form.launch()
-    assert made and moments.field(made.not_before) == form.not_before
+    assert made and utc_times.field(made.not_before) == form.not_before
     for text, told in (("2020-01-01T10:00", "has passed"), ("soon", "is not a date and time")):
         form = RunForm.of_run(team.researcher, run)
         form.not_before = text
@@ -178,14 +178,14 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
         answer = as_researcher.post(url, {"not_before": wrong}, content_type="application/json")
         assert answer.status_code == 422, wrong
     assert as_researcher.post(url, {}, content_type="application/json").status_code == 422
-    assert f'value="{moments.field(moment)}"' in as_researcher.get(f"/runs/{run.id}").content.decode()
-    as_researcher.post(page, {"not_before": moments.field(moment + HOUR)})
-    assert moments.field(fresh(run).not_before) == moments.field(moment + HOUR)
+    assert f'value="{utc_times.field(moment)}"' in as_researcher.get(f"/runs/{run.id}").content.decode()
+    as_researcher.post(page, {"not_before": utc_times.field(moment + HOUR)})
+    assert utc_times.field(fresh(run).not_before) == utc_times.field(moment + HOUR)
     for wrong in ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00", "2020-01-01T00:00", "soon", "\0", "1" * 9999):
         assert as_researcher.post(page, {"not_before": wrong}).status_code == 302, wrong
     assert as_annotator.post(page, {"not_before": ""}).status_code == 403
     assert as_outsider.post(page, {"not_before": ""}).status_code == 404
-    assert moments.field(fresh(run).not_before) == moments.field(moment + HOUR)
+    assert utc_times.field(fresh(run).not_before) == utc_times.field(moment + HOUR)
     as_researcher.post(page, {"not_before": ""})
     assert fresh(run).not_before is None
 
@@ -212,4 +212,4 @@ def test_launched_and_forked_over_the_api(run, version, as_researcher):
     ],
 )
 def test_moments_in_words(moment, told):
-    assert moments.words(moment, EVENING - HOUR) == told
+    assert utc_times.words(moment, EVENING - HOUR) == told
