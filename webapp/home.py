@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.members.queries import members
 from webapp.accounts.models import Membership, Role
 from webapp.accounts.tokens.queries import my_tokens

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics.claims import PLANS
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Comment, Project, Task

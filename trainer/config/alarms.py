@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.contracts import AlarmData
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 HELD_OUT = "held_out"
 """Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
-from trainer.contracts.counted import counted
 from trainer.contracts.labels import Labels
+from trainer.contracts.plurals import counted
 
 from .errors import FieldProblem
 from .fields import Section, When, knob

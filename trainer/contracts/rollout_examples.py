@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from .example import Example, Response
 

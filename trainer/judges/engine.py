@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from .answers import Reading
 from .calls import Call, again

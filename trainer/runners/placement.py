@@ -13,7 +13,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from trainer.config import OnPolicyConfig
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.loops.session.errors import RunFailed
 
 WAIT_S = 900.0

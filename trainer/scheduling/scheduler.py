@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from .groups import UNFINISHED, Group, Sample, padded
 from .policies import POLICIES

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.product import NAME
 from webapp.accounts.models import Membership, User
 from webapp.core.network import mail

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.inference.models import MARK, STAGES
 
 from .models import Notice

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from trainer.contracts import counted as words
+from trainer.contracts import plurals as words
 from webapp.accounts.models import User
 
 from .holdings import HOLDINGS, Erasure, Holding

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from trainer.contracts.counted import counted
 from trainer.contracts.model_folder import OutputRole
+from trainer.contracts.plurals import counted
 from trainer.contracts.rubric import RubricForm
 
 from ..errors import FieldProblem

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..errors import FieldProblem
 from ..fields import Section, knob

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.contracts.rubric import RubricForm
 
 from ..answers import AnswerSchema, Reading, without_thinking

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from trainer.config import OnPolicyConfig
 from trainer.config.on_policy import Rollout
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.prefix import pack
 from trainer.rollouts import Trajectory
 

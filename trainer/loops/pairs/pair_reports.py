@@ -9,8 +9,8 @@ import torch
 from torch.nn.functional import logsigmoid
 
 from trainer.contracts import Histogram, RolloutRecord
-from trainer.contracts.counted import counted
 from trainer.contracts.pairs import compared
+from trainer.contracts.plurals import counted
 from trainer.metrics import preferences
 from trainer.metrics.calibration import calibration
 from trainer.metrics.estimate import Estimate

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, Message, Response
-from trainer.contracts.counted import counted
 from trainer.contracts.pairs import LabelledPair, labelled_pairs
+from trainer.contracts.plurals import counted
 from trainer.curriculum import KnownPrompt, known_of
 from trainer.inference.turns import TurnsUnfit
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.rollouts import (
     Groups,
     PromptPlan,

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.rollouts import PromptPlan, RewardScorer, Trajectory
 
 from ..prompts.planner import Planner

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from trainer.config import PolicyConfig
 from trainer.config.rewards.parts import UNJUDGED_CHOICES
 from trainer.contracts import Example, Rubric, training_counts
-from trainer.contracts.counted import counted
 from trainer.contracts.hints import reasoning_of
+from trainer.contracts.plurals import counted
 from trainer.files import digest_of
 from trainer.inference.chat import encode_prompt
 from trainer.inference.common import is_common, once

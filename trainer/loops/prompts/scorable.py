@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from trainer.config import PolicyConfig
 from trainer.config.rewards.parts import JudgePart, RewardPart, RubricPart, VerifierPart, needs_rubric
 from trainer.contracts import Example, Rubric
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.rewards import Unscored
 from trainer.rewards.kinds.rubrics import judged_rubric, verified_rubric
 

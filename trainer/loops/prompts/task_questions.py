@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.contracts import Example, PartResult
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.chat import encode_prompt
 from trainer.rollouts import RolloutTask, Trajectory, one_of_each
 from trainer.tasks import AnsweredQuestion, Posed, TrainingTask

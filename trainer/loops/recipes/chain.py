@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from trainer.config.recipes.chain import ChainConfig
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.rewards.rejection import problems as filter_problems
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
 from trainer.seeding import derive_seed

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trainer.config.recipes.distill import DistillConfig
 from trainer.contracts import Example, RolloutRecord, Rubric
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.chat import encode_prompt
 from trainer.inference.prefix import pack
 from trainer.rewards import Unscored

@@ -12,7 +12,7 @@ from torch import Tensor
 from trainer.config.recipes.dpo import DpoLoss
 from trainer.config.recipes.iterative_dpo import IterativeDpoConfig
 from trainer.contracts import Response
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.prefix import pack_units
 from trainer.rollouts import Trajectory
 from trainer.seeding import derive_seed

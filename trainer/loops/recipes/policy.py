@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trainer import checkpoints
 from trainer.contracts import RolloutRecord
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.build import generation_config
 from trainer.inference.local import stop_token_ids
 from trainer.rollouts import Rewards, RewardSetup, Trajectory, episode_rows, greedy_rewards

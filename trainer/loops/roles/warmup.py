@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.config.recipes.alternating import ROLES, AlternatingConfig, Role
 from trainer.contracts import Example, Message
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.inference.turns import TurnsUnfit, encode_turns
 from trainer.seeding import derive_seed
 from trainer.tasks.arm_demonstrations import ArmDemonstrations, Demonstrated

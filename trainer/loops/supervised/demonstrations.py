@@ -8,8 +8,8 @@ from typing import Any
 
 from trainer.config.recipes.sft import SftData
 from trainer.contracts import Example, Message, Response, Rubric
-from trainer.contracts.counted import counted
 from trainer.contracts.pairs import labelled_pairs
+from trainer.contracts.plurals import counted
 from trainer.inference.turns import CharacterSpan, LearntTurns, TurnsUnfit, encode_turns
 from trainer.rewards.guard import SECONDS, guarded
 from trainer.rubrics import score_rubric

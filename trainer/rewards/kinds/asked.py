@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config.rewards.parts import HttpPart, PythonPart
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, valued
 

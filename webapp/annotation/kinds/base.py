@@ -11,7 +11,7 @@ from itertools import combinations
 from statistics import mean
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from .fields import Field
 from .records import Answered, Settings

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field as Limits
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind

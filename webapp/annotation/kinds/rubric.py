@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from trainer.contracts import Rubric
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.verifiers import VerifierError, check_spec
 
 from . import example_labels

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.datasets.exploration.example_facts import ExampleFact, provide
 from webapp.datasets.models import Example
 

@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, whose
 
 from ..kinds import TaskKind, of

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.core.templatetags.ui import icon, initials, percent
 
 from ..agreement.person_figures import FigureLine, Share

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import httpx
 from django.conf import settings
 
-from trainer.contracts.counted import noun
+from trainer.contracts.plurals import noun
 from webapp.machine.lock import held
 from webapp.machine.places import facts
 

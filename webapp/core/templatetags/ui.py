@@ -14,7 +14,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
-from trainer.contracts import counted as words
+from trainer.contracts import plurals as words
 from webapp.core.background.priorities import Priority
 from webapp.core.pages.scripts import modules
 from webapp.core.text.durations import duration

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 T = TypeVar("T")
 MAX_TOLD = 20

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.product import NAME
 from webapp.version import VERSION
 

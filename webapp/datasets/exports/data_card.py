@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..columns import packed
 from ..models import DatasetVersion

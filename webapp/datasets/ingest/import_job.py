@@ -14,7 +14,7 @@ from pathlib import Path
 from django.db import transaction
 from django.utils import timezone
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.files import digest_of
 from webapp.core import broadcast
 from webapp.core.auditing import audit

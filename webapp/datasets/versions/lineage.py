@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..columns.filters import parse, words
 from ..models import DatasetVersion

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role

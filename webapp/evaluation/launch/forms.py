@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from trainer.config.errors import ConfigInvalid
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import put

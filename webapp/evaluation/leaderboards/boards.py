@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import F
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from .. import queries
 from ..models import Evaluation

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from pydantic import TypeAdapter
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics.estimate import undefined
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from trainer.config.fields import knob
 from trainer.contracts import Example
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics.fused import Fused, Minutes, Preferred, Ranks, fused
 
 from .. import report as r

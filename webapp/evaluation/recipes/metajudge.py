@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.kinds.rationales import FLAWS

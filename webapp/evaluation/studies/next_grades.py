@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 
 from trainer.contracts import Example
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Project

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from trainer.config import RECIPES, resolve, stored
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import review_new
 from webapp.annotation.models import Project, Task

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count
 
 from trainer.config import RECIPES
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import STANDS
 from webapp.annotation.kinds import COMPARING

@@ -12,7 +12,7 @@ from math import ceil, log
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve, stored
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion

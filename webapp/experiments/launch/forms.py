@@ -14,7 +14,7 @@ from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets
 from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import put

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.weights.models import WeightsJob
 
 from ..models import Run

@@ -17,7 +17,7 @@ from math import ceil
 from typing import NamedTuple
 
 from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.administration import quotas
 from webapp.core.distributed import cluster
 from webapp.core.distributed.ray_client import JobResources, gigabytes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import DataNeed
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions.training_counts import Counts
 

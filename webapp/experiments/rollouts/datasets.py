@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from trainer.contracts import Example
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Project

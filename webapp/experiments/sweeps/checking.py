@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
 from trainer.config.together import why_apart
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import Input
 

@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid, Problem

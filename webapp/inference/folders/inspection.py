@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.core.problems import Invalid
 
 from ..models import RegisteredModel

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer import files
 from trainer.contracts import ModelFile
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..models import RegisteredModel
 from .stored import missing_folder

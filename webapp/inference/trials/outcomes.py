@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from trainer.config.architectures import KNOWN, path_of, unknown
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 
 from ..models import RegisteredModel
 

@@ -9,7 +9,7 @@ from django.urls import path
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config.errors import ConfigInvalid
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role

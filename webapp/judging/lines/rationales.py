@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics.rationale import RationaleSample
 
 from .fields import LineProblem, fields, name, verdict

@@ -9,7 +9,7 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.annotation import access as projects
 from webapp.annotation import page_context

@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.spec import KINDS
 from webapp.core.templatetags.ui import icon
 

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from trainer.metrics.audit import HumanRange, human_range

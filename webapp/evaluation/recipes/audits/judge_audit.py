@@ -8,7 +8,7 @@ from typing import Any
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
 from trainer.metrics.audit import Audit, AuditCase

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from trainer.contracts import Rubric
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics import policy as bench
 from trainer.metrics.compare import keyed_difference, unpaired_difference
 from trainer.metrics.estimate import Estimate, bootstrap_mean, proportion

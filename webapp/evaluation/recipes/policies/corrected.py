@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example, Verdict
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.metrics.corrected import FEWEST, Corrected, corrected_mean, more_labels
 from trainer.metrics.estimate import Estimate
 from trainer.rubrics import report_score

@@ -12,7 +12,7 @@ from typing import ClassVar
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Response
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import JudgeInput
 

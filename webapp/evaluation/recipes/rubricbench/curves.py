@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainer.contracts import Criterion
-from trainer.contracts.counted import counted
+from trainer.contracts.plurals import counted
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import of_example
 from trainer.metrics import rubricbench as bench

@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config import RECIPES
-from trainer.contracts.counted import counted, noun
+from trainer.contracts.plurals import counted, noun
 from trainer.contracts.training_counts import COUNTS
 
 NEEDS = {need.words for recipe in RECIPES.values() for need in recipe.needs}
