@@ -7,7 +7,7 @@ class ReportsConfig(AppConfig):
 
     def ready(self) -> None:
         """Tells share links how a report is shown, and the rule of checkpoints which runs reports need."""
-        from webapp.experiments.outputs.retention.standing import RUN_KEEPERS, RunKeeper
+        from webapp.experiments.outputs.retention.candidates import RUN_KEEPERS, RunKeeper
 
         from . import queries
         from .sharing import public  # noqa: F401  it registers itself

@@ -19,7 +19,7 @@ from webapp.experiments import bulk
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.models import Artifact, ChainStep, ChainWait, CheckpointRule, MetricPoint, Run
 from webapp.experiments.outputs import artifacts, exporting, starting_points
-from webapp.experiments.outputs.retention import services, standing
+from webapp.experiments.outputs.retention import candidates, services
 from webapp.experiments.outputs.retention.preview import preview
 from webapp.inference.models import RegisteredModel
 from webapp.reports import services as reports
@@ -184,14 +184,14 @@ def test_a_rule_that_is_switched_off_deletes_nothing_more(team, old):
 @pytest.mark.django_db
 def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(team, launch, monkeypatch):
     broken, other = ended(launch()), ended(launch())
-    look = standing.look
+    find = candidates.find
 
-    def looked(runs):
+    def found(runs):
         if runs[0].pk == broken.pk:
             raise ValueError("its config cannot be read")
-        return look(runs)
+        return find(runs)
 
-    monkeypatch.setattr(standing, "look", looked)
+    monkeypatch.setattr(candidates, "find", found)
     rule(team)
     services.work()
     assert (kept(broken), kept(other)) == ([1, 2, 3, 4], [2, 4])

@@ -7,7 +7,7 @@ DAYS = 30
 
 
 class CheckpointRule(models.Model):
-    """While it is `on`, checkpoints of runs that ended more than `days` ago are deleted if nothing needs them (`standing`).
+    """While it is `on`, checkpoints of runs that ended more than `days` ago are deleted if nothing needs them (`candidates`).
 
     `after` is the last run at which the round under way has looked, `next_at` is when the next piece of work is due. `deleted` and
     `deleted_bytes` count all that the rule has deleted.

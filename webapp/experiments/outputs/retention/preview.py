@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from ...models import Run
-from . import standing
+from . import candidates
 
 MOST = 2000
 """Runs at which one preview looks."""
@@ -28,13 +28,13 @@ class RetentionPreview:
     @property
     def reasons(self) -> list[tuple[int, str]]:
         """The number of checkpoints that stay for each reason, in words."""
-        told = standing.words()
+        told = candidates.words()
         return [(self.kept[name], told[name]) for name in told if self.kept[name]]
 
 
 def preview(workspace_id: int, days: int) -> RetentionPreview:
     found = RetentionPreview(days)
-    runs = list(standing.old_runs(workspace_id, ended_before(days))[: MOST + 1])
+    runs = list(candidates.old_runs(workspace_id, ended_before(days))[: MOST + 1])
     found.whole = len(runs) <= MOST
     for place in range(0, min(len(runs), MOST), AT_ONCE):
         _count(found, runs[place : place + AT_ONCE])
@@ -42,7 +42,7 @@ def preview(workspace_id: int, days: int) -> RetentionPreview:
 
 
 def _count(found: RetentionPreview, runs: list[Run]) -> None:
-    looked = standing.look(runs)
+    looked = candidates.find(runs)
     gone = [each.row for each in looked if not each.why]
     found.runs += len({row.run_id for row in gone})
     found.checkpoints += len(gone)

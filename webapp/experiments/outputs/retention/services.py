@@ -17,7 +17,7 @@ from webapp.core.storage.artifact_store import StoreAway
 
 from ...models import OVER, Artifact, Run
 from .. import artifacts
-from . import standing
+from . import candidates
 from .models import CheckpointRule
 from .preview import ended_before
 
@@ -70,7 +70,7 @@ def work() -> None:
 
 def _piece(row: CheckpointRule) -> None:
     ids = list(
-        standing.old_runs(row.workspace_id, ended_before(row.days), row.after).values_list("pk", flat=True)[:PIECE]
+        candidates.old_runs(row.workspace_id, ended_before(row.days), row.after).values_list("pk", flat=True)[:PIECE]
     )
     for run_id in ids:
         try:
@@ -90,7 +90,7 @@ def delete(row: CheckpointRule, run_id: int) -> int:
     run = Run.objects.select_for_update(no_key=True).filter(pk=run_id, state__in=OVER).first()
     if run is None or run.ended_at is None or run.ended_at >= ended_before(row.days):
         return 0
-    gone = [each.row for each in standing.look([run]) if not each.why]
+    gone = [each.row for each in candidates.find([run]) if not each.why]
     Artifact.objects.filter(pk__in=[each.pk for each in gone]).update(
         removed_at=timezone.now(), erase_due=True, files=[]
     )

@@ -1,6 +1,6 @@
 """Finds the checkpoints that the rule of a workspace may delete, and the reasons to keep the others.
 
-The preview and the deletion both ask `look`: the preview for many runs at once, the deletion for one run under its lock.
+The preview and the deletion both ask `find`: the preview for many runs at once, the deletion for one run under its lock.
 """
 
 from bisect import bisect_right
@@ -35,7 +35,7 @@ class RunKeeper:
 
 
 @dataclass(frozen=True)
-class StandingCheckpoint:
+class DeletionCandidate:
     """A checkpoint whose files are there. `why` is the reason to keep it, a key of `words`; empty: the rule may delete it."""
 
     row: Artifact
@@ -49,7 +49,7 @@ def old_runs(workspace_id: int, before: datetime, after: int = 0) -> "QuerySet[R
     return ended.filter(Exists(left)).defer("config").order_by("pk")
 
 
-def look(runs: Sequence[Run]) -> list[StandingCheckpoint]:
+def find(runs: Sequence[Run]) -> list[DeletionCandidate]:
     """All checkpoints of these runs, by run and step: a few statements for all, and one for each run that has several."""
     ids = [run.pk for run in runs]
     whole = {run_id: name for name, keeper in RUN_KEEPERS.items() for run_id in keeper.runs(ids)}
@@ -64,7 +64,7 @@ def look(runs: Sequence[Run]) -> list[StandingCheckpoint]:
         ends = _ends(run, there[run.pk])
         for row in there[run.pk]:
             why = ends.get(row.step) or whole.get(run.pk) or single.get((run.pk, row.step), "")
-            found.append(StandingCheckpoint(row, why))
+            found.append(DeletionCandidate(row, why))
     return found
 
 
