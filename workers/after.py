@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
+from webapp.experiments.after import project_steps as settling
 from webapp.experiments.after import rounds
-from webapp.experiments.after import settled as settling
 
 
 @shared_task(name="workers.after.take_up")

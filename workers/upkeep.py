@@ -5,8 +5,8 @@ from celery import shared_task
 from webapp.accounts.sessions import services as sessions
 from webapp.core.background import jobs
 from webapp.core.distributed import cluster
+from webapp.experiments.after import project_steps
 from webapp.experiments.after import rounds as chains
-from webapp.experiments.after import settled
 from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import discarding
 from webapp.experiments.lifecycle import jobs as runs
@@ -29,7 +29,7 @@ def watch_runs() -> None:
     tracking.mark_lost(since=runs.watch())
     graded.ask_waiting()
     chains.watch()
-    settled.watch()
+    project_steps.watch()
     repeats.watch()
     claims.watch()
     stalls.watch()

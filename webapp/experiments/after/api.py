@@ -13,7 +13,7 @@ from .. import access as runs
 from ..launch.schemas import choice
 from ..models import ChainStep
 from ..parameters import LaunchKey, RunId, router, run_of
-from . import access, queries, services, settled
+from . import access, project_steps, queries, services
 from .schemas import ChainOut, ChainStepIn, ChainStepOut, SettledStepIn, SettledStepOut, SettledSteps
 
 ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
@@ -68,11 +68,11 @@ def settled_steps(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]
     """Newest first, also those that were launched, refused or cancelled."""
     membership = runs.may_read(require(request))
     project = projects.project_read(membership, project_id)
-    missing = settled.why_not(project)
+    missing = project_steps.why_not(project)
     return {
         "settled": not missing,
         "why_not": missing,
-        "items": [_step(row, missing) for row in settled.steps(project)],
+        "items": [_step(row, missing) for row in project_steps.steps(project)],
     }
 
 
@@ -87,8 +87,8 @@ def add_settled(
     membership = runs.may_write(require(request))
     project = projects.project_write(membership, project_id)
     like = runs.run_write(membership, payload.run)
-    step = settled.add(membership, project, like, payload.experiment, payload.name, idempotency_key)
-    return Status(201, _step(step, settled.why_not(project)))
+    step = project_steps.add(membership, project, like, payload.experiment, payload.name, idempotency_key)
+    return Status(201, _step(step, project_steps.why_not(project)))
 
 
 @router.delete("/projects/{project_id}/then/{step_id}", response=SettledStepOut, summary="Take back a run that waits")
@@ -96,10 +96,10 @@ def cancel_settled(request: HttpRequest, project_id: ProjectId, step_id: RunId) 
     """409 if it was launched or refused."""
     membership = runs.may_write(require(request))
     project = projects.project_write(membership, project_id)
-    step = settled.cancel(membership, project, step_id)
+    step = project_steps.cancel(membership, project, step_id)
     if step is None:
         raise Http404("no such step")
-    return _step(step, settled.why_not(project))
+    return _step(step, project_steps.why_not(project))
 
 
 def _step(step: ChainStep, missing: str) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _step(step: ChainStep, missing: str) -> dict[str, Any]:
         "like": step.asked["like"],
         "experiment": step.asked["experiment"],
         "state": step.state,
-        "reason": settled.why(step, missing),
+        "reason": project_steps.why(step, missing),
         "run": step.run_id,
         "created_at": step.created_at,
     }

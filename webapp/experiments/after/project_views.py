@@ -21,7 +21,7 @@ from webapp.core.requests.numbers import whole
 
 from .. import access as runs
 from ..models import Run
-from . import queries, settled
+from . import project_steps, queries
 from .services import invalid
 
 MOST_RUNS = 100
@@ -46,8 +46,8 @@ def project_then(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 
 def _context(membership: Membership, project: Project) -> dict[str, Any]:
-    missing = settled.why_not(project)
-    steps = [(step, queries.looks(step), settled.why(step, missing)) for step in settled.steps(project)]
+    missing = project_steps.why_not(project)
+    steps = [(step, queries.looks(step), project_steps.why(step, missing)) for step in project_steps.steps(project)]
     return page_context.context(membership, project, "then") | {
         "missing": missing,
         "steps": steps,
@@ -79,7 +79,7 @@ def _added(request: HttpRequest, membership: Membership, project: Project) -> di
     try:
         like = runs.run_write(membership, number)
         key = given.get("key", "")[:64] or None
-        settled.add(membership, project, like, given.get("experiment", ""), given.get("name", ""), key)
+        project_steps.add(membership, project, like, given.get("experiment", ""), given.get("name", ""), key)
     except Http404:
         return {"run": "This run is not there any more."}
     except ConfigInvalid as error:
@@ -96,7 +96,7 @@ def project_then_cancel(request: HttpRequest, project_id: int, step_id: int) -> 
     membership = require(request)
     project = projects.project_write(membership, project_id)
     try:
-        if settled.cancel(membership, project, step_id) is None:
+        if project_steps.cancel(membership, project, step_id) is None:
             raise Http404("no such step")
     except Problem as error:
         messages.error(request, error.message)

@@ -14,7 +14,7 @@ from webapp.annotation.review import services as review
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.datasets.versions import services as datasets
-from webapp.experiments.after import settled
+from webapp.experiments.after import project_steps
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
 from webapp.experiments.models import ChainStep, LoggedElsewhere, Run
@@ -51,22 +51,22 @@ def fresh(step: ChainStep) -> ChainStep:
 
 
 def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(team, project, like):
-    step = settled.add(team.researcher, project, like, "later", "second")
+    step = project_steps.add(team.researcher, project, like, "later", "second")
     judge(team, project, (2, 2), (1, 1), (-1, -1))
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert (
         fresh(step).state == "waiting"
-        and settled.why(step, settled.why_not(project)) == "Waits: 1 task still lacks answers"
+        and project_steps.why(step, project_steps.why_not(project)) == "Waits: 1 task still lacks answers"
     )
     judge(team, project, (3, 3))
-    assert settled.why_not(project) == ""
-    settled.take_up(project.pk)
+    assert project_steps.why_not(project) == ""
+    project_steps.take_up(project.pk)
     run = fresh(step).run
     assert (run.recipe, run.name, run.experiment.name, run.state) == ("dpo", "second", "later", "queued")
     assert run.config == like.config and run.created_by == team.researcher.user
     made = project.publications.get()
     assert run.dataset_version == made.version and made.version.counts["preferences"] == 4
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert Run.objects.count() == 2 and fresh(step).state == "launched"
 
 
@@ -74,7 +74,7 @@ def test_the_page_asks_no_more_for_three_runs_that_wait_than_for_one(team, proje
     costs = []
     for count in (1, 3):
         for _ in range(count):
-            settled.add(team.researcher, project, like)
+            project_steps.add(team.researcher, project, like)
         with CaptureQueriesContext(connection) as asked:
             assert browser(team.researcher).get(f"/projects/{project.pk}/then").status_code == 200
         costs.append(len(asked))
@@ -82,29 +82,29 @@ def test_the_page_asks_no_more_for_three_runs_that_wait_than_for_one(team, proje
 
 
 def test_a_disagreement_keeps_it_waiting_until_somebody_decides(team, project, like):
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     judge(team, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
     assert (
-        settled.why(step, settled.why_not(project))
+        project_steps.why(step, project_steps.why_not(project))
         == "Waits: 1 disagreement waits for a decision in the project's review"
     )
     apart = Task.objects.get(project=project, review__agreement__lt=1)
     review.leave_unresolved(team.reviewer, apart, answers=apart.review.answers)
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert fresh(step).run.dataset_version.counts["preferences"] == 3
 
 
 def test_a_project_that_publishes_each_answer_needs_no_decision(team, project, like):
     Project.objects.filter(pk=project.pk).update(settings={**project.settings, "publish": "answers"})
     project.refresh_from_db()
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     judge(team, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert fresh(step).run.dataset_version.counts["preferences"] == 8
 
 
 def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(team, project, like, monkeypatch):
-    first, second = (settled.add(team.researcher, project, like, name=name) for name in ("first", "second"))
+    first, second = (project_steps.add(team.researcher, project, like, name=name) for name in ("first", "second"))
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     launch = launching.launch
 
@@ -114,16 +114,16 @@ def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(team, pro
         return launch(membership, **given)
 
     monkeypatch.setattr(launching, "launch", refusing)
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert (fresh(first).state, fresh(second).state) == ("waiting", "launched")
 
 
 def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(team, project, like):
     listen(team.owner)
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     type(like.model).objects.filter(pk=like.model.pk).update(name="renamed")
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     held = fresh(step)
     assert held.state == "refused" and "model.name" in held.reason and held.run is None
     assert not project.publications.exists() and Run.objects.count() == 1
@@ -133,51 +133,51 @@ def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_publi
 
 
 def test_a_person_who_has_left_launches_nothing(team, project, like):
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     Membership.objects.filter(pk=team.researcher.pk).delete()
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert fresh(step).state == "refused" and "no longer allowed" in fresh(step).reason
 
 
 def test_upkeep_hands_only_settled_projects_to_a_worker(team, project, like, monkeypatch):
     asked = []
-    monkeypatch.setattr(settled, "enqueue", lambda task, *given: asked.append((task, *given)))
-    settled.watch()
-    settled.add(team.researcher, project, like)
+    monkeypatch.setattr(project_steps, "enqueue", lambda task, *given: asked.append((task, *given)))
+    project_steps.watch()
+    project_steps.add(team.researcher, project, like)
     asked.clear()
-    settled.watch()
+    project_steps.watch()
     assert asked == []
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    settled.watch()
+    project_steps.watch()
     assert asked == [("workers.after.settled", project.pk)]
 
 
 def test_a_key_adds_one_and_a_cancelled_one_never_starts(team, project, like):
-    first = settled.add(team.researcher, project, like, key="k")
-    assert settled.add(team.researcher, project, like, key="k") == first
-    assert settled.cancel(team.researcher, project, first.pk).state == "cancelled"
-    assert settled.cancel(team.researcher, project, first.pk).state == "cancelled"
+    first = project_steps.add(team.researcher, project, like, key="k")
+    assert project_steps.add(team.researcher, project, like, key="k") == first
+    assert project_steps.cancel(team.researcher, project, first.pk).state == "cancelled"
+    assert project_steps.cancel(team.researcher, project, first.pk).state == "cancelled"
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    settled.take_up(project.pk)
+    project_steps.take_up(project.pk)
     assert Run.objects.count() == 1
-    launched = settled.add(team.researcher, project, like)
-    settled.take_up(project.pk)
+    launched = project_steps.add(team.researcher, project, like)
+    project_steps.take_up(project.pk)
     with pytest.raises(Conflict, match="launched"):
-        settled.cancel(team.researcher, project, launched.pk)
+        project_steps.cancel(team.researcher, project, launched.pk)
 
 
 def test_a_logged_run_cannot_be_repeated(team, project, like):
     Run.objects.filter(pk=like.pk).update(recipe="logged")
     with pytest.raises(LoggedElsewhere):
-        settled.add(team.researcher, project, Run.objects.get(pk=like.pk))
+        project_steps.add(team.researcher, project, Run.objects.get(pk=like.pk))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_deliveries_at_once_launch_it_once(team, project, like):
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
-    concurrently([lambda: settled.take_up(project.pk)] * 4)
+    concurrently([lambda: project_steps.take_up(project.pk)] * 4)
     assert fresh(step).state == "launched" and Run.objects.count() == 2 and project.publications.count() == 1
 
 
@@ -201,6 +201,6 @@ def test_the_api_and_the_page_say_what_it_waits_for(team, project, like, as_rese
 
 
 def test_a_step_of_a_project_is_in_no_chain_of_a_run(team, project, like):
-    step = settled.add(team.researcher, project, like)
+    step = project_steps.add(team.researcher, project, like)
     answered = ApiClient(team.researcher).post(f"/runs/{like.pk}/chain", {"kind": "run", "behind": step.pk})
     assert answered.status_code == 404
