@@ -54,7 +54,7 @@ from ..recipes.base import (
 from ..sources import answering, judges, people
 from ..sources import registry as sources
 from ..studies import services as studies
-from . import delivering, measuring
+from . import dataset_outputs, measuring
 from .questions import Questions
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
         work.wait_for_jobs()
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
-        delivering.deliver(evaluation, outcome)
+        dataset_outputs.deliver(evaluation, outcome)
         _finish(evaluation, outcome)
     except ClusterWaiting:
         if work.left_waiting():
