@@ -23,7 +23,7 @@ from ..models import Evaluation, Recording
 from ..recipes import RECIPES
 from ..recipes.base import Recipe
 from ..sources import registry as sources
-from . import leaking, services
+from . import services, training_leaks
 
 MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
@@ -121,7 +121,7 @@ class EvaluationForm:
     @cached_property
     def leaking(self) -> dict[str, Any]:
         """What the models in the form have seen of the dataset: {"leaks", "near"}."""
-        return leaking.told(self.membership.workspace_id, self.recipe, self.raw, self._version())
+        return training_leaks.of_config(self.membership.workspace_id, self.recipe, self.raw, self._version())
 
     @property
     def other_problems(self) -> dict[str, str]:

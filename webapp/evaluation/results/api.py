@@ -13,7 +13,7 @@ from webapp.core.requests.openapi import sends
 
 from .. import access, queries, serializers
 from .. import schemas as s
-from ..launch import leaking
+from ..launch import training_leaks
 from ..models import Evaluation
 from ..parameters import EvaluationId, Number
 from ..recipes import RECIPES
@@ -54,7 +54,11 @@ def leaks(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     """Leaks for models of the registry and of runs. The training data of models elsewhere are not known."""
     row = _read(request, evaluation_id)
     recipe = RECIPES.get(row.recipe)
-    found = leaking.told(row.workspace_id, recipe, row.config, row.dataset_version) if recipe else leaking.NOTHING
+    found = (
+        training_leaks.of_config(row.workspace_id, recipe, row.config, row.dataset_version)
+        if recipe
+        else training_leaks.NOTHING
+    )
     return {"leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
 
 

@@ -15,7 +15,7 @@ from webapp.core.auditing import audit
 from webapp.core.problems import Problem
 
 from .. import access, queries
-from ..launch import leaking, services
+from ..launch import services, training_leaks
 from ..models import Evaluation
 from ..recipes import RECIPES
 from ..recipes.policies import corrected
@@ -39,7 +39,9 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
         context["studies"] = list(studies(row)[:MOST_STUDIES])
     context |= {"grading": next_grades.grading(row), "corrected_title": corrected.TITLE}
     if row.recipe in RECIPES:
-        context["leaking"] = leaking.told(row.workspace_id, RECIPES[row.recipe], row.config, row.dataset_version)
+        context["leaking"] = training_leaks.of_config(
+            row.workspace_id, RECIPES[row.recipe], row.config, row.dataset_version
+        )
     return render(request, "evaluation/result.html", context)
 
 
