@@ -37,17 +37,17 @@ def of_config(
 
 def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
     """The rows that the config names, by kind: models, runs, endpoints, judges."""
-    of_config: dict[str, set[int]] = {}
+    found: dict[str, set[int]] = {}
     for each in Tree(schema_of(recipe.schema)).draw(config, {}).every_input():
         if each.source and (number := whole(str(each.value or ""))) is not None:
-            of_config.setdefault(each.source.partition(":")[0], set()).add(number)
-    return of_config
+            found.setdefault(each.source.partition(":")[0], set()).add(number)
+    return found
 
 
 def _behind(workspace_id: int, named: Mapping[str, Iterable[int]]) -> set[int]:
     """The models of the registry behind endpoints and judges."""
     endpoints = Endpoint.objects.filter(pk__in=named.get("endpoints", ()), workspace=workspace_id)
     judges = JudgeVersion.objects.filter(pk__in=named.get("judges", ()), judge__workspace=workspace_id)
-    of_config = {*endpoints.values_list("registered_model", flat=True)}
-    of_config |= {*judges.values_list("endpoint__registered_model", flat=True)}
-    return {each for each in of_config if each}
+    found = {*endpoints.values_list("registered_model", flat=True)}
+    found |= {*judges.values_list("endpoint__registered_model", flat=True)}
+    return {each for each in found if each}
