@@ -14,7 +14,7 @@ from trainer.contracts import Example, jsonlines
 from trainer.contracts.pairs import LabelledPair, human_reasons, labelled_pairs
 from trainer.rewards.pair_judgements import question
 
-from . import showing
+from . import warm_start
 
 SOURCE = (
     "give --data a file of examples with pairs that people judged with reasons, such as UKPConvArg1 "
@@ -34,7 +34,7 @@ def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None])
     """Make in `out`, once, the examples of the runs and the model that was shown judgements. Raises ValueError if the data has too
     few pairs with reasons, or if the model could not be shown them.
     """
-    return showing.made_ready(lambda: divided(_examples(given)), model, out, tell, f"{SHOWN} judgements of people")
+    return warm_start.warm_started(lambda: divided(_examples(given)), model, out, tell, f"{SHOWN} judgements of people")
 
 
 def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:

@@ -14,7 +14,7 @@ from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
 
-from . import showing
+from . import warm_start
 
 GIVEN = Path("demo/rubric_pairs.jsonl")
 FEWEST, MOST = 3, 6
@@ -28,7 +28,7 @@ def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None])
     """Make in `out`, once, the examples of the runs and the model that was shown rubrics. Raises ValueError if the file has no such
     pairs for one of the sides, or if the model could not be shown them.
     """
-    return showing.made_ready(lambda: divided(examples(given)), model, out, tell, "how rubrics are written")
+    return warm_start.warm_started(lambda: divided(examples(given)), model, out, tell, "how rubrics are written")
 
 
 def divided(rows: Sequence[Example]) -> tuple[list[Example], list[Example]]:

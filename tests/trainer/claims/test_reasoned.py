@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainer.claims import command, reasoned, runs, showing
+from trainer.claims import command, reasoned, runs, warm_start
 from trainer.contracts import Example, Message, Preference, Reason, Response
 from trainer.inference.models import make_tiny
 from trainer.rewards.pair_judgements import read_pair_judgement
@@ -87,9 +87,9 @@ def test_it_shows_the_model_judgements_once_and_tells_intervals_over_pairs(
         done.extend(jobs)
         return [problem for job in jobs if not job.result.exists() and (problem := runs.run(job))]
 
-    for module in (command, showing):
+    for module in (command, warm_start):
         monkeypatch.setattr(module, "perform", perform)
-    monkeypatch.setattr(showing, "SETTINGS", showing.SETTINGS | {"steps": 1, "batch_size": 2})
+    monkeypatch.setattr(warm_start, "SETTINGS", warm_start.SETTINGS | {"steps": 1, "batch_size": 2})
     make_tiny(tmp_path / "model")
     data, out = tmp_path / "ukp.jsonl", tmp_path / "out"
     data.write_text("".join(f"{row.canonical()}\n" for row in few))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.claims import command, rubric_pairs, runs, showing
+from trainer.claims import command, rubric_pairs, runs, warm_start
 from trainer.config import RECIPES, resolve
 from trainer.contracts import Example
 from trainer.inference.models import make_tiny
@@ -78,7 +78,7 @@ def test_the_command_shows_rubrics_and_asks_the_model_as_it_came(
             job.result.write_text("{}")
         return []
 
-    for module in (command, showing):
+    for module in (command, warm_start):
         monkeypatch.setattr(module, "perform", perform)
     model, out = tmp_path / "model", tmp_path / "out"
     make_tiny(model)

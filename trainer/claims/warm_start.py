@@ -20,7 +20,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def made_ready(
+def warm_started(
     divide: Callable[[], tuple[Sequence[Example], Sequence[Example]]],
     model: Path,
     out: Path,
