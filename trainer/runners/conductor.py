@@ -40,7 +40,7 @@ from trainer.scheduling import (
 from .feed import AttemptKey, Ended, SampleJob
 from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .responses import OpenResponses, saved
-from .spent import LearnerClock, WorkerTimes
+from .time_accounting import LearnerClock, WorkerTimes
 from .work import ScoreJob
 
 _POLL_S = 0.02

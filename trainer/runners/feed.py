@@ -9,7 +9,7 @@ from trainer.inference.sampling import EngineLost, JoinableSampler, Running, Sam
 from trainer.inference.weights import Weights
 from trainer.scheduling import SampleId
 
-from .spent import WorkerDiary, WorkerStretch, WorkerTimes
+from .time_accounting import WorkerDiary, WorkerStretch, WorkerTimes
 
 
 class AttemptKey(NamedTuple):

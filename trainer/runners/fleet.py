@@ -9,7 +9,7 @@ from trainer.rewards.journal import JournalEntry
 from trainer.rollouts import Reward
 
 from .feed import AttemptKey, Ended, SampleJob
-from .spent import WorkerStretch, WorkerTimes
+from .time_accounting import WorkerStretch, WorkerTimes
 from .work import ScoreJob
 
 

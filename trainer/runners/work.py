@@ -14,7 +14,7 @@ from trainer.rewards.journal import JournalEntry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
 
 from .feed import AttemptKey, Ended, Feed, Fetch, SampleJob
-from .spent import WorkerStretch, WorkerTimes
+from .time_accounting import WorkerStretch, WorkerTimes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.runners.spent import WorkerTimes
+from trainer.runners.time_accounting import WorkerTimes
 from trainer.runners.timings import TIMINGS
 
 WARMUP = 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainer.config import PolicyConfig
-from trainer.runners.spent import WorkerTimes
+from trainer.runners.time_accounting import WorkerTimes
 from trainer.runners.timings import TIMINGS, Timings
 from trainer.simulator.command import main
 from trainer.simulator.config import Simulation
