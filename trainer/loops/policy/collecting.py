@@ -29,7 +29,7 @@ from .parts import Parts
 from .replay import ReplayBuffer
 from .reports import size_metrics
 from .scoring_watch import ScoringWatch
-from .spreading import SpreadGroups, age_metrics
+from .spread_groups import SpreadGroups, age_metrics
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainer.config import ConfigInvalid
-from trainer.loops.policy.spreading import SpreadGroups
+from trainer.loops.policy.spread_groups import SpreadGroups
 from trainer.loops.session.errors import StopRequested
 from trainer.loops.session.session import StepTell
 
