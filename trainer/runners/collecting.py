@@ -10,9 +10,9 @@ from torch import Tensor
 
 from trainer.loops.learner.pushing import Pusher
 from trainer.loops.policy.collecting import Collected, tell_aimless
-from trainer.loops.policy.lagging import SAVED
 from trainer.loops.policy.parts import Parts
 from trainer.loops.policy.reports import size_metrics
+from trainer.loops.policy.sampler_weights import SAVED
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import State, Tell

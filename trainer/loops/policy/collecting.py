@@ -24,10 +24,10 @@ from trainer.rollouts import (
 
 from ..prompts.planner import Planner
 from ..session.stage import Progress, State, Tell
-from .lagging import SamplerWeights
 from .parts import Parts
 from .replay import ReplayBuffer
 from .reports import size_metrics
+from .sampler_weights import SamplerWeights
 from .scoring_watch import ScoringWatch
 from .spread_groups import SpreadGroups, age_metrics
 

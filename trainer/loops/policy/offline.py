@@ -18,9 +18,9 @@ from ..prompts.planner import Planner
 from ..session.errors import RunFailed
 from ..session.stage import Progress, State, Tell
 from .collecting import Collected, responses_of
-from .lagging import SamplerWeights
 from .parts import Parts
 from .reports import rollout_records
+from .sampler_weights import SamplerWeights
 from .scoring_watch import ScoringWatch
 from .stored_rounds import RoundFile, StoredRounds
 
