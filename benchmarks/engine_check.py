@@ -34,7 +34,7 @@ from trainer.inference.low_rank import with_low_rank
 from trainer.inference.models import load_model, load_tokenizer, make_tiny
 from trainer.loops.learner.engine_check import LOOKS, EngineCheck
 from trainer.loops.learner.learner import Learner
-from trainer.loops.learner.pushing import Pusher
+from trainer.loops.learner.weight_push import WeightPusher
 from trainer.loops.policy.update import Updater
 from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
@@ -243,7 +243,7 @@ def _update(start: EngineStart, trajectories: Sequence[Trajectory]) -> None:
     advantages_B = torch.tensor([1.0 if place % 2 else -1.0 for place in range(len(some))])
     Updater(start.learner, start.config).run(some, advantages_B)
     if start.pushes:
-        Pusher(start.config, start.learner, start.sampler).push(1)
+        WeightPusher(start.config, start.learner, start.sampler).push(1)
 
 
 class Outcomes:

@@ -20,7 +20,7 @@ from benchmarks.machine import describe
 from trainer.inference.build import build_sampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.loops.learner.learner import Learner
-from trainer.loops.learner.pushing import Pusher
+from trainer.loops.learner.weight_push import WeightPusher
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def measured(way: PushWay, model: Path, pushes: int) -> float:
     sampler: Any = build_sampler(config, model, load_tokenizer(model))
     if way.follows:
         sampler.follow(learner.plain)
-    pusher = Pusher(config, learner, sampler)
+    pusher = WeightPusher(config, learner, sampler)
     clock, processor = [], []
     for number in range(pushes + 1):
         with torch.no_grad():

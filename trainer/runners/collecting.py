@@ -8,7 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from trainer.loops.learner.pushing import Pusher
+from trainer.loops.learner.weight_push import WeightPusher
 from trainer.loops.policy.collecting import Collected, tell_aimless
 from trainer.loops.policy.parts import Parts
 from trainer.loops.policy.reports import size_metrics
@@ -41,7 +41,7 @@ class AsyncCollector:
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer, fleet: Fleet, say: Say) -> None:
         config, tokenizer = parts.config, parts.tokenizer
         self._parts, self._planner, self._config, self._say = parts, planner, config, say
-        self._pusher = Pusher(config, parts.learner, parts.sampler)
+        self._pusher = WeightPusher(config, parts.learner, parts.sampler)
 
         def decode(tokens: Sequence[int]) -> str:
             return str(tokenizer.decode(list(tokens), skip_special_tokens=True))

@@ -17,7 +17,7 @@ from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.learner.learner import Learner, Marked, Teacher
-from trainer.loops.learner.pushing import Pusher
+from trainer.loops.learner.weight_push import WeightPusher
 from trainer.runners import policy
 
 BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 1}, "scaffold": None}
@@ -57,12 +57,12 @@ def test_a_checksum_keeps_no_more_than_it_has_to(monkeypatch: pytest.MonkeyPatch
     assert held.hexdigest() == digest_of(weights)
 
 
-def pair(tiny_dir: Path, **model: Any) -> tuple[Learner, Any, Pusher]:
+def pair(tiny_dir: Path, **model: Any) -> tuple[Learner, Any, WeightPusher]:
     lora = model.pop("push", "merged")
     config = small_config(model=model, sampler={"push": lora})
     learner = Learner(load_model(tiny_dir, config.model.dtype), config)
     sampler = build_sampler(config, tiny_dir, load_tokenizer(tiny_dir))
-    return learner, sampler, Pusher(config, learner, sampler)
+    return learner, sampler, WeightPusher(config, learner, sampler)
 
 
 def logprobs(sampler: Any) -> torch.Tensor:

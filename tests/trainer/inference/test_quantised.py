@@ -15,7 +15,7 @@ from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.quantised import WholeLinear, as_held, in_whole_numbers, layers_of, rounded
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.learner.learner import Learner, Marked, Teacher
-from trainer.loops.learner.pushing import Pusher
+from trainer.loops.learner.weight_push import WeightPusher
 from trainer.loops.session.errors import RunFailed
 
 BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 1}, "scaffold": None, "objective": {"name": "icepop"}}
@@ -23,12 +23,12 @@ FULL: dict[str, Any] = {"lora": None}
 ROW = Marked(tuple(range(1, 17)), range(1, 16))
 
 
-def setup(tiny_dir: Path, precision: str, **changes: Any) -> tuple[Learner, Any, Pusher]:
+def setup(tiny_dir: Path, precision: str, **changes: Any) -> tuple[Learner, Any, WeightPusher]:
     sampler = {"precision": precision, **changes.pop("sampler", {})}
     config = small_config(**{"model": FULL, **changes}, sampler=sampler)
     learner = Learner(load_model(tiny_dir, config.model.dtype), config)
     held = build_sampler(config, tiny_dir, load_tokenizer(tiny_dir))
-    return learner, held, Pusher(config, learner, held)
+    return learner, held, WeightPusher(config, learner, held)
 
 
 def change(learner: Learner) -> None:

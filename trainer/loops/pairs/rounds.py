@@ -12,7 +12,7 @@ from trainer.contracts import PartResult, RolloutRecord
 from trainer.rewards import Item
 from trainer.rollouts import Groups, Reward, RewardScorer, RewardSetup, Trajectory, reward_folders, sample_and_score
 
-from ..learner.pushing import Pusher
+from ..learner.weight_push import WeightPusher
 from ..policy.evaluation import evaluate
 from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
@@ -47,7 +47,7 @@ class Rounds:
         self._config: IterativeDpoConfig = job.config
         self._parts = parts
         self.planner = Planner(parts.config, parts.prompts.train, parts.tokenizer)
-        self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
+        self._pusher = WeightPusher(parts.config, parts.learner, parts.sampler)
         self._pushed: int | None = None
         single = [part for part in self._config.rewards if not compares(part)]
         setup = RewardSetup(self._config.sampling(single), job.access, reward_folders(self._config.rewards, job.models))

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..learner.pushing import Pusher
+from ..learner.weight_push import WeightPusher
 from ..session.stage import State
 from .parts import Parts
 
@@ -23,7 +23,7 @@ class SamplerWeights:
 
     def __init__(self, parts: Parts, version_at: Callable[[int], int]) -> None:
         self._config, self._learner = parts.config, parts.learner
-        self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
+        self._pusher = WeightPusher(parts.config, parts.learner, parts.sampler)
         self._version_at = version_at
         self._step = 0
         self._held: int | None = None

@@ -17,8 +17,8 @@ from trainer.seeding import derive_seed
 from ..learner.earlier_teacher import Earlier
 from ..learner.export import write_model
 from ..learner.learner import Learner
-from ..learner.pushing import Pusher
 from ..learner.teachers import Teachers
+from ..learner.weight_push import WeightPusher
 from ..policy.evaluation import evaluate
 from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
@@ -72,7 +72,7 @@ class ChainStage:
         self._job, self._parts, self._scorer = job, parts, scorer
         self._config: ChainConfig = job.config
         self._learner: Learner = parts.learner
-        self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
+        self._pusher = WeightPusher(parts.config, parts.learner, parts.sampler)
         self._missing = MissingRewards(parts.config.composition.parts)
         starts_anew = any(stage.begin == "start" for stage in self._config.stages)
         self._start = self._kept() if starts_anew else {}

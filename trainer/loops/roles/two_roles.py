@@ -9,7 +9,7 @@ from trainer.config.recipes.alternating import ROLES, Role, TurnConfig
 from trainer.inference.sampling import Sampler
 
 from ..learner.learner import Learner
-from ..learner.pushing import Pusher
+from ..learner.weight_push import WeightPusher
 
 _OWNERS: Mapping[Role, str] = {"judge": "", "writer": "writer-"}
 """The prefix of the owner's name in a checkpoint: every checkpoint has a `policy` and an `optimizer`."""
@@ -25,7 +25,7 @@ class TwoRoles:
 
     def __init__(self, config: TurnConfig, learner: Learner, sampler: Sampler) -> None:
         self._learner = learner
-        self._pusher = Pusher(config, learner, sampler)
+        self._pusher = WeightPusher(config, learner, sampler)
         self.trained: Role = "judge"
         """The role whose weights the learner has."""
         self._waiting: Tensors = _copied(learner.state_tensors())

@@ -13,7 +13,7 @@ from ..session.errors import RunFailed
 from .learner import Learner
 
 
-class Pusher:
+class WeightPusher:
     """Gives the sampler merged weights, or adapters if it can hold them."""
 
     def __init__(self, config: OnPolicyConfig, learner: Learner, sampler: Sampler) -> None:
