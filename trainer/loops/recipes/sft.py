@@ -24,9 +24,9 @@ from ..policy.scoring_watch import ScoringWatch
 from ..prompts.data import read_examples
 from ..session.errors import RunFailed
 from ..session.stage import ModelOutput, StageJob, State, Tell
+from ..supervised.data_selection import selected
 from ..supervised.demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
 from ..supervised.fitting import Fitter, Loss
-from ..supervised.picking import picked
 
 _SHOWN = 40
 """The number of held-out conversations that an evaluation shows token by token."""
@@ -41,7 +41,7 @@ class _Parts:
     learner: Learner
     scorer: RewardScorer | None
     """Scores answers to held-out prompts, if there are any."""
-    picked: list[int] | None = None
+    selected: list[int] | None = None
     """Places of the training conversations that are learnt; None stands for all."""
 
 
@@ -213,7 +213,7 @@ def make(job: StageJob) -> SftStage:
         job.monitor.log(line, level="warning")
     if not sets.heldout and config.evaluation.max_examples:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
-    places = picked(sets.train, model, config)
+    places = selected(sets.train, model, config)
     learner = Learner(model, config, reference=False)
     learnt = len(sets.train) if places is None else len(places)
     chosen = "" if places is None else f" ({learnt:,} of them are learnt, data.select: {config.data.select})"

@@ -12,7 +12,7 @@ from trainer.claims import pool
 from trainer.config import ConfigInvalid, resolve
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.loops.session.errors import RunFailed
-from trainer.loops.supervised import picking
+from trainer.loops.supervised import data_selection
 from trainer.loops.supervised.demonstrations import Demonstration, prepare_demonstrations
 from trainer.selection import k_center
 
@@ -35,14 +35,14 @@ def items(tiny_dir: Path) -> list[Demonstration]:
 
 
 def places(items: list[Demonstration], model: Any, **data: Any) -> list[int] | None:
-    return picking.picked(items, model, configured("sft", seed=3, data=data))
+    return data_selection.selected(items, model, configured("sft", seed=3, data=data))
 
 
 def test_hidden_means_and_perplexities_are_those_of_each_conversation_alone(
     items: list[Demonstration], model: Any
 ) -> None:
-    vectors, surprise = picking._measured(items, model, most_tokens=64)
-    whole, _ = picking._measured(items, model, most_tokens=100_000)
+    vectors, surprise = data_selection._measured(items, model, most_tokens=64)
+    whole, _ = data_selection._measured(items, model, most_tokens=100_000)
     assert np.abs(vectors - whole).max() < 1e-5, "whatever stands in a batch beside it"
     for place in (0, 17, 59):
         tokens, learnt = items[place].turns
@@ -60,7 +60,7 @@ def test_a_share_is_picked_in_three_ways_and_repeatably(items: list[Demonstratio
     assert all(each == sorted(set(each or [])) and len(each) == 6 for each in found.values())
     assert len({tuple(each or []) for each in found.values()}) == 3
     assert found == {name: places(items, model, select=name) for name in found}
-    vectors, surprise = picking._measured(items, model, 1024)
+    vectors, surprise = data_selection._measured(items, model, 1024)
     assert found["cover"] == sorted(k_center(vectors, surprise, 6))
     assert places(items, model, select="random", share=0.001) is not None, "one at least"
 
@@ -68,7 +68,7 @@ def test_a_share_is_picked_in_three_ways_and_repeatably(items: list[Demonstratio
 def test_too_many_to_compare_are_refused(
     items: list[Demonstration], model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picking, "MOST_COMPARED", 100)
+    monkeypatch.setattr(data_selection, "MOST_COMPARED", 100)
     with pytest.raises(RunFailed, match=r"data.share: 6 picks among 60 conversations"):
         places(items, model, select="cover")
 

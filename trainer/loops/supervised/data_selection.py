@@ -18,7 +18,7 @@ MOST_COMPARED = 2**32
 """The largest number of distances: picks x conversations."""
 
 
-def picked(items: Sequence[Demonstration], model: Any, config: SftConfig) -> list[int] | None:
+def selected(items: Sequence[Demonstration], model: Any, config: SftConfig) -> list[int] | None:
     """Places of the conversations that are learnt, ascending; None stands for all. The same seed and model pick the same.
 
     `random`: a share, drawn by the seed. `cover`: K-center by cosine distance of the mean last layer, weighted by the perplexity of the
