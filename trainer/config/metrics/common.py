@@ -102,7 +102,7 @@ GENERATED = Metric(
     unit="tokens",
     optional=True,
 )
-"""Recipes that sample have this metric (`trainer.loops.session.generated`)."""
+"""Recipes that sample have this metric (`trainer.loops.session.generated_tokens`)."""
 
 COMMON = (
     Metric("optim/lr", "Learning rate", "As scheduled.", "optim"),

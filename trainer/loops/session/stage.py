@@ -15,7 +15,7 @@ from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
 
-from .generated import GeneratedTokens
+from .generated_tokens import GeneratedTokens
 from .spans import Work
 from .timeline import Source
 

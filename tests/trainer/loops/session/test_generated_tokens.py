@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.trainer.loops.conftest import events_of, gone_on, metrics_of, small_config
-from trainer.loops.session.generated import GeneratedTokens
+from trainer.loops.session.generated_tokens import GeneratedTokens
 
 KEY = "perf/generated_tokens"
 
