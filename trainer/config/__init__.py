@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from .errors import ConfigInvalid, FieldProblem, worded
-from .near import meant
+from .field_suggestions import closest_field
 from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
 from .on_policy import OnPolicyConfig
@@ -91,7 +91,7 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:
         del loc[2]
     path = ".".join(loc)
-    if item["type"] == "extra_forbidden" and (near := meant(schema, loc)):
+    if item["type"] == "extra_forbidden" and (near := closest_field(schema, loc)):
         return FieldProblem(path, f"unknown key; did you mean {near}?")
     return FieldProblem(path, worded(item))
 

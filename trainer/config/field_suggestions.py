@@ -9,7 +9,7 @@ from .fields import Section
 ALIKE = 0.6  # of 1: how much the letters of two names must agree
 
 
-def meant(schema: type[Section], loc: Sequence[str]) -> str:
+def closest_field(schema: type[Section], loc: Sequence[str]) -> str:
     """The path of the field beside the unknown key, or of a field of this name in a section beside it; empty if there is none like it."""
     *folders, key = loc
     kinds = [schema]
