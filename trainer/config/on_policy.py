@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
-from .holdings import Holdings, Sampling
+from .memory_inventory import Holdings, Sampling
 from .objectives import policy as policy_objective
 from .objectives.policy import Grpo, Objective
 from .recipe import Amount, DataNeed, RecipeConfig, Slot, StepSize, whole_number

@@ -17,7 +17,7 @@ from trainer.contracts.plurals import counted
 
 from .errors import FieldProblem
 from .fields import Section, When, knob
-from .holdings import Holdings
+from .memory_inventory import Holdings
 from .presets import Preset, changes
 from .rewards.parts import RewardPart
 from .sections.common import Checkpoint, Evaluation, Model, Optim, Reserved

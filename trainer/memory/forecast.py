@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.config.holdings import Holdings, Sampling
+from trainer.config.memory_inventory import Holdings, Sampling
 from trainer.config.recipe import RecipeConfig
 
 from .activations import WIDE, backward_bytes, head_bytes, pass_bytes

@@ -10,7 +10,7 @@ from trainer.contracts.rubric import RubricForm
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..holdings import Holdings
+from ..memory_inventory import Holdings
 from ..metrics import arm as arm_metrics
 from ..metrics import policy as policy_metrics
 from ..objectives.policy import Grpo, Objective

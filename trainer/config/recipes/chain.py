@@ -11,7 +11,7 @@ from trainer.contracts.rollout_examples import WantedResponses
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..holdings import Holdings
+from ..memory_inventory import Holdings
 from ..metrics import policy
 from ..metrics.supervised import FITTING
 from ..objectives.policy import Distillation, Grpo, Objective

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..holdings import Holdings
+from ..memory_inventory import Holdings
 from ..metrics.common import GENERATED
 from ..metrics.phases import ROUND_PHASES
 from ..metrics.policy import JUDGE

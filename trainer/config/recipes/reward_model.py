@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from ..errors import FieldProblem
 from ..fields import knob
-from ..holdings import Holdings
+from ..memory_inventory import Holdings
 from ..metrics.phases import STORED_PHASES
 from ..metrics.preferences import OUTCOME, PAIRS, TRAINING
 from ..metrics.supervised import FITTING

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..holdings import Holdings, Sampling
+from ..memory_inventory import Holdings, Sampling
 from ..metrics.phases import STORED_PHASES
 from ..metrics.policy import JUDGE
 from ..metrics.supervised import FITTING

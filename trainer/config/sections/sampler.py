@@ -5,7 +5,7 @@ from typing import Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
-from ..holdings import Sampling
+from ..memory_inventory import Sampling
 
 VLLM = ("kind", ("vllm", "vllm_server"))
 
