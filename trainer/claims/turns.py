@@ -24,7 +24,7 @@ from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
 from trainer.rewards.rubric_judgements import question
-from trainer.rewards.written import ComparedPair
+from trainer.rewards.written_rubrics import ComparedPair
 
 from .teaching import Course, Lesson, Progress, silent, teach
 from .toy import TOPICS

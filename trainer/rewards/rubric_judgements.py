@@ -17,7 +17,7 @@ from trainer.judges.kinds.pairwise import PairwiseRubricSpec
 from trainer.judges.templates import conversation, fenced, numbered
 
 from .judgement_forms import read_judgement
-from .written import ComparedPair
+from .written_rubrics import ComparedPair
 
 Side = Literal["A", "B"]
 SPEC = PairwiseRubricSpec(scale="forced", order="given", prompt=JUSTIFIED)

@@ -9,7 +9,7 @@ from trainer.contracts import Criterion, Example
 from trainer.contracts.model_folder import OutputRole
 from trainer.rewards import Item
 from trainer.rewards.rubric_judgements import label, question
-from trainer.rewards.written import FACTS, ComparedPair, writing_of
+from trainer.rewards.written_rubrics import FACTS, ComparedPair, writing_of
 from trainer.seeding import derive_seed
 
 from . import arm_metrics

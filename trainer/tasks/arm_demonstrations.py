@@ -17,7 +17,7 @@ from trainer.judges.rubric_printing import Unwritable, in_order, items_of, turne
 from trainer.rewards.judgement_printing import Handled, Reasoned, write_judgement
 from trainer.rewards.reason_matching import WordsMatcher
 from trainer.rewards.rubric_judgements import label, question
-from trainer.rewards.written import FACTS, ComparedPair
+from trainer.rewards.written_rubrics import FACTS, ComparedPair
 
 from .arm import ArmWriting
 from .base import question_key

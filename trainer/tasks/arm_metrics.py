@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.metrics.estimate import bootstrap_ratio
-from trainer.rewards.written import FACTS
+from trainer.rewards.written_rubrics import FACTS
 
 from . import writing_metrics
 from .base import AnsweredQuestion

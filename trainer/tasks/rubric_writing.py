@@ -11,7 +11,7 @@ from trainer.contracts.pairs import LabelledPair, labelled_pairs
 from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
-from trainer.rewards.written import ComparedPair
+from trainer.rewards.written_rubrics import ComparedPair
 from trainer.seeding import derive_seed
 
 from . import writing_metrics

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from trainer.metrics.effect import cohens_d
 from trainer.metrics.estimate import Estimate, bootstrap_ratio, proportion
 from trainer.metrics.rubricbench import Alignment, alignment, alignments
-from trainer.rewards.written import FACTS
+from trainer.rewards.written_rubrics import FACTS
 
 from .base import AnsweredQuestion
 from .estimates import mean, told

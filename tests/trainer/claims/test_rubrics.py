@@ -13,7 +13,7 @@ from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.writers import CHECKABLE
 from trainer.rewards import Item, Services
 from trainer.rewards.kinds.writing import quality
-from trainer.rewards.written import ComparedPair
+from trainer.rewards.written_rubrics import ComparedPair
 
 CONFIG: Any = resolve("rubric_writer", PLANS["mams"].config(PLANS["mams"].arm("both"), PLANS["mams"].shared, 0))
 

@@ -18,7 +18,7 @@ from trainer.rewards import Item, Services, scoring
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal
 from trainer.rewards.reason_matching import WordsMatcher
-from trainer.rewards.written import ComparedPair
+from trainer.rewards.written_rubrics import ComparedPair
 
 from .judged import score
 

@@ -20,7 +20,7 @@ from trainer.rewards import Composed, Item, Services
 from trainer.rewards.kinds.writing import matched, recall
 from trainer.rewards.mams import mams_reward
 from trainer.rewards.reason_matching import WordsMatcher
-from trainer.rewards.written import ComparedPair, words_score
+from trainer.rewards.written_rubrics import ComparedPair, words_score
 
 from .judged import score
 

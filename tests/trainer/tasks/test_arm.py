@@ -15,7 +15,7 @@ from trainer.judges.kinds.pairwise import PairwiseRubricSpec
 from trainer.judges.spec import resolve as judge_spec
 from trainer.rewards import Item, Services
 from trainer.rewards.kinds import KINDS
-from trainer.rewards.written import FACTS, ComparedPair
+from trainer.rewards.written_rubrics import FACTS, ComparedPair
 from trainer.tasks import AnsweredQuestion, Posed
 from trainer.tasks.arm import ArmWriting, JudgingByRubric, KeptRubric
 

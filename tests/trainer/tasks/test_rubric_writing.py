@@ -10,7 +10,7 @@ from trainer.contracts import Criterion, Example, Message, PartResult, Preferenc
 from trainer.judges.calls import expand, read
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import resolve as judge_spec
-from trainer.rewards.written import FACTS, ComparedPair
+from trainer.rewards.written_rubrics import FACTS, ComparedPair
 from trainer.tasks import TASKS, AnsweredQuestion, Posed
 
 

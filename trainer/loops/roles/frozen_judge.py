@@ -16,7 +16,7 @@ from trainer.inference.sampling import Sampler, SampleRequest
 from trainer.rewards import Item, Services
 from trainer.rewards.access import Access
 from trainer.rewards.rubric_judgements import Side, label, question, read
-from trainer.rewards.written import Writing, writing_of
+from trainer.rewards.written_rubrics import Writing, writing_of
 from trainer.rollouts import Reward, RewardScorer, RewardSetup, RewardWatch
 from trainer.rollouts.scoring import Begun, Unwatched
 

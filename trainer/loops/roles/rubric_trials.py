@@ -9,7 +9,7 @@ from trainer.contracts import Criterion
 from trainer.inference.chat import encode_prompt
 from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
 from trainer.rewards.rubric_judgements import label, question, read
-from trainer.rewards.written import FACTS, ComparedPair
+from trainer.rewards.written_rubrics import FACTS, ComparedPair
 from trainer.seeding import derive_seed
 from trainer.tasks.arm import criteria_of
 

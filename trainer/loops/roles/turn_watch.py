@@ -12,7 +12,7 @@ from trainer.config.recipes.alternating import ROLES, AlternatingConfig, Role
 from trainer.contracts import AlarmData, AlarmPlace
 from trainer.hacking import Gap, HeldOut
 from trainer.hacking.watch import FALSE_ALARMS
-from trainer.rewards.written import FACTS
+from trainer.rewards.written_rubrics import FACTS
 from trainer.rollouts import Trajectory, one_of_each
 from trainer.seeding import derive_seed
 

@@ -13,7 +13,7 @@ from ..arm import chose_right, writer_reward
 from ..guard import each
 from ..parts import Item, Part, Services
 from ..rubric_judgements import RubricJudgement, read
-from ..written import writing_of
+from ..written_rubrics import writing_of
 
 _SIGNS = {"A": -1, "B": 1}
 _NAMED = 3  # problems that the reason names

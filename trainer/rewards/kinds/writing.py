@@ -26,7 +26,7 @@ from ..guard import each
 from ..mams import preference_reward
 from ..parts import Item, Part, RewardAnswer, Services, Usage
 from ..reason_matching import Floats
-from ..written import Writing, words_score, writing_of
+from ..written_rubrics import Writing, words_score, writing_of
 from .judge_answers import explained, finished, problem_of, told, usage_of
 from .matching import Compared, Matched, match_lists
 
