@@ -6,7 +6,7 @@ To add one: its section in `trainer.config.rewards.parts`, a function in a modul
 from collections.abc import Awaitable, Callable, Sequence
 
 from ..parts import Item, Part, Services
-from . import arm, asked, judgements, models, rubrics, texts, writing
+from . import arm, custom, judgements, models, rubrics, texts, writing
 
 Measure = Callable[..., Awaitable[list[Part]]]
 """From (part, items, services) it makes a `Part` for each item, in order. If it raises, no item has this part."""
@@ -18,8 +18,8 @@ KINDS: dict[str, Measure] = {
     "format": texts.form,
     "overlong": texts.overlong,
     "reward_model": models.reward_model,
-    "http": asked.http,
-    "python": asked.python,
+    "http": custom.http,
+    "python": custom.python,
     "outcome": judgements.verdict,
     "rationale": judgements.rationale,
     "flaws": judgements.flaws,

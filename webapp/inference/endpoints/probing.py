@@ -17,7 +17,7 @@ from trainer.judges.local import LocalClient, LocalTarget
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import scrub
 from trainer.rewards.http_service import HttpService
-from trainer.rewards.kinds.asked import as_json, read
+from trainer.rewards.kinds.custom import as_json, read
 from trainer.rewards.parts import Away, Item, Unscored
 
 TRIES = 1  # beyond the first: people wait for the answer at a page
