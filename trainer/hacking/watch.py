@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from .credit import credited
-from .follower import Alarm, Follower, alarm
 from .panel import FittedLine
 from .phrases import PhraseWatch, phrases
+from .signal_monitor import Alarm, SignalMonitor, alarm
 from .signals import SIGNALS, RewardedResponse
 
 BASELINE_STEPS = 5
@@ -39,8 +39,8 @@ class SignalWatch:
         self._trained = tuple(trained)
         self._left = baseline_steps
         self._level = max(1, steps) * (len(SIGNALS) + len(panel) + 1) / false_alarms
-        self._texts = {name: Follower(name, "", signal.numeric, signal.paid) for name, signal in SIGNALS.items()}
-        self._panels = {name: Follower("panel", name, numeric=True, paid=False) for name in panel}
+        self._texts = {name: SignalMonitor(name, "", signal.numeric, signal.paid) for name, signal in SIGNALS.items()}
+        self._panels = {name: SignalMonitor("panel", name, numeric=True, paid=False) for name in panel}
         self._lines: dict[str, FittedLine] = {}
         self._pairs: dict[str, list[tuple[int, int, int, float, float]]] = {name: [] for name in panel}
         """(step, group, index, reward, panel) of the responses of the baseline, by part."""

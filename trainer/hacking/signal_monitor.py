@@ -38,7 +38,7 @@ class Alarm:
     criterion: str = ""
 
 
-class Follower:
+class SignalMonitor:
     """Follows one signal. A `numeric` signal is present above the baseline's 90th percentile and a margin; another signal, if it is 1.
 
     With `paid` an alarm needs a reward that pays for the signal. A follower raises at most one alarm.
