@@ -214,7 +214,7 @@ VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(
 )
 # Items of answers are matched by meaning in a separate process, which a worker starts; see annotation.agreement.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
-# The same for measures of responses that need a model; see trainer.measuring.
+# The same for measures of responses that need a model; see trainer.response_measures.
 DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]
 NOVELTY_COMMAND = [sys.executable, "-m", "trainer", "novelty"]
 # The same for a model of an unknown architecture, when it is registered; see trainer.weights.trial.

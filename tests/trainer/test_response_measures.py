@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from trainer import measuring
+from trainer import response_measures
 from trainer.checkpoints import Checkpoint, save
 from trainer.config import resolve
 from trainer.contracts import jsonlines
@@ -31,7 +31,7 @@ def test_the_same_meaning_is_near_and_another_far(monkeypatch, capsys):
         {"id": "same", "texts": ["yes", "yes"]},
         {"id": "one", "texts": ["alone"]},
     ]
-    code, (head, *rows), _ = told(measuring.diversity, lines, monkeypatch, capsys)
+    code, (head, *rows), _ = told(response_measures.diversity, lines, monkeypatch, capsys)
     found = {row["id"]: row["diversity"] for row in rows}
     assert code == 0 and "MiniLM" in head["embedder"]
     assert 0 < found["near"] < 0.4 < 0.8 < found["far"]
@@ -53,7 +53,7 @@ def test_novelty_is_the_mean_ratio_per_token_of_both_weights(tiny_dir, checkpoin
     prompt = [{"role": "user", "content": "Say something"}]
     head = {"model": str(tiny_dir), "config": CONFIG, "checkpoint": str(checkpoint)}
     rows = [{"id": 0, "prompt": prompt, "text": "one two three"}, {"id": 1, "prompt": prompt, "text": ""}]
-    code, found, error = told(measuring.novelty, [head, *rows], monkeypatch, capsys)
+    code, found, error = told(response_measures.novelty, [head, *rows], monkeypatch, capsys)
     assert code == 0, error
     before, now = load_model(tiny_dir), load_model(tiny_dir)
     with torch.no_grad():
@@ -76,10 +76,10 @@ def test_novelty_is_the_mean_ratio_per_token_of_both_weights(tiny_dir, checkpoin
     ("head", "reason"), [({"model": "/nowhere", "config": CONFIG, "checkpoint": "/nowhere"}, "no config.json")]
 )
 def test_what_is_not_there_is_said_in_one_line(head, reason, monkeypatch, capsys):
-    code, found, error = told(measuring.novelty, [head], monkeypatch, capsys)
+    code, found, error = told(response_measures.novelty, [head], monkeypatch, capsys)
     assert (code, found) == (1, []) and reason in error and error.count("\n") == 1
 
 
 def test_input_that_cannot_be_read_is_refused(monkeypatch, capsys):
-    assert told(measuring.novelty, [{"model": 1}], monkeypatch, capsys)[0] == 2
-    assert measuring.diversity(["--help"]) == 2
+    assert told(response_measures.novelty, [{"model": 1}], monkeypatch, capsys)[0] == 2
+    assert response_measures.diversity(["--help"]) == 2

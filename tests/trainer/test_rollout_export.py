@@ -8,7 +8,7 @@ import pytest
 
 from trainer.config import resolve
 from trainer.contracts import Example, Message, RunEvent, jsonlines
-from trainer.gathering import rollouts
+from trainer.rollout_export import rollouts
 
 from .running import run
 
