@@ -12,7 +12,7 @@ from webapp.annotation.agreement.person_figures import Figures
 from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import AgreementReport, Participant
 
-from .holdings import HOLDINGS, Erasure, Holding
+from .data_inventory import HOLDINGS, Erasure, Holding
 
 AT_A_TIME = 1_000
 

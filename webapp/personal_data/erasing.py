@@ -23,7 +23,7 @@ from webapp.annotation.people import handover
 from webapp.core.auditing import audit, chain
 from webapp.core.problems import Conflict
 
-from .holdings import HOLDINGS, Erasure
+from .data_inventory import HOLDINGS, Erasure
 from .models import DataExport
 from .services import remove
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from trainer.contracts import plurals as words
 from webapp.accounts.models import User
 
-from .holdings import HOLDINGS, Erasure, Holding
+from .data_inventory import HOLDINGS, Erasure, Holding
 from .models import DataExport
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 
 from .collecting import DataPart, parts
-from .holdings import HOLDINGS
+from .data_inventory import HOLDINGS
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.models import Run
 from webapp.personal_data import erasing, services
+from webapp.personal_data.data_inventory import HOLDINGS, Erasure
 from webapp.personal_data.erasing import erase
-from webapp.personal_data.holdings import HOLDINGS, Erasure
 
 from .test_exports import ways
 

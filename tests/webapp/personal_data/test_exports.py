@@ -23,8 +23,8 @@ from webapp.annotation.review import services as review
 from webapp.api import api
 from webapp.core.models import AuditEntry
 from webapp.personal_data import services, writing
+from webapp.personal_data.data_inventory import HOLDINGS, NO_ROWS
 from webapp.personal_data.erasing import erase
-from webapp.personal_data.holdings import HOLDINGS, NO_ROWS
 from webapp.personal_data.models import DataExport
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,9 @@ def taken(membership) -> bytes:
 
 def test_whatever_names_a_person_is_exported_or_left_out_with_a_reason():
     listed = {f"{each.model}.{each.way}" for each in HOLDINGS} | set(NO_ROWS)
-    assert ways() - listed == set(), "say in webapp.personal_data.holdings what an export and an erasure do with it"
+    assert ways() - listed == set(), (
+        "say in webapp.personal_data.data_inventory what an export and an erasure do with it"
+    )
     assert all(each.about for each in HOLDINGS)
     for holding in filter(lambda each: each.file, HOLDINGS):
         columns = {field.name for field in holding.source._meta.concrete_fields}
