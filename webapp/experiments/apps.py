@@ -13,6 +13,6 @@ class ExperimentsConfig(AppConfig):
         from .claims import measures, tasks  # noqa: F401  they register themselves
         from .lifecycle import waiting_line  # noqa: F401
         from .outputs import exporting, trained_on  # noqa: F401
-        from .rollouts import datasets, example_facts, sampled  # noqa: F401
+        from .rollouts import datasets, example_facts, sampled_responses  # noqa: F401
         from .runs import examples  # noqa: F401
         from .sweeps import rounds  # noqa: F401

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from webapp.core.database import locks
 
 from ..models import BlockWords, Rollout, Run, WordBlock
-from . import blocks, episodes, words
+from . import blocks, episodes, search_words
 from .models import STORED
 
 SECONDS = 4.0  # of one task, and of one transaction in it; beat starts the next one soon
@@ -62,7 +62,7 @@ def behind(run_id: int, number: int) -> Any:
 
 def light(rows: Any) -> Iterator[Any]:
     """The rollouts with their numbers, and without their tokens; a few in memory at a time."""
-    content = Func(F("content"), Value(words.SKIPPED), arg_joiner=" - ", template="(%(expressions)s::text[])")
+    content = Func(F("content"), Value(search_words.SKIPPED), arg_joiner=" - ", template="(%(expressions)s::text[])")
     found = rows.annotate(stored=STORED, said=content).defer("content", "part_values")
     for row in found.iterator(chunk_size=ROWS):
         row.content = row.said
@@ -71,7 +71,7 @@ def light(rows: Any) -> Iterator[Any]:
 
 def texts(row: Rollout) -> Iterator[str]:
     """All texts of a rollout, also those of turns that lie apart."""
-    return chain(words.texts(row.content), episodes.texts(row))
+    return chain(search_words.texts(row.content), episodes.texts(row))
 
 
 def _waiting(run_id: int) -> tuple[NDArray[np.int64], blocks.Hits, bool]:
@@ -80,7 +80,7 @@ def _waiting(run_id: int) -> tuple[NDArray[np.int64], blocks.Hits, bool]:
     until = time.monotonic() + SECONDS
     for row in light(behind(run_id, indexed(run_id)).order_by("stored")[:AT_ONCE]):
         stored.append(row.stored)
-        found.append(words.stored(row.step, row.phase, texts(row)))
+        found.append(search_words.stored(row.step, row.phase, texts(row)))
         count += len(found[-1])
         if count >= HITS_AT_ONCE or time.monotonic() >= until:  # an episode may have a hundred megabytes
             return np.array(stored, "<i8"), blocks.hits(found), True

@@ -17,7 +17,7 @@ from webapp.core.problems import Invalid
 
 from .. import recipe_metrics
 from ..models import Rollout, Run
-from . import words
+from . import search_words
 from .searching import WordSearch
 
 Verdict = Literal["met", "unmet", "missing"]
@@ -57,7 +57,7 @@ class RolloutQuery:
     two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part to sort by, if it is not
     `part`. `excluded`: whether the
     response was left out of training. `example_key`: only of this prompt; an index has them. `text` is searched for in all texts of a
-    rollout (`words.read`).
+    rollout (`search_words.read`).
     """
 
     step: int | None = None
@@ -118,7 +118,7 @@ def rollouts(
     _check(wanted, order)
     if from_step is not None and (order != "newest" or wanted.text):
         raise Invalid("Only the order newest begins at a step.", {"from_step": "sort by newest, without a text"})
-    search = WordSearch(run, words.read(wanted.text), wanted.step, wanted.phase) if wanted.text else None
+    search = WordSearch(run, search_words.read(wanted.text), wanted.step, wanted.phase) if wanted.text else None
     if search and wanted.step is None and order in ("newest", "place"):
         return _newest_found(search, wanted, cursor, limit)
     rows, oldest = (

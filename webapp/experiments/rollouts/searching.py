@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from numpy.typing import NDArray
 
 from ..models import EpisodeTurn, Rollout, Run, WordBlock
-from . import blocks, indexing, words
+from . import blocks, indexing, search_words
 from .models import STORED
 
 READ = 200
@@ -44,9 +44,11 @@ APART = Exists(EpisodeTurn.objects.filter(**PLACE, number=0))
 class WordSearch:
     """What is searched for in the rollouts of a run, or in those of one of its steps or phases."""
 
-    def __init__(self, run: Run, wanted: words.WantedWords, step: int | None = None, phase: str | None = None) -> None:
+    def __init__(
+        self, run: Run, wanted: search_words.WantedWords, step: int | None = None, phase: str | None = None
+    ) -> None:
         self.wanted, self._run, self._step = wanted, run, step
-        self._numbers = words.numbers(wanted.words | words.placed(step, phase))
+        self._numbers = search_words.numbers(wanted.words | search_words.placed(step, phase))
         self._indexed = indexing.indexed(run.pk)
         self._read_characters = 0
 
@@ -111,7 +113,7 @@ class WordSearch:
         short = [pk for pk, apart in newest.values_list("pk", "apart")[:READ] if not apart]
         rows = Rollout.objects.filter(pk__in=short).alias(stored=STORED).order_by("-stored")
         for row in indexing.light(rows):
-            if words.stored(row.step, row.phase, words.texts(row.content)) >= self._numbers:
+            if search_words.stored(row.step, row.phase, search_words.texts(row.content)) >= self._numbers:
                 yield row.stored
 
     def _blocks(self, below: int, count: int) -> list[tuple[int, int, dict[int, bytes | None]]]:

@@ -11,7 +11,7 @@ from ..models import Rollout
 from .datasets import Preview
 from .episodes import TurnOutline, TurnPage
 from .sending import Prepared, SentToProject
-from .sent import AskedTask, SentExample
+from .sent_rollouts import AskedTask, SentExample
 
 
 def rollout(row: Rollout) -> dict[str, Any]:

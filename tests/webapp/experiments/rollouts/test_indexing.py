@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 
 from webapp.core.database import locks
 from webapp.experiments.models import BlockWords, Rollout, Run, WordBlock
-from webapp.experiments.rollouts import blocks, indexing, queries, words
+from webapp.experiments.rollouts import blocks, indexing, queries, search_words
 from webapp.experiments.rollouts.queries import RolloutQuery
 from workers import runs as tasks
 
@@ -40,7 +40,9 @@ def whole(run):
 def expected(run):
     rows = Rollout.objects.filter(run=run)
     return sorted(
-        (row.pk, number) for row in rows for number in words.stored(row.step, row.phase, words.texts(row.content))
+        (row.pk, number)
+        for row in rows
+        for number in search_words.stored(row.step, row.phase, search_words.texts(row.content))
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.team import ApiClient
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Rollout, WordBlock
-from webapp.experiments.rollouts import blocks, indexing, queries, searching, words
+from webapp.experiments.rollouts import blocks, indexing, queries, search_words, searching
 from webapp.experiments.rollouts.queries import RolloutQuery
 
 
@@ -124,7 +124,7 @@ def test_pages_have_no_gap_and_no_repeat(put, run, text, filters, monkeypatch):
 
 
 def test_two_words_with_one_number_are_told_apart(put, run, monkeypatch):
-    monkeypatch.setattr(words, "crc32", lambda word: 7)
+    monkeypatch.setattr(search_words, "crc32", lambda word: 7)
     put(run, 1, "red")
     put(run, 2, "blue")
     assert found(run, "blue") == [2]

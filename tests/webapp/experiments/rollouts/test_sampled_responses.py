@@ -12,7 +12,7 @@ from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.sources.registry import SOURCES
 from webapp.evaluation.work import running
 from webapp.experiments.models import Rollout
-from webapp.experiments.rollouts import sampled
+from webapp.experiments.rollouts import sampled_responses
 
 pytestmark = pytest.mark.django_db
 
@@ -38,10 +38,10 @@ def test_the_newest_evaluation_unless_a_step_is_named(team, run):
     add(run, 0, 0, met=False)
     add(run, 4, 0, met=True)
     add(run, 5, 0, met=True, phase="train")
-    newest = list(sampled.responses(team.workspace.pk, run.pk, None))
+    newest = list(sampled_responses.responses(team.workspace.pk, run.pk, None))
     assert [each.text for each in newest] == ["answer 0 of step 4"]
-    assert [each.text for each in sampled.responses(team.workspace.pk, run.pk, 0)] == ["answer 0 of step 0"]
-    assert list(sampled.responses(team.outsider.workspace.pk, run.pk, None)) == []
+    assert [each.text for each in sampled_responses.responses(team.workspace.pk, run.pk, 0)] == ["answer 0 of step 0"]
+    assert list(sampled_responses.responses(team.outsider.workspace.pk, run.pk, None)) == []
 
 
 def test_what_a_run_learnt_from_since_the_evaluation_before(team, run):
@@ -51,11 +51,11 @@ def test_what_a_run_learnt_from_since_the_evaluation_before(team, run):
         add(run, step, 0, met=True, phase="train")
 
     def texts(step):
-        return [each.text for each in sampled.trained(team.workspace.pk, run.pk, step)]
+        return [each.text for each in sampled_responses.trained(team.workspace.pk, run.pk, step)]
 
     assert texts(4) == [f"answer 0 of step {step}" for step in (4, 3, 2, 1)]
     assert texts(None) == [f"answer 0 of step {step}" for step in (8, 7, 6, 5)] and texts(0) == []
-    assert list(sampled.trained(team.outsider.workspace.pk, run.pk, None)) == []
+    assert list(sampled_responses.trained(team.outsider.workspace.pk, run.pk, None)) == []
 
 
 def test_only_runs_with_evaluations_of_this_workspace_are_offered(team, run):
@@ -104,16 +104,16 @@ def test_novelty_is_measured_beside_with_the_checkpoint_of_the_step(team, run, s
         add(run, 0, index, met=True)
         add(run, 4, index, met=True)
     settings.VAR = tmp_path
-    assert sampled.novelty(team.workspace.pk, run.pk, 0) == [1.0, 1.0]
+    assert sampled_responses.novelty(team.workspace.pk, run.pk, 0) == [1.0, 1.0]
     with pytest.raises(NotMeasured, match="no checkpoint of step 4"):
-        sampled.novelty(team.workspace.pk, run.pk, None)
+        sampled_responses.novelty(team.workspace.pk, run.pk, None)
     (tmp_path / "runs" / str(run.pk) / "checkpoints" / "step-000004").mkdir(parents=True)
     script = "import sys, json; head, *rows = map(json.loads, sys.stdin); print(*(json.dumps({'id': r['id'], 'novelty': len(head['checkpoint'][-6:]) + r['id']}) for r in rows), sep='\\n')"
     settings.NOVELTY_COMMAND = ["python3", "-c", script]
-    assert sampled.novelty(team.workspace.pk, run.pk, None) == [6, 7]
+    assert sampled_responses.novelty(team.workspace.pk, run.pk, None) == [6, 7]
     settings.NOVELTY_COMMAND = ["python3", "-c", "import sys; sys.exit('the weights do not fit')"]
     with pytest.raises(NotMeasured, match="the weights do not fit"):
-        sampled.novelty(team.workspace.pk, run.pk, None)
+        sampled_responses.novelty(team.workspace.pk, run.pk, None)
 
 
 def test_what_two_checkpoints_said_stands_side_by_side(team, run, as_researcher, settings):
