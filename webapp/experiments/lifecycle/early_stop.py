@@ -22,7 +22,7 @@ from .. import recipe_metrics
 from ..live import broadcasts
 from ..metrics import patience
 from ..models import LoggedElsewhere, Run
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 
 SIDES = ("higher", "lower")
 MOST_PATIENCE = 10_000

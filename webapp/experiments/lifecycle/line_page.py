@@ -13,7 +13,7 @@ from webapp.core.distributed.ray_client import JobResources
 from webapp.weights.models import WeightsJob
 
 from ..models import Run
-from . import claimants, line_words
+from . import claimants, waiting_reasons
 from .claimants import Claimant
 from .line_order import Free
 
@@ -119,8 +119,8 @@ def _gb(found: JobResources) -> float:
 def whole(workspace_id: int) -> WaitingLine:
     left = Free()
     there, free = left.there, left.all
-    holders = line_words.Holders(timezone.now())
-    standing = list(line_words.standing(holders, left))
+    holders = waiting_reasons.Holders(timezone.now())
+    standing = list(waiting_reasons.standing(holders, left))
 
     def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> LineRow:
         mine = each.workspace_id == workspace_id

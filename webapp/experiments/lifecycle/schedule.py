@@ -12,7 +12,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import ALIVE, LoggedElsewhere, Run
 from . import utc_times, waiting_line
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 
 FIELD = "not_before"
 SLACK = timedelta(minutes=1)  # between the clocks of client and server

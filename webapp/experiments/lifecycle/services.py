@@ -22,7 +22,7 @@ from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
 from . import early_stop, memory_needs, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 from .states import ENDS, WORKING, State, facts, move
 
 RESUMABLE = (State.PAUSED, State.STOPPED, State.FAILED)

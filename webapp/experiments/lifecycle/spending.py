@@ -15,7 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import LoggedElsewhere, Run, RunJudge
 from ..rewards.budgets import KEEP, MOST_MONEY
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 
 MOST_TOKENS = 2**53
 

@@ -15,7 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, Run
 from ..serializers import under_way
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 
 NONE = timedelta()
 LEAST, MOST = timedelta(minutes=1), timedelta(days=3650)

@@ -18,7 +18,7 @@ from .. import recipe_metrics
 from ..live import broadcasts
 from ..metrics import points
 from ..models import LoggedElsewhere, Run
-from .gone import unless_deleted
+from .deleted_runs import unless_deleted
 
 MOST = 2**53
 

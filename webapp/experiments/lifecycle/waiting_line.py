@@ -18,7 +18,7 @@ from webapp.weights.models import WeightsJob
 
 from ..live import broadcasts
 from ..models import Run
-from . import claimants, line_words, resources
+from . import claimants, resources, waiting_reasons
 from .claimants import Claimant, launched
 from .line_order import Free, Why, walk
 
@@ -86,7 +86,7 @@ def _next() -> list[Claimant]:
 
 def tell() -> None:
     """Brings the reasons of those that wait up to date."""
-    for each in line_words.standing(line_words.Holders(timezone.now()), Free()):
+    for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free()):
         claimant = each.claimant
         if not each.reason or claimant.row.next_try_at is not None or each.reason == claimant.reason:
             continue

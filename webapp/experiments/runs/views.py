@@ -21,7 +21,7 @@ from ..charts import axes
 from ..charts import queries as charts
 from ..launch import checks, discarding, drafts
 from ..launch.typed_limits import TypedLimits
-from ..lifecycle import paces, spending, token_limit, utc_times
+from ..lifecycle import spending, step_times, token_limit, utc_times
 from ..lifecycle.limits import RunLimits
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -175,7 +175,7 @@ def _expected(run: Run) -> float | None:
     """Seconds that the run takes, by earlier runs like it, while its own process has not said so; None if that is not known."""
     if run.state not in (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING) or run.eta_s is not None:
         return None
-    return paces.left(run, paces.step_s([run]).get(run.pk))
+    return step_times.left(run, step_times.step_s([run]).get(run.pk))
 
 
 @member(access.READER)

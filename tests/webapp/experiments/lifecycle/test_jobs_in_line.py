@@ -20,7 +20,7 @@ from webapp.core.models import AuditEntry
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.models import Evaluation
 from webapp.evaluation.work import running
-from webapp.experiments.lifecycle import jobs, line_page, line_words, states, waiting_line
+from webapp.experiments.lifecycle import jobs, line_page, states, waiting_line, waiting_reasons
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
 from webapp.inference.models import RegisteredModel
@@ -73,7 +73,7 @@ def looked_at(row) -> Evaluation:
 
 
 def order():
-    return [each.claimant.row for each in line_words.standing(line_words.Holders(timezone.now()), Free())]
+    return [each.claimant.row for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())]
 
 
 def under_way() -> int:

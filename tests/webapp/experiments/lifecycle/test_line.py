@@ -9,7 +9,7 @@ from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.experiments.lifecycle import estimates, jobs, line_page, line_words, waiting_line
+from webapp.experiments.lifecycle import estimates, jobs, line_page, waiting_line, waiting_reasons
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
@@ -31,7 +31,7 @@ def theirs(team):
 
 
 def order():
-    return [each.run.id for each in line_words.standing(line_words.Holders(timezone.now()), Free())]
+    return [each.run.id for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())]
 
 
 def says(run, eta_s, **fields):
@@ -166,7 +166,7 @@ def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_research
 
 
 def test_the_line_says_how_many_wait_behind_those_it_shows(launch, monkeypatch, team):
-    monkeypatch.setattr(line_words.standing, "__defaults__", (2,))
+    monkeypatch.setattr(waiting_reasons.standing, "__defaults__", (2,))
     for _ in range(5):
         launch()
     line = line_page.whole(team.workspace.id)

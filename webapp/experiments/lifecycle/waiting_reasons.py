@@ -11,7 +11,7 @@ from django.conf import settings
 from webapp.accounts.administration import quotas
 
 from ..models import Run
-from . import claimants, estimates, paces, resources, utc_times
+from . import claimants, estimates, resources, step_times, utc_times
 from .claimants import Claimant
 from .line_order import Free, Why, walk
 from .resources import Kind, amount
@@ -43,7 +43,7 @@ class Holders:
         self.now = now
         self.all = claimants.placed()
         silent = [each.run for each in self.all if each.run and estimates.left(each.run, now) is None]
-        self._paces = paces.step_s([run for run in silent if run.state in (Run.State.STARTING, Run.State.RUNNING)])
+        self._paces = step_times.step_s([run for run in silent if run.state in (Run.State.STARTING, Run.State.RUNNING)])
 
     def left(self, each: Claimant) -> float | None:
         if each.job:
@@ -51,7 +51,7 @@ class Holders:
         if each.run is None:
             return None
         said = estimates.left(each.run, self.now)
-        return paces.left(each.run, self._paces.get(each.run.pk)) if said is None else said
+        return step_times.left(each.run, self._paces.get(each.run.pk)) if said is None else said
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]
@@ -66,7 +66,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
     mine: Counter[int] = Counter()
     needed: Counter[Kind] = Counter()
     last: float | None = None
-    pace = paces.step_s([each.run for each in claimants.waiting() if each.run])
+    pace = step_times.step_s([each.run for each in claimants.waiting() if each.run])
     for before, (each, why) in enumerate(islice(walk(free), most)):
         limits = quotas.of(each.workspace_id, known)
         after: float | None = None
@@ -91,7 +91,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
             after = last = _all_free(missing, needed, free, holders) if missing else last
             reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
         mine[each.workspace_id] += each.run is not None
-        takes = paces.left(each.run, pace.get(each.run.pk)) if each.run else None
+        takes = step_times.left(each.run, pace.get(each.run.pk)) if each.run else None
         told = _when(None if why == Why.TIME else after, takes)
         yield WaitingRun(each, before, reason + told if why else "", after, takes)
 

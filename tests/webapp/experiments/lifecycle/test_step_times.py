@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from webapp.experiments.lifecycle import jobs, line_words, paces
+from webapp.experiments.lifecycle import jobs, step_times, waiting_reasons
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import MetricPoint, Run
 
@@ -31,11 +31,11 @@ def named(run) -> Run:
 
 
 def pace(run) -> float | None:
-    return paces.step_s([named(run)]).get(run.pk)
+    return step_times.step_s([named(run)]).get(run.pk)
 
 
 def test_a_run_of_which_nothing_is_known_has_no_time(launch):
-    assert pace(launch()) is None and paces.left(named(launch()), None) is None and paces.step_s([]) == {}
+    assert pace(launch()) is None and step_times.left(named(launch()), None) is None and step_times.step_s([]) == {}
 
 
 def test_earlier_runs_of_the_recipe_and_model_by_the_median_of_their_medians(launch):
@@ -44,7 +44,7 @@ def test_earlier_runs_of_the_recipe_and_model_by_the_median_of_their_medians(lau
     other = launch()
     set_row(other, family="x")
     assert pace(other) == 20.0
-    assert paces.left(named(other), 20.0) == 20.0 * fresh(other).steps_total
+    assert step_times.left(named(other), 20.0) == 20.0 * fresh(other).steps_total
 
 
 def test_runs_that_differ_by_the_seed_alone_come_first_and_the_own_steps_before_them(launch):
@@ -54,7 +54,7 @@ def test_runs_that_differ_by_the_seed_alone_come_first_and_the_own_steps_before_
     assert pace(new) == 30.0
     took(new, 7.0, 8.0, 9.0)
     assert pace(new) == 8.0
-    assert paces.left(named(new), 8.0) == 8.0 * (fresh(new).steps_total - 3)
+    assert step_times.left(named(new), 8.0) == 8.0 * (fresh(new).steps_total - 3)
 
 
 def test_runs_of_another_recipe_and_runs_that_train_together_say_nothing(launch):
@@ -66,7 +66,7 @@ def test_runs_of_another_recipe_and_runs_that_train_together_say_nothing(launch)
 def test_more_runs_ask_the_database_no_more(launch):
     def queries(runs) -> int:
         with CaptureQueriesContext(connection) as caught:
-            assert len(paces.step_s(runs)) == len(runs)
+            assert len(step_times.step_s(runs)) == len(runs)
         return len(caught)
 
     took(launch(), 30.0)
@@ -81,7 +81,7 @@ def test_a_waiting_run_says_when_its_turn_comes_and_how_long_it_takes(launch, ra
     for run in (first, second):
         jobs.launch(run.id)
     steps = fresh(second).steps_total
-    [waiting] = line_words.standing(line_words.Holders(timezone.now()), Free())
+    [waiting] = waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())
     assert waiting.takes_s == 60.0 * steps and waiting.starts_in_s == 60.0 * fresh(first).steps_total
     assert "alpha of Policy from rubrics (about" in waiting.reason
     assert ", and it takes about" in waiting.reason and waiting.reason.endswith(", as earlier runs did")
