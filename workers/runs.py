@@ -9,7 +9,7 @@ from webapp.experiments.lifecycle import jobs
 from webapp.experiments.metrics import condensing
 from webapp.experiments.outputs import artifact_store
 from webapp.experiments.outputs.retention import services as retention
-from webapp.experiments.people import graded
+from webapp.experiments.people import human_grades
 from webapp.experiments.rollouts import indexing
 
 AGAIN, AGAIN_S = 200, 600  # storage that is away for more than a day keeps what it should have removed
@@ -50,7 +50,7 @@ def delete_checkpoints() -> None:
 
 @shared_task(name="workers.runs.ask_people")
 def ask_people(run_id: int) -> None:
-    graded.ask(run_id)
+    human_grades.ask(run_id)
 
 
 @shared_task(name="workers.runs.condense")

@@ -11,7 +11,7 @@ from webapp.experiments.claims import services as claims
 from webapp.experiments.launch import discarding
 from webapp.experiments.lifecycle import jobs as runs
 from webapp.experiments.lifecycle import stalls
-from webapp.experiments.people import graded
+from webapp.experiments.people import human_grades
 from webapp.experiments.repeats import rounds as repeats
 from webapp.identity import recovery_codes
 from webapp.inference.folders import stored
@@ -27,7 +27,7 @@ def take_up_lost() -> None:
 def watch_runs() -> None:
     cluster.look()
     tracking.mark_lost(since=runs.watch())
-    graded.ask_waiting()
+    human_grades.ask_waiting()
     chains.watch()
     project_steps.watch()
     repeats.watch()

@@ -41,7 +41,7 @@ from ..metrics import facts, spans, writing
 from ..models import OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
-from ..people import graded
+from ..people import human_grades
 
 TOLD_AS = {"paused": State.BLOCKED}
 """A process that waits calls itself paused; for a run, only people pause it."""
@@ -123,7 +123,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
         spans.store(run.id, gathered.spans)
     bulk.upsert_turns(run.id, gathered.turns)
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
-    graded.draw(run, gathered.rollouts.values())
+    human_grades.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     outputs.register(run, gathered.artifacts.values())
     alarms.store(run, gathered.alarms.values())

@@ -25,7 +25,7 @@ from webapp.judging.models import JudgeVersion
 from ..lifecycle import resources
 from ..lifecycle.commands import NO_VLLM, sampler_is_missing
 from ..models import Run
-from ..people import graded
+from ..people import human_grades
 from ..recipes import fit as fitting
 from ..rewards import relay
 from ..rewards.grants import NO_RECORDED, at
@@ -179,8 +179,8 @@ def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProb
             yield FieldProblem(f"rewards.{i}.endpoint", reason)
         if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
             yield FieldProblem(f"rewards.{i}.entry", why)
-    name = graded.project_name(config.model_dump(mode="json"))
-    if name and (why := graded.unfit(workspace_id, name)):
+    name = human_grades.project_name(config.model_dump(mode="json"))
+    if name and (why := human_grades.unfit(workspace_id, name)):
         yield FieldProblem("people.project", why)
 
 

@@ -22,7 +22,7 @@ from ..lifecycle.limits import NONE, RunLimits
 from ..live import broadcasts
 from ..models import RETRIES, Experiment, Run, RunSlot
 from ..outputs import starting_points
-from ..people import graded
+from ..people import human_grades
 from . import checks
 
 
@@ -154,7 +154,7 @@ def of_plan(membership: Membership, plan: checks.RunPlan, version: DatasetVersio
         "config": plan.config,
         "dataset_version": version,
         "model": plan.model,
-        "graded_in": graded.chosen(membership.workspace_id, plan.config),
+        "graded_in": human_grades.chosen(membership.workspace_id, plan.config),
         "steps_total": plan.steps,
         "memory_needed": plan.memory,
     }

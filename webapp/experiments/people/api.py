@@ -10,7 +10,7 @@ from webapp.core.database.paging import Limit
 
 from .. import access
 from ..parameters import RunId, router, run_of
-from . import graded, reason_matches, serializers
+from . import human_grades, reason_matches, serializers
 from .schemas import GradedList, PeopleOut, ReasonsMatchedIn, ReasonsOut
 
 
@@ -33,7 +33,7 @@ def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn
 @router.get("/runs/{run_id}/people", response=PeopleOut, summary="How far people agree with its judge")
 def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """People's grades of the responses that `people.share` has drawn so far. The interval counts responses, not criteria."""
-    return serializers.people(graded.agreement(run_of(request, run_id)))
+    return serializers.people(human_grades.agreement(run_of(request, run_id)))
 
 
 @router.get("/runs/{run_id}/people/cases", response=GradedList, summary="Verdicts of judge and people, case by case")
@@ -42,5 +42,5 @@ def run_people_cases(
 ) -> dict[str, Any]:
     """Every response that was drawn, in the order they came, with the verdicts of its criteria. People are counted, not
     named."""
-    found, following = graded.cases(run_of(request, run_id), cursor, limit)
+    found, following = human_grades.cases(run_of(request, run_id), cursor, limit)
     return {"items": [serializers.graded(each) for each in found], "next": following}

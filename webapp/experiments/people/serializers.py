@@ -4,7 +4,7 @@ from typing import Any
 
 from ..models import Run
 from . import reason_matches
-from .graded import DrawnResponse, JudgeAgreement
+from .human_grades import DrawnResponse, JudgeAgreement
 
 
 def people(found: JudgeAgreement | None) -> dict[str, Any]:

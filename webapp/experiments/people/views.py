@@ -11,7 +11,7 @@ from webapp.core.problems import Conflict, Problem
 
 from .. import access
 from ..models import Run
-from . import graded, reason_matches
+from . import human_grades, reason_matches
 
 
 @member(access.READER)
@@ -20,7 +20,7 @@ from . import graded, reason_matches
 def run_people(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """A fragment: how far people agree with the run's judge, as it goes and after its end."""
     run = access.run_read(require(request), run_id)
-    found = graded.agreement(run)
+    found = human_grades.agreement(run)
     if found is None:
         raise Http404("nobody is asked")
     return render(request, "experiments/_people.html", {"run": run, "people": found})

@@ -27,7 +27,7 @@ from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..metrics import curves
 from ..models import ACTIVE, ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
-from ..people import graded, reason_matches
+from ..people import human_grades, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
 from ..rollouts import datasets
@@ -117,7 +117,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "recipe_metrics": recipe_metrics.metrics(run.recipe),
         "samples": recipe_metrics.samples_title(run.recipe),
         "viewer": recipe_metrics.samples(run.recipe),
-        "people": graded.agreement(run),
+        "people": human_grades.agreement(run),
         "alarms": shown,
         "alarms_title": alarms.heading(shown),
         "tags": _tags(run),

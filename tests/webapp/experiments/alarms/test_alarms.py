@@ -15,7 +15,7 @@ from webapp.annotation.models import Task
 from webapp.core.models import AuditEntry
 from webapp.experiments.alarms import services
 from webapp.experiments.models import GradedResponse, Run, RunAlarm
-from webapp.experiments.people import graded
+from webapp.experiments.people import human_grades
 from webapp.webhooks.models import Delivery, Webhook
 
 
@@ -190,7 +190,7 @@ def test_one_click_makes_tasks_blind_to_the_judge_and_a_second_makes_none(alarme
     for _ in range(2):
         answer = as_researcher.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people", follow=True)
     assert "These responses went to people before." in shown(answer)
-    graded.ask(alarmed.pk)
+    human_grades.ask(alarmed.pk)
     tasks = Task.objects.order_by("id")
     texts = {task.example.content["responses"][0]["text"] for task in tasks}
     assert texts == {"Great question! Red", "What a brilliant question! Blue"}
@@ -203,16 +203,16 @@ def test_what_an_alarm_sends_is_no_random_draw(alarmed, team):
     Run.objects.filter(pk=alarmed.pk).update(config={**alarmed.config, "people": {"share": 1e-9}})
     alarmed.refresh_from_db()
     services.ask(team.researcher, alarmed, RunAlarm.objects.get())
-    found = graded.agreement(alarmed)
+    found = human_grades.agreement(alarmed)
     assert found and (found.drawn, GradedResponse.objects.count()) == (0, 2)
-    assert graded.cases(alarmed, None, 10)[0] == []
+    assert human_grades.cases(alarmed, None, 10)[0] == []
 
 
 def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, team):
     give_rubrics(run_member(run), run)
     trainer.post(trainer.event("rollouts", 7, rollouts=[judged(0, criteria=[]), judged(1, criteria=[])]), told(trainer))
     services.ask(team.researcher, run, RunAlarm.objects.get())
-    graded.ask(run.pk)
+    human_grades.ask(run.pk)
     [found] = services.shown(Run.objects.get(pk=run.pk))
     assert (found.asked, found.left_out, found.why) == (0, 2, "no judge has decided a criterion of it")
 

@@ -20,7 +20,7 @@ from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.models import GradedResponse, Rollout, Run
-from webapp.experiments.people import graded
+from webapp.experiments.people import human_grades
 from webapp.inference.models import RegisteredModel
 
 State = GradedResponse.State
@@ -69,7 +69,7 @@ def asked(asking):
     def _asked(*rollouts: dict, step: int = 1) -> None:
         asking.refresh_from_db()
         send(asking, *rollouts, step=step)
-        graded.ask(asking.pk)
+        human_grades.ask(asking.pk)
 
     return _asked
 
@@ -97,7 +97,7 @@ def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judg
 def test_what_comes_twice_is_drawn_once_and_asked_once(asking, asked):
     asked(judged(0), judged(1))
     asked(judged(0), judged(1))  # with new numbers, like a resumed run that sends a step again
-    graded.ask(asking.pk)
+    human_grades.ask(asking.pk)
     assert (GradedResponse.objects.count(), Task.objects.count()) == (2, 2)
 
 
@@ -115,32 +115,32 @@ def test_the_draw_depends_on_seed_and_place_alone_and_keeps_the_share(asking):
     asking.refresh_from_db()
     send(asking, *[judged(index) for index in range(200)])
     drawn = set(GradedResponse.objects.values_list("index", flat=True))
-    assert drawn == {i for i in range(200) if graded.chance(0, (1, "train", 0, i)) < 0.25}
+    assert drawn == {i for i in range(200) if human_grades.chance(0, (1, "train", 0, i)) < 0.25}
     assert 30 <= len(drawn) <= 70
-    assert drawn != {i for i in range(200) if graded.chance(1, (1, "train", 0, i)) < 0.25}
+    assert drawn != {i for i in range(200) if human_grades.chance(1, (1, "train", 0, i)) < 0.25}
 
 
 def test_nobody_is_asked_unless_the_run_says_so(run):
     Run.objects.filter(pk=run.pk).update(state="starting")
     send(run, judged(0))
     assert not GradedResponse.objects.exists()
-    assert graded.agreement(run) is None
+    assert human_grades.agreement(run) is None
 
 
 def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(asking, monkeypatch):
     monkeypatch.setattr(grading, "grade", lambda *_: 1 / 0)
     send(asking, judged(0))
     with pytest.raises(ZeroDivisionError):
-        graded.ask(asking.pk)
+        human_grades.ask(asking.pk)
     assert GradedResponse.objects.get().state == State.WAITING
     monkeypatch.undo()
     Run.objects.filter(pk=asking.pk).update(state="finished")
     queued = []
-    monkeypatch.setattr(graded, "enqueue", lambda name, run_id: queued.append(run_id))
-    monkeypatch.setattr(graded, "LOST_AFTER", timedelta(0))
-    graded.ask_waiting()
+    monkeypatch.setattr(human_grades, "enqueue", lambda name, run_id: queued.append(run_id))
+    monkeypatch.setattr(human_grades, "LOST_AFTER", timedelta(0))
+    human_grades.ask_waiting()
     assert queued == [asking.pk]
-    graded.ask(asking.pk)
+    human_grades.ask(asking.pk)
     assert GradedResponse.objects.get().state == State.ASKED
 
 
@@ -151,7 +151,7 @@ def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
     assert made.state == State.ASKED
     Rollout.objects.all().delete()
     GradedResponse.objects.create(run=asking, step=9, phase="train", group=0, index=0)
-    graded.ask(asking.pk)
+    human_grades.ask(asking.pk)
     assert GradedResponse.objects.get(step=9).problem == "the response is gone"
 
 
@@ -175,15 +175,15 @@ def test_agreement_counts_what_most_people_say(asking, asked, team, django_asser
     answer(first, one, grades(c1="met", c2="met"))
     answer(first, two, grades(c1="not_met", c2="met"))
     answer(second, one, grades(c1="not_met", c2="cannot_assess"))
-    found = graded.agreement(asking)
+    found = human_grades.agreement(asking)
     assert (found.drawn, found.responses, found.decided, found.agreeing, found.undecided) == (2, 2, 2, 1, 1)
     assert found.value == 0.5
     assert 0.05 < found.low < 0.5 < found.high < 0.95, "of two responses"
     with django_assert_num_queries(3):
-        graded.agreement(asking)
+        human_grades.agreement(asking)
     asked(*[judged(index) for index in range(2, 9)])
     with django_assert_num_queries(3):
-        graded.agreement(asking)
+        human_grades.agreement(asking)
 
 
 def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, team):
@@ -261,9 +261,9 @@ def own_project(team) -> Project:
 
 
 def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, team):
-    Run.objects.filter(pk=asking.pk).update(graded_in=graded.chosen(team.workspace.pk, named("My grades")))
+    Run.objects.filter(pk=asking.pk).update(graded_in=human_grades.chosen(team.workspace.pk, named("My grades")))
     asked(judged(0))
-    assert Project.objects.get() == own_project and graded.agreement(asking).project == own_project
+    assert Project.objects.get() == own_project and human_grades.agreement(asking).project == own_project
     assert Task.objects.filter(project=own_project).count() == 2
     own_project.refresh_from_db()
     assert own_project.version.number == 2 and own_project.version.counts["examples"] == 2
@@ -288,12 +288,12 @@ def named(project: str, share: float = 0.5) -> dict:
 def test_only_a_project_that_fits_can_be_named(own_project, team):
     def why(**changes) -> str:
         Project.objects.filter(pk=own_project.pk).update(**changes)
-        return graded.unfit(team.workspace.pk, "My grades")
+        return human_grades.unfit(team.workspace.pk, "My grades")
 
-    assert why() == "" and graded.unfit(team.workspace.pk, "No such") == "no project is called 'No such'"
+    assert why() == "" and human_grades.unfit(team.workspace.pk, "No such") == "no project is called 'No such'"
     assert [each.name for each in grading.fitting(team.workspace.pk, 10)] == ["My grades"]
-    assert graded.unfit(team.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
-    assert graded.chosen(team.workspace.pk, named("My grades", share=0.0)) is None
+    assert human_grades.unfit(team.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
+    assert human_grades.chosen(team.workspace.pk, named("My grades", share=0.0)) is None
     assert "influence what people say" in why(settings={"suggestions": "before"})
     assert grading.fitting(team.workspace.pk, 10) == []
     assert "is closed" in why(settings={}, state="closed")
@@ -354,7 +354,7 @@ def test_two_workers_at_the_same_moment_ask_once():
 
     def work() -> None:
         barrier.wait()
-        graded.ask(run.pk)
+        human_grades.ask(run.pk)
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(2)]
