@@ -7,7 +7,7 @@ from typing import Any
 
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
-from webapp.experiments.sharing.shown import value as kept_short
+from webapp.experiments.sharing.comparison_contents import value as kept_short
 from webapp.experiments.table import queries, seed_groups
 from webapp.experiments.table.cell_texts import cell_text, interval_text, is_number, mean_text
 from webapp.experiments.table.columns import PICTURES, Column

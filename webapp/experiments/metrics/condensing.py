@@ -16,7 +16,7 @@ from webapp.core.database import locks
 from webapp.core.tasks import enqueue
 
 from ..models import Run
-from . import levels, points, stored
+from . import levels, points, stored_levels
 
 TASK = "workers.runs.condense"
 EVERY = 512  # steps of a run, on average
@@ -74,7 +74,7 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
     with transaction.atomic():
         if not Run.objects.select_for_update(no_key=True).filter(pk=run_id).exists():
             return []
-        reach = stored.covered(run_id, keys)
+        reach = stored_levels.covered(run_id, keys)
         parts: dict[int, list[levels.Points]] = {}
         after = [each.steps.get(0, -1) for each in reach]
         for place, piece in points.copied(run_id, keys, after, POINTS_AT_ONCE):
@@ -86,11 +86,13 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
     return [keys[place] for place, tail in tails.items() if len(tail) == POINTS_AT_ONCE]
 
 
-def write(run_id: int, keys: Sequence[str], reach: Sequence[stored.Covered], fresh: Mapping[int, list[bytes]]) -> None:
+def write(
+    run_id: int, keys: Sequence[str], reach: Sequence[stored_levels.Covered], fresh: Mapping[int, list[bytes]]
+) -> None:
     """Writes rows of level 0, and for each further level those that are complete now."""
     wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
     waiting: dict[tuple[int, int], list[bytes]] = {}
-    for place, level, row in stored.rows(run_id, keys, wanted):
+    for place, level, row in stored_levels.rows(run_id, keys, wanted):
         waiting.setdefault((place, level), []).append(row)
     made: list[tuple[str, int, int, int, bytes]] = []
     for place, rows in fresh.items():

@@ -9,7 +9,7 @@ import numpy as np
 from webapp.core.tasks import enqueue
 
 from ..models import Run
-from . import condensing, levels, stored
+from . import condensing, levels, stored_levels
 from . import points as stored_points
 
 MAX_CURVES = 200  # keys answered at once
@@ -59,7 +59,7 @@ def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[s
     smoothed away, and always the first and the last point. Two queries, a third if the run has levels."""
     buckets = max(max_points // 2, 1)
     held: dict[int, list[bytes]] = {}
-    for place, _, row in stored.rows(run_id, keys, _levels(stored.covered(run_id, keys), buckets)):
+    for place, _, row in stored_levels.rows(run_id, keys, _levels(stored_levels.covered(run_id, keys), buckets)):
         held.setdefault(place, []).append(row)
     parts = {place: [levels.opened(b"".join(each))] for place, each in held.items()}
     after = [int(parts[place][0]["step"][-1]) if place in parts else -1 for place in range(len(keys))]
@@ -74,7 +74,7 @@ def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[s
             yield key, whole if len(whole) <= max_points else levels.thinned(whole, buckets)
 
 
-def _levels(reach: Sequence[stored.Covered], buckets: int) -> Iterator[tuple[int, int, int]]:
+def _levels(reach: Sequence[stored_levels.Covered], buckets: int) -> Iterator[tuple[int, int, int]]:
     """(place, level, step) to read: the highest level that has a unit for each bucket, and after its end the lower levels."""
     for place, covered in enumerate(reach):
         enough = [level for level, rows in covered.rows.items() if rows * levels.UNITS >= buckets]

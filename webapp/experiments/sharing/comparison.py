@@ -11,7 +11,7 @@ from webapp.core.requests.numbers import whole
 
 from ..models import SharedRun, ShareLink
 from ..table.compare_api import written
-from . import kinds, shown
+from . import comparison_contents, kinds
 from .access import OpenedLink
 from .models import COMPARISON
 from .public import opens
@@ -26,12 +26,12 @@ def page(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
 @opens(COMPARISON)
 def compare(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
     """`?baseline=` is the place of a run, 0 for none."""
-    return written(shown.comparison(opened, whole(request.GET.get("baseline", ""))))
+    return written(comparison_contents.comparison(opened, whole(request.GET.get("baseline", ""))))
 
 
 @opens(COMPARISON)
 def curves(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
-    return written(shown.curves(opened, request.GET.get("key", "")[:MOST_KEY]))
+    return written(comparison_contents.curves(opened, request.GET.get("key", "")[:MOST_KEY]))
 
 
 def listed(links: Sequence[ShareLink]) -> Mapping[int, kinds.ListedLink]:

@@ -20,7 +20,7 @@ from webapp.core.requests.numbers import whole
 from ..models import Run, ShareLink
 from ..table import comparing
 from ..table.compare_api import chosen
-from . import access, queries, services, shown
+from . import access, comparison_contents, queries, services
 from .forms import ShareForm
 from .kinds import ListedLink
 
@@ -63,9 +63,9 @@ def _one_of(runs: list[Run], text: str) -> int | None:
 
 def _about(membership: Membership, runs: list[Run]) -> dict[str, Any]:
     """Shows a comparison as strangers will see it, before it is shared."""
-    found = comparing.compared(membership.workspace_id, runs, [], shown.value)
+    found = comparing.compared(membership.workspace_id, runs, [], comparison_contents.value)
     paths = [row["path"] for row in found.config]
-    hidden = [row["path"] for row in found.config if shown.HIDDEN in row["values"]]
+    hidden = [row["path"] for row in found.config if comparison_contents.HIDDEN in row["values"]]
     return {
         "allowed": membership.workspace.allows_share_links,
         "owns": membership.may(Role.OWNER),

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from webapp.experiments.models import Run
-from webapp.experiments.sharing import kinds, shown
+from webapp.experiments.sharing import comparison_contents, kinds
 from webapp.experiments.sharing.access import NothingShared, OpenedLink
 from webapp.experiments.sharing.public import opens
 from webapp.experiments.table import compare_api, comparing
@@ -42,7 +42,7 @@ def _asking(parts: list[ReportWords | ShownBlock], path: str) -> list[ReportWord
 def chart(request: HttpRequest, opened: OpenedLink, place: int) -> HttpResponse:
     """The runs of a chart and how they are put together."""
     block, runs = _chart(opened, place)
-    found = comparing.compared(opened.link.workspace_id, runs, [], shown.value)
+    found = comparing.compared(opened.link.workspace_id, runs, [], comparison_contents.value)
     return compare_api.written(
         {
             "runs": [{"id": i, "name": str(run), "state": run.state} for i, run in enumerate(found.runs, 1)],

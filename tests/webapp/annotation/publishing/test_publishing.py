@@ -8,7 +8,7 @@ from tests.team import ApiClient, browser
 from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Resolution
-from webapp.annotation.publishing import described
+from webapp.annotation.publishing import data_description
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.exports import annotated, data_card
@@ -241,11 +241,11 @@ def test_gold_answers_are_no_part_of_what_is_told(project):
     task = project.tasks.order_by("rank").first()
     task.gold, task.overlap = {"strength": 2}, None
     task.save()
-    (told,) = described.described(project.version, [project.pk])
+    (told,) = data_description.described(project.version, [project.pk])
     assert (told.tasks, told.answers) == (7, 13)
 
 
 def test_a_project_of_another_workspace_tells_nothing(project, team):
     dataset = Dataset.objects.create(workspace=team.outsider.workspace, name="d")
     theirs = DatasetVersion.objects.create(dataset=dataset, number=1, lineage={})
-    assert described.described(theirs, [project.pk]) == []
+    assert data_description.described(theirs, [project.pk]) == []

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from webapp.core.database import locks
 from webapp.experiments.bulk import StepMetrics
-from webapp.experiments.metrics import condensing, curves, levels, points, stored, writing
+from webapp.experiments.metrics import condensing, curves, levels, points, stored_levels, writing
 from webapp.experiments.models import MetricLevel, MetricPoint, Run
 from workers import runs
 
@@ -188,8 +188,8 @@ def test_who_condenses_waits_for_who_writes(run, monkeypatch):
     """A step that is being written again must not be condensed with its old value."""
     fill(run, steps=levels.ROW)
     begun, over = threading.Event(), threading.Event()
-    real = stored.covered
-    monkeypatch.setattr(stored, "covered", lambda *given: (over.set(), real(*given))[1])
+    real = stored_levels.covered
+    monkeypatch.setattr(stored_levels, "covered", lambda *given: (over.set(), real(*given))[1])
 
     def work():
         begun.set()

@@ -19,7 +19,7 @@ from webapp.accounts.workspaces.services import allow_share_links
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run, RunValue, SharedRun, ShareLink
-from webapp.experiments.sharing import public, services, shown
+from webapp.experiments.sharing import comparison_contents, public, services
 
 pytestmark = pytest.mark.django_db
 ADDRESSES = ("", "/compare", "/curves?key=eval/score")
@@ -136,7 +136,7 @@ def test_long_texts_and_addresses_of_a_config_are_not_shown(stranger, link, two)
     for text in hidden:
         RunValue.objects.filter(run=two[0], column=column).update(number=None, text=text)
         told = stranger.get(f"/shared/{link[1]}/compare").content.decode()
-        assert shown.HIDDEN in told and json.dumps(text)[1:-1] not in told, text
+        assert comparison_contents.HIDDEN in told and json.dumps(text)[1:-1] not in told, text
     RunValue.objects.filter(run=two[0], column=column).update(number=None, text="HuggingFaceTB/SmolLM2-135M")
     assert "HuggingFaceTB/SmolLM2-135M" in stranger.get(f"/shared/{link[1]}/compare").content.decode()
 
@@ -146,7 +146,7 @@ def test_why_runs_do_not_compare_is_told_without_names(link, two, monkeypatch):
         "webapp.experiments.runs.comparability.unlike", lambda runs: ["data Secret v3, where ours 1 has Demo v1", ""]
     )
     told = Client().get(f"/shared/{link[1]}/compare").json()
-    assert told["unlike"] == {"1": shown.UNLIKE}
+    assert told["unlike"] == {"1": comparison_contents.UNLIKE}
 
 
 def test_the_baseline_is_the_links_until_another_is_chosen(team, allowed, two, launch):

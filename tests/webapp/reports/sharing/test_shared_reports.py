@@ -17,9 +17,9 @@ from tests.webapp.reports.conftest import RECORD
 from webapp.core.models import AuditEntry
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Rollout, Run, RunColumn, RunValue, SharedRun, ShareLink
+from webapp.experiments.sharing import comparison_contents
 from webapp.experiments.sharing import public as links
 from webapp.experiments.sharing import services as sharing
-from webapp.experiments.sharing import shown
 from webapp.experiments.table import services as table
 from webapp.experiments.table.queries import Layout
 from webapp.reports import block_contents, sources
@@ -232,7 +232,7 @@ def test_long_texts_and_addresses_of_a_config_are_not_shown(team, shared, seeds)
             f"```runs\nruns: {seeds[0].pk}\ncolumns: config.seed{apart}\n```\n" + CHART.format("query: is:any")
         )
         told = page_of(secret) + Client().get(f"/shared/{secret}/charts/1/compare").content.decode()
-        assert "10.0.0.7" not in told and shown.HIDDEN in told
+        assert "10.0.0.7" not in told and comparison_contents.HIDDEN in told
 
 
 # ---- headers, methods, limits ----
