@@ -2,7 +2,7 @@
 
 What a person answered moves to a new account that nobody can open, with an id of its own: the person's id stands in the
 audit log, beside addresses. Their number among a project's annotators stays, and so do agreement, publications and
-digests. `holdings` says of every model what becomes of its rows. Then the account is deleted, with all that hangs on it;
+digests. `data_inventory` says of every model what becomes of its rows. Then the account is deleted, with all that hangs on it;
 the database empties the actor of audit entries, which is the one change that the log allows.
 """
 

@@ -41,7 +41,7 @@ class _Parts:
     learner: Learner
     scorer: RewardScorer | None
     """Scores answers to held-out prompts, if there are any."""
-    selected: list[int] | None = None
+    picked: list[int] | None = None
     """Places of the training conversations that are learnt; None stands for all."""
 
 

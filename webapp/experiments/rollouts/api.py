@@ -12,7 +12,7 @@ from webapp.core.database.paging import Limit
 
 from .. import access
 from ..parameters import RunId, Step, router, run_of
-from . import datasets, episodes, prompts, sending, sent_rollouts, serializers
+from . import datasets, episodes, prompts, sending, sent_to_annotation, serializers
 from . import queries as rollouts
 from .episode_schemas import HitList, TurnList, TurnTextOut
 from .schemas import (
@@ -133,7 +133,7 @@ def sent_rollouts(
     request: HttpRequest, run_id: RunId, phase: Literal["train", "eval"] = "train", step: Step | None = None
 ) -> dict[str, Any]:
     """The newest 500 examples. Answers stand without their authors. An example without tasks waits for its project."""
-    found = sent_rollouts.sent(run_of(request, run_id), phase, step)
+    found = sent_to_annotation.sent(run_of(request, run_id), phase, step)
     return {"items": [serializers.sent_example(each) for each in found], "next": None}
 
 

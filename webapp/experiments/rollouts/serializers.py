@@ -11,7 +11,7 @@ from ..models import Rollout
 from .datasets import Preview
 from .episodes import TurnOutline, TurnPage
 from .sending import Prepared, SentToProject
-from .sent_rollouts import AskedTask, SentExample
+from .sent_to_annotation import AskedTask, SentExample
 
 
 def rollout(row: Rollout) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from webapp.datasets.versions import services as datasets
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.models import Rollout, Run
-from webapp.experiments.rollouts import queries, sending, sent_rollouts
+from webapp.experiments.rollouts import queries, sending, sent_to_annotation
 from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.django_db
@@ -185,11 +185,11 @@ def test_what_was_sent_costs_as_many_queries_as_six_times_as_much(team, sampled,
     project = make_project(team, "rating", n=1, scales=[{"name": "Help", "low": 1, "high": 5}])
     post(team, sampled, kind="rating", project=project.pk, groups=[group(0, 0)])
     with CaptureQueriesContext(connection) as one:
-        assert len(sent_rollouts.sent(run, "train", 3)) == 1
+        assert len(sent_to_annotation.sent(run, "train", 3)) == 1
     queries = len(one)
     post(team, sampled, kind="rating", project=project.pk, groups=[group(0), group(1)])
     with django_assert_num_queries(queries):
-        assert len(sent_rollouts.sent(run, "train", 3)) == 6
+        assert len(sent_to_annotation.sent(run, "train", 3)) == 6
 
 
 def test_lineage_leads_from_the_run_to_the_project_and_back(team, sampled, pairs):
