@@ -103,9 +103,9 @@ def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> 
     base = (
         MemoryPart("CUDA", CONTEXT, "its own") if on_gpu else MemoryPart("Program", PROGRAM, "Python and its libraries")
     )
-    held = config.holdings()
-    sampling = tuple(_sampling(held.sampling, config, shape, on_gpu)) if held.sampling else ()
-    laid_out = tuple(_laid_out(held.sampling, config, shape, on_gpu)) if held.sampling else ()
+    held, element = config.holdings(), BYTES[config.model.dtype]
+    sampling = tuple(sampling_parts(held.sampling, element, shape, on_gpu)) if held.sampling else ()
+    laid_out = tuple(parts_laid_out(held.sampling, element, shape, on_gpu)) if held.sampling else ()
     learner = tuple(_learner(config, held, shape, on_gpu))
     if held.processes > 1:
         processes = [
@@ -142,9 +142,13 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
     if rank is not None:
         parts.append(MemoryPart("Adapters", trained * WIDE // ranks, f"of rank {rank}"))
     elif element < WIDE:
-        parts.append(MemoryPart("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
+        parts.append(
+            MemoryPart("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes")
+        )
     if held.frozen:
-        parts.append(MemoryPart("Frozen copy", every * element // ranks, "to measure the distance from the start"))
+        parts.append(
+            MemoryPart("Frozen copy", every * element // ranks, "to measure the distance from the start")
+        )
     if not on_gpu:
         parts += _aside(held, trained, moments)
     if held.teachers:
@@ -187,8 +191,8 @@ def _largest(shape: ModelShape, rank: int | None) -> int:
     return shape.hidden * max(shape.vocabulary, shape.inner)
 
 
-def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
-    element = BYTES[config.model.dtype]
+def sampling_parts(sampling: Sampling, element: int, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
+    """The parts of a process that samples with weights of its own, of `element` bytes for each number."""
     weights = MemoryPart("Sampler's weights", shape.parameters * element, "a second copy of the model")
     if sampling.by == "elsewhere":
         return []
@@ -210,7 +214,7 @@ def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
     ]
 
 
-def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> Iterator[MemoryPart]:
+def parts_laid_out(sampling: Sampling, element: int, shape: ModelShape, on_gpu: bool) -> Iterator[MemoryPart]:
     """The weights as a process that samples whole batches lays them out. Workers never do this: their responses join and leave at any time.
 
     The size in bfloat16 is that of a CPU that computes in bfloat16; other CPUs need less.
@@ -219,6 +223,4 @@ def _laid_out(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gp
         return
     if sampling.sequences >= FEWEST_ROWS and sampling.new_tokens >= FEWEST_PASSES:
         matrices = shape.matrix_parameters + shape.vocabulary * shape.hidden
-        yield MemoryPart(
-            "Weights laid out", matrices * BYTES[config.model.dtype], "as the processor multiplies by them", "sampling"
-        )
+        yield MemoryPart("Weights laid out", matrices * element, "as the processor multiplies by them", "sampling")

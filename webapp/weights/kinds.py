@@ -9,8 +9,10 @@ from trainer.config.fields import Section, knob
 from trainer.config.sections.sampler import Sampler
 from trainer.contracts import Example, ModelSource
 from trainer.contracts.storing import Links, Upload
+from trainer.memory import jobs as memory
 from webapp.datasets.models import VersionMember
 from webapp.inference import queries as registry
+from webapp.inference.folders.shapes import shape_of
 
 from .models import WeightsJob
 
@@ -70,7 +72,8 @@ class Kind:
     `keep(job, results)` is called once for each batch, in the transaction that stores it: it returns what is stored as the results, and the
     job's outcome so far. `finish` is called once, in the transaction that ends the job, with the job's last message; it may raise Invalid,
     and then the job fails with those words. `artifacts` gives the addresses of a folder in the artifact store that the job reads beside its
-    models, `upload` those it may send files to; None: not this one.
+    models, `upload` those it may send files to; None: not this one. `memory`: the forecast in bytes of what its process holds; None, or
+    ShapeUnknown is raised: not known.
     """
 
     models: Callable[[WeightsJob], dict[str, ModelSource]]
@@ -81,10 +84,21 @@ class Kind:
     keep: Callable[[WeightsJob, Results], tuple[Results, dict[str, Any]]] = lambda job, results: (results, job.outcome)
     artifacts: Callable[[WeightsJob, str], Links | None] = lambda job, name: None
     upload: Callable[[WeightsJob, Upload], Links | None] = lambda job, asked: None
+    memory: Callable[[WeightsJob], int | None] = lambda job: None
 
 
 def _model(job: WeightsJob) -> dict[str, ModelSource]:
     return {"model": registry.source(job.model)} if job.model else {}
+
+
+def reads(job: WeightsJob) -> int | None:
+    """The memory of a job whose model reads texts."""
+    return memory.reading(shape_of(job.model)) if job.model else None
+
+
+def _writes(job: WeightsJob) -> int | None:
+    asked = Generation.model_validate(job.params)
+    return memory.generating(shape_of(job.model), asked.sampler, asked.max_new_tokens) if job.model else None
 
 
 def prompts(job: WeightsJob, after: int = 0) -> Items:
@@ -133,8 +147,8 @@ def examples(job: WeightsJob, after: int) -> Iterator[Example]:
 
 
 KINDS: dict[str, Kind] = {
-    WeightsJob.Kind.GENERATE: Kind(_model, prompts),
-    WeightsJob.Kind.SCORE: Kind(_model, responses),
-    WeightsJob.Kind.LOGPROBS: Kind(_model, responses),
+    WeightsJob.Kind.GENERATE: Kind(_model, prompts, memory=_writes),
+    WeightsJob.Kind.SCORE: Kind(_model, responses, memory=reads),
+    WeightsJob.Kind.LOGPROBS: Kind(_model, responses, memory=reads),
     WeightsJob.Kind.EMBED: Kind(_model, texts),
 }

@@ -53,6 +53,7 @@ class WeightsJob(models.Model):
     used = models.JSONField(
         default=dict
     )  # of the machine, as the process told last: trainer.contracts.weights.WeightsUse
+    memory_needed = models.BigIntegerField(null=True, blank=True)  # bytes: `memory_needs`; null: not known
     attempt = models.PositiveIntegerField(default=1)
     token_digest = models.CharField(max_length=64, blank=True)
     ray_job_id = models.CharField(max_length=80, blank=True)

@@ -1,5 +1,7 @@
 """The resources that jobs ask of the cluster and hold: GPUs, processors, memory. The line decides when they get it."""
 
+from dataclasses import replace
+
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.administration import quotas
 from webapp.core.distributed.ray_client import JobResources
@@ -15,16 +17,23 @@ def asked(params: dict[str, object]) -> JobResources:
     return JobResources(float(found.get("cpus", 0)), float(found.get("gpus", 0)), memory)
 
 
-def by_workspace() -> dict[int, JobResources]:
-    """{workspace id: what its jobs have that Ray has or is about to get}."""
+def counted(params: dict[str, object], needed: int | None) -> JobResources:
+    """What the line counts: what the job asks for, and, if it reserves no memory, what it is expected to need."""
+    found = asked(params)
+    return found if found.memory_bytes else replace(found, memory_bytes=needed or 0)
+
+
+def by_workspace(expects: bool = False) -> dict[int, JobResources]:
+    """{workspace id: what its jobs have that Ray has or is about to get}. `expects`: with the memory that they are expected to need."""
     held: dict[int, JobResources] = {}
-    for workspace_id, params in WeightsJob.objects.filter(state__in=ALIVE).values_list("workspace_id", "params"):
-        held[workspace_id] = held.get(workspace_id, JobResources()) + asked(params)
+    rows = WeightsJob.objects.filter(state__in=ALIVE).values_list("workspace_id", "params", "memory_needed")
+    for workspace_id, params, needed in rows:
+        held[workspace_id] = held.get(workspace_id, JobResources()) + counted(params, needed if expects else None)
     return held
 
 
-def taken() -> JobResources:
-    return sum(by_workspace().values(), JobResources())
+def taken(expects: bool = False) -> JobResources:
+    return sum(by_workspace(expects).values(), JobResources())
 
 
 def check(workspace_id: int, params: dict[str, object]) -> None:

@@ -23,7 +23,7 @@ from webapp.inference import queries as registry
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import RegisteredModel
 
-from . import line, resources, tokens
+from . import line, memory_needs, resources, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
 from .line import NOW, Turn
 from .models import WeightsItem, WeightsJob, WeightsResult
@@ -161,7 +161,7 @@ def fill(
         place += len(rows)
     if place == job.done or stop():
         return 0
-    fields = {"params": params, "total": place, **_standing(turn)}
+    fields, job.params = {"params": params, "total": place, **_standing(turn)}, params
     if job.is_over:
         _next_attempt(job, user, **fields)
     else:
@@ -172,7 +172,8 @@ def fill(
 @transaction.atomic
 def _first_attempt(job: WeightsJob, fields: dict[str, Any]) -> None:
     waiting = WeightsJob.objects.filter(pk=job.pk, state=State.QUEUED, asked_at=None)
-    if waiting.update(token_digest=tokens.digest(job), next_try_at=timezone.now(), **fields):
+    fields |= {"token_digest": tokens.digest(job), "memory_needed": memory_needs.of(job)}
+    if waiting.update(next_try_at=timezone.now(), **fields):
         enqueue("workers.weights.launch", job.pk)
     refresh(job)
     tell(job)
@@ -205,7 +206,8 @@ def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) 
     resources.check(workspace.pk, fields["params"])
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
     if known is not None and known.state in (State.STOPPED, State.FAILED):
-        WeightsJob.objects.filter(pk=known.pk).update(params=fields["params"])  # perhaps with other resources
+        known.params = fields["params"]  # perhaps with other resources
+        WeightsJob.objects.filter(pk=known.pk).update(params=known.params)
         return retry(known, user, turn)
     if known is not None:
         return _advanced(known, turn)
@@ -217,7 +219,8 @@ def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) 
             job = WeightsJob.objects.create(
                 workspace=workspace, created_by=user, next_try_at=timezone.now(), **_standing(turn), **fields
             )
-            WeightsJob.objects.filter(pk=job.pk).update(token_digest=tokens.digest(job))
+            own = {"token_digest": tokens.digest(job), "memory_needed": memory_needs.of(job)}
+            WeightsJob.objects.filter(pk=job.pk).update(**own)
             audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
             enqueue("workers.weights.launch", job.pk)
     except IntegrityError:  # somebody else asked for the same at this moment
@@ -292,6 +295,7 @@ def _next_attempt(job: WeightsJob, user: User | None, **fields: Any) -> WeightsJ
         next_try_at=timezone.now(),
         heartbeat_at=None,
         ended_at=None,
+        memory_needed=memory_needs.of(job),
         **fields,
     )
     if moved:

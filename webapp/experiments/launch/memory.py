@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from trainer.config import FieldProblem, RecipeConfig
 from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import Device, Forecast, MemoryPart, Process, forecast
-from trainer.memory.shape import GIB, ModelShape, ShapeUnknown, read_shape
+from trainer.memory.shape import GIB, ShapeUnknown
 from webapp.core.distributed import cluster
-from webapp.inference import queries as inference
+from webapp.inference.folders.shapes import shape_of
 from webapp.inference.models import RegisteredModel
 
 TURNS = {"": "", "sampling": "while sampling", "gradients": "while training", "update": "while updating"}
@@ -84,14 +83,6 @@ def on_processors(config: RecipeConfig, model: RegisteredModel) -> int | None:
         return forecast(config, shape_of(model), None).needed
     except ShapeUnknown:
         return None
-
-
-def shape_of(model: RegisteredModel) -> ModelShape:
-    """Raises ShapeUnknown, also if the files are on another machine."""
-    folder = Path(inference.source(model).path)
-    if not folder.is_absolute() or not folder.is_dir():
-        raise ShapeUnknown("the model's files are not on this machine")
-    return read_shape(folder)
 
 
 def device() -> Device | None:

@@ -20,7 +20,7 @@ from . import resources, together
 @dataclass(frozen=True)
 class Claimant:
     """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `asks`: what it asks of the cluster, or has.
-    `expected`: nobody has asked for its memory; it is what the run is expected to need."""
+    `expected`: nobody has asked for its memory; it is what it is expected to need."""
 
     workspace_id: int
     since: datetime
@@ -42,6 +42,8 @@ class Claimant:
     @property
     def own(self) -> JobResources:
         """What it asks for on one machine; of a run with a GPU even if there are none."""
+        if self.job:
+            return weights_resources.asked(self.job.params)
         return resources.own(self.run) if self.run else self.asks
 
     @property
@@ -78,7 +80,19 @@ def _of_run(run: Run, expects: bool) -> Claimant:
 
 
 def of_job(job: WeightsJob) -> Claimant:
-    return Claimant(job.workspace_id, job.asked_at or job.created_at, weights_resources.asked(job.params), job=job)
+    return _of_jobs([job])[0]
+
+
+def _of_jobs(jobs: Iterable[WeightsJob]) -> list[Claimant]:
+    expects = resources.expects_memory()
+    return [_of_job(job, expects) for job in jobs]
+
+
+def _of_job(job: WeightsJob, expects: bool) -> Claimant:
+    reserves = weights_resources.asked(job.params).memory_bytes
+    asks = weights_resources.counted(job.params, job.memory_needed if expects else None)
+    since = job.asked_at or job.created_at
+    return Claimant(job.workspace_id, since, asks, job=job, expected=expects and not reserves)
 
 
 def launched(states: Collection[str]) -> RunQuerySet:
@@ -88,10 +102,10 @@ def launched(states: Collection[str]) -> RunQuerySet:
 
 def waiting() -> list[Claimant]:
     runs = launched([Run.State.QUEUED]).select_related("experiment").defer("config")
-    return [*_of_runs(runs), *map(of_job, weights_line.waiting())]
+    return [*_of_runs(runs), *_of_jobs(weights_line.waiting())]
 
 
 def placed() -> list[Claimant]:
     """All that have a place, with their names; one for runs that train together."""
     runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
-    return [*_of_runs(runs), *map(of_job, weights_line.placed().order_by("id"))]
+    return [*_of_runs(runs), *_of_jobs(weights_line.placed().order_by("id"))]

@@ -4,8 +4,8 @@ A run's own process asks Ray for a GPU, if there are any, so that two runs never
 config reserves. Its workers and its processes that train together ask for theirs when it starts them. So that no run starts with half of
 what it needs, the line of runs counts all of it, and what jobs that need weights ask for.
 
-For a run whose config reserves no memory, the line counts what it is expected to need (`memory_needs`), so that two runs do not start that
-together are too large for the machine. Ray is not asked for it: a run that is expected to need more than there is starts alone.
+For a run or a job that reserves no memory, the line counts what it is expected to need (`memory_needs`), so that two do not start that
+together are too large for the machine. Ray is not asked for it: one that is expected to need more than there is starts alone.
 """
 
 from collections import defaultdict
@@ -139,7 +139,7 @@ def taken(but: Run | None = None) -> JobResources:
     mine = together.process(but) if but else ""
     expects = expects_memory()
     others = (asked(run, expects) for run in together.by_process(runs) if together.process(run) != mine)
-    jobs = weights_resources.taken()
+    jobs = weights_resources.taken(expects)
     return sum(others, JobResources(jobs.cpus, ceil(jobs.gpus), jobs.memory_bytes))
 
 

@@ -95,6 +95,12 @@ def _upload(job: WeightsJob, asked: Upload) -> Links:
     return artifact_store.upload(_run(job).pk, asked)
 
 
+def _memory(job: WeightsJob) -> int | None:
+    """The memory of its run, because it loads the checkpoint into the same stage. It computes nothing with it, so this is its most."""
+    found = Run.objects.filter(pk=job.params["run"], experiment__workspace_id=job.workspace_id)
+    return found.values_list("memory_needed", flat=True).first()
+
+
 KINDS[WeightsJob.Kind.EXPORT] = Kind(
     _models,
     _items,
@@ -102,4 +108,5 @@ KINDS[WeightsJob.Kind.EXPORT] = Kind(
     lambda job: str(artifacts.folder(job.params["run"])),
     artifacts=_artifacts,
     upload=_upload,
+    memory=_memory,
 )

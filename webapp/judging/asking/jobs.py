@@ -27,7 +27,7 @@ from webapp.usage import counters
 from webapp.usage.models import WorkKind
 from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
-from webapp.weights.kinds import KINDS, Items, Kind, Results
+from webapp.weights.kinds import KINDS, Items, Kind, Results, reads
 from webapp.weights.line import NOW, Turn
 from webapp.weights.models import WeightsItem, WeightsJob
 
@@ -191,4 +191,5 @@ KINDS[WeightsJob.Kind.JUDGE] = Kind(
     finish=lambda job, outcome: job.outcome | outcome,
     brief=_brief,
     keep=_keep,
+    memory=reads,
 )
