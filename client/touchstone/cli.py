@@ -185,6 +185,7 @@ def launch(
             return
         run = terminal.server().launch(body | ({"draft": True} if draft else {}), key or uuid4().hex)
         print(run["id"])
+        _warned(run.get("warnings", []))  # an older server has none
     if follow and not draft:
         runs.runs_follow(run["id"])
 
@@ -199,6 +200,12 @@ def _checked(body: dict[str, Any]) -> None:
     for name, words in (("leaks", "held-out prompts are trained on"), ("near", "are nearly the same")):
         if found[name]:
             err.print(Text(f"{len(found[name]):,} {words}", style="yellow"), soft_wrap=True)
+    _warned(found.get("warnings", []))
+
+
+def _warned(warnings: list[str]) -> None:
+    for text in warnings:
+        err.print(Text(f"{text}.", style="yellow"), soft_wrap=True)
 
 
 @app.command("import")

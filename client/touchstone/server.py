@@ -11,7 +11,7 @@ from .calling import new_key
 from .http import AGAIN, ApiError, Away, pause_s
 
 if TYPE_CHECKING:  # a group is loaded when it is first used
-    from .api.runs import LogLineOut, MetricPointOut, RunOut
+    from .api.runs import LaunchedOut, LogLineOut, MetricPointOut
 
 LONGEST_SILENCE_S = 60.0  # a feed sends something every quarter of a minute
 OVER = ("finished", "failed", "stopped")  # states of a run
@@ -37,9 +37,9 @@ class Server(Groups):
                     raise
             self.sleep(pause_s(failed))
 
-    def launch(self, body: dict[str, Any], key: str | None = None) -> RunOut:
+    def launch(self, body: dict[str, Any], key: str | None = None) -> LaunchedOut:
         """Launches a run once, even if the request has to be tried several times. Raises ApiError with every field that is wrong."""
-        return cast("RunOut", self.post("/runs", body, key=key or new_key()))
+        return cast("LaunchedOut", self.post("/runs", body, key=key or new_key()))
 
     def points(self, run: int, key: str, after_step: int | None = None) -> Iterator[MetricPointOut]:
         """Every point of a metric, in the order of steps."""

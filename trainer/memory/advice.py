@@ -48,11 +48,14 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Fiel
 
 
 def problem(found: Forecast, changes: list[FieldChange]) -> str:
-    """The reason why the run does not fit and what would help, as text; empty if it fits."""
+    """What is wrong if the run does not fit, and what would help, as text; empty if it fits."""
     if found.fits or found.device is None:
         return ""
     where = found.device.name or ("the GPU" if found.device.kind == "gpu" else "the machine")
-    needs = f"the run needs about {found.needed / GIB:.1f} GiB, and {where} has {found.device.memory / GIB:.1f}"
+    there = f"and {where} has {found.device.memory / GIB:.1f}"
+    needs = f"the run needs about {found.needed / GIB:.1f} GiB, {there}"
+    if not found.possible:
+        needs = f"its weights, gradients and moments alone need {found.least / GIB:.1f} GiB, {there}"
     if not changes:
         return f"{needs}. Take a smaller model"
     helps = ", ".join(f"{change.words} (-{change.saves / GIB:.1f})" for change in changes)

@@ -43,12 +43,14 @@ class Device:
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """A part of what a process holds. `turn` is empty if the part is there all the time."""
+    """A part of what a process holds. `turn` is empty if the part is there all the time. `exact`: its size follows from the shape of the
+    model and the config, without an estimate."""
 
     label: str
     bytes: int
     how: str
     turn: Turn = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class Process:
     def worst(self) -> Turn:
         """The turn that needs most; empty if there are no turns."""
         return max((part.turn for part in self.parts if part.turn), key=self._turn, default="")
+
+    @property
+    def least(self) -> int:
+        """Bytes that it certainly holds: what is there all the time and is no estimate."""
+        return sum(part.bytes for part in self.parts if part.exact and not part.turn)
 
     def _turn(self, turn: Turn) -> int:
         return sum(part.bytes for part in self.parts if part.turn and part.turn == turn)
@@ -91,6 +98,17 @@ class Forecast:
     def fits(self) -> bool:
         """Whether the run fits; True if the device is not known."""
         return self.device is None or self.needed <= self.device.memory
+
+    @property
+    def possible(self) -> bool:
+        """Whether the weights, gradients and moments of each process fit by themselves. If not, the run cannot work; if they do and the run
+        does not fit, the forecast may be wrong. True if the device is not known."""
+        return self.device is None or self.least <= self.device.memory
+
+    @property
+    def least(self) -> int:
+        """Bytes that the process certainly holds which holds most. Others may be on another machine."""
+        return max(process.least for process in self.processes)
 
     @property
     def largest(self) -> Process:
@@ -135,19 +153,19 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
     if optim.optimizer == "muon":
         moments -= shape.matrix_parameters if rank is None else trained
     parts = [
-        MemoryPart("Weights", every * element // ranks, f"{every:,} × {element} bytes"),
-        MemoryPart("Gradients", trained * WIDE // ranks, f"{trained:,} trained × {WIDE} bytes"),
-        MemoryPart("Optimiser", moments * WIDE // ranks, f"its moments, {moments:,} × {WIDE} bytes"),
+        MemoryPart("Weights", every * element // ranks, f"{every:,} × {element} bytes", exact=True),
+        MemoryPart("Gradients", trained * WIDE // ranks, f"{trained:,} trained × {WIDE} bytes", exact=True),
+        MemoryPart("Optimiser", moments * WIDE // ranks, f"its moments, {moments:,} × {WIDE} bytes", exact=True),
     ]
     if rank is not None:
-        parts.append(MemoryPart("Adapters", trained * WIDE // ranks, f"of rank {rank}"))
+        parts.append(MemoryPart("Adapters", trained * WIDE // ranks, f"of rank {rank}", exact=True))
     elif element < WIDE:
         parts.append(
-            MemoryPart("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes")
+            MemoryPart("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes", exact=True)
         )
     if held.frozen:
         parts.append(
-            MemoryPart("Frozen copy", every * element // ranks, "to measure the distance from the start")
+            MemoryPart("Frozen copy", every * element // ranks, "to measure the distance from the start", exact=True)
         )
     if not on_gpu:
         parts += _aside(held, trained, moments)
@@ -193,7 +211,7 @@ def _largest(shape: ModelShape, rank: int | None) -> int:
 
 def sampling_parts(sampling: Sampling, element: int, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
     """The parts of a process that samples with weights of its own, of `element` bytes for each number."""
-    weights = MemoryPart("Sampler's weights", shape.parameters * element, "a second copy of the model")
+    weights = MemoryPart("Sampler's weights", shape.parameters * element, "a second copy of the model", exact=True)
     if sampling.by == "elsewhere":
         return []
     if sampling.by == "vllm":

@@ -28,6 +28,7 @@ class ConfigCheckOut(TypedDict):
     near: list[NearOut] | None
     time: ExpectedTimeOut | None
     judges: ExpectedUseOut | None
+    warnings: list[str]
 
 
 class ExpectedTimeOut(TypedDict):

@@ -268,6 +268,52 @@ class LaunchIn(TypedDict):
     draft: NotRequired[bool]
 
 
+class LaunchedOut(TypedDict):
+    id: int
+    name: str
+    number: int
+    experiment: Named
+    recipe: str
+    state: Literal[
+        "draft",
+        "queued",
+        "starting",
+        "running",
+        "blocked",
+        "pausing",
+        "paused",
+        "stopping",
+        "stopped",
+        "finished",
+        "failed",
+    ]
+    state_reason: str
+    progress: RunProgressOut
+    config: dict[str, Any]
+    summary: dict[str, float]
+    result: RunResultOut | None
+    dataset: RunDatasetOut | None
+    model: Named | None
+    attempt: int
+    under_way_s: float | None
+    time_limit_s: float | None
+    token_limit: int | None
+    judge_token_limit: int | None
+    judge_money_limit: float | None
+    stop_early: EarlyStopOut | None
+    not_before: str | None
+    retries: int
+    last_seq: int
+    forked_from: int | None
+    start_step: int
+    created_at: str
+    started_at: str | None
+    first_metric_at: str | None
+    ended_at: str | None
+    outputs: list[RunOutputOut]
+    warnings: list[str]
+
+
 class LineOut(TypedDict):
     places: int | None
     gpus: int
@@ -641,11 +687,11 @@ class Runs(Group):
             RunOut, "/runs", query={"limit": page_size, "experiment": experiment, "state": state, "recipe": recipe}
         )
 
-    def launch(self, body: LaunchIn, *, key: str | None = None) -> RunOut:
+    def launch(self, body: LaunchIn, *, key: str | None = None) -> LaunchedOut:
         """Launch a run. 422 with every field that is wrong, before anything is queued. `draft`: it is kept in
         the state `draft`, to be changed and launched later.
         """
-        return self._json(RunOut, "POST", "/runs", body=body, key=key or new_key())
+        return self._json(LaunchedOut, "POST", "/runs", body=body, key=key or new_key())
 
     def compare(
         self, *, ids: str, keys: str | None = None, key: list[str] | None = None, max_points: int | None = None
@@ -845,11 +891,11 @@ class Runs(Group):
         """Change a draft. Replaces all that it holds, except the recipe. 409 if the run was launched already."""
         return self._json(RunDraftOut, "PUT", f"/runs/{run_id}/draft", body=body)
 
-    def launch_draft(self, run_id: int) -> RunOut:
+    def launch_draft(self, run_id: int) -> LaunchedOut:
         """Launch a draft. 422 with every field that is wrong; it then stays a draft. A run that was launched
         already is returned as it is.
         """
-        return self._json(RunOut, "POST", f"/runs/{run_id}/launch", again=True)
+        return self._json(LaunchedOut, "POST", f"/runs/{run_id}/launch", again=True)
 
     def restore_draft(self, run_id: int) -> RunOut:
         """Restore a deleted draft. For a day after it was deleted, with its number, tags, notes and history.
@@ -857,9 +903,9 @@ class Runs(Group):
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/restore")
 
-    def fork(self, run_id: int, body: ForkIn, *, key: str | None = None) -> RunOut:
+    def fork(self, run_id: int, body: ForkIn, *, key: str | None = None) -> LaunchedOut:
         """Run again with changes."""
-        return self._json(RunOut, "POST", f"/runs/{run_id}/fork", body=body, key=key or new_key())
+        return self._json(LaunchedOut, "POST", f"/runs/{run_id}/fork", body=body, key=key or new_key())
 
     def chain(self, run_id: int) -> ChainOut:
         """The chain of a run: what came before it, what waits for it. Each step follows the run or step for

@@ -17,8 +17,18 @@ from ..models import Run
 from ..outputs import trained_on
 from ..parameters import LaunchKey, RunId, router
 from ..schemas import ExperimentOut
-from . import checks, discarding, drafts, expected, services
-from .schemas import ConfigCheckIn, ConfigCheckOut, ExperimentIn, ForkIn, LaunchIn, RunDraftIn, RunDraftOut, choice
+from . import checks, discarding, drafts, expected, memory, services
+from .schemas import (
+    ConfigCheckIn,
+    ConfigCheckOut,
+    ExperimentIn,
+    ForkIn,
+    LaunchedOut,
+    LaunchIn,
+    RunDraftIn,
+    RunDraftOut,
+    choice,
+)
 
 
 @router.post(
@@ -32,7 +42,7 @@ def check_config(request: HttpRequest, name: str, payload: ConfigCheckIn) -> dic
         raise Http404("no such recipe")
     if payload.dataset is None:
         config = services.check_config(name, checks.with_model(payload.config, payload.model))
-        return {"config": config, "leaks": None, "near": None, "time": None, "judges": None}
+        return {"config": config, "leaks": None, "near": None, "time": None, "judges": None, "warnings": []}
     plan = checks.plan(membership, name, payload.config, choice(payload.dataset), payload.model)
     found = trained_on.leaking(membership.workspace_id, plan.version, name, plan.config)
     return {
@@ -49,8 +59,17 @@ def _expected(membership: Membership, plan: checks.RunPlan) -> dict[str, Any]:
     source = time.source.pk if time.source else None
     return {
         "time": {"seconds": time.seconds, "run": source, "why": time.how},
+        "warnings": _listed(plan.warning),
         "judges": use and {"tokens": use.tokens, "money": use.money, "why": use.how},
     }
+
+
+def _listed(warning: str) -> list[str]:
+    return [warning] if warning else []
+
+
+def _launched(run: Run) -> dict[str, Any]:
+    return serializers.run(run) | {"warnings": _listed(memory.warning(resolve(run.recipe, run.config), run.base))}
 
 
 @router.post("/experiments", response={201: ExperimentOut}, summary="Make an experiment", tags=["experiments"])
@@ -60,13 +79,14 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[dic
     return Status(201, serializers.experiment(row, 0))
 
 
-@router.post("/runs", response={201: s.RunOut}, summary="Launch a run")
+@router.post("/runs", response={201: LaunchedOut}, summary="Launch a run")
 def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
     """422 with every field that is wrong, before anything is queued. `draft`: it is kept in the state `draft`, to be changed and launched
     later."""
     membership = access.may_write(require(request))
     if payload.draft:
-        return Status(201, serializers.run(drafts.save(membership, _draft(payload.recipe, payload), idempotency_key)))
+        row = drafts.save(membership, _draft(payload.recipe, payload), idempotency_key)
+        return Status(201, serializers.run(row) | {"warnings": []})
     run = services.launch(
         membership,
         recipe=payload.recipe,
@@ -80,7 +100,7 @@ def launch(request: HttpRequest, payload: LaunchIn, idempotency_key: LaunchKey =
         retries=payload.retries,
         limits=payload.limits.limits(),
     )
-    return Status(201, serializers.run(run))
+    return Status(201, _launched(run))
 
 
 @router.get("/runs/{run_id}/draft", response=RunDraftOut, summary="A draft and its problems")
@@ -98,11 +118,11 @@ def change_draft(request: HttpRequest, run_id: RunId, payload: RunDraftIn) -> di
     return _shown(membership, drafts.change(membership, run, _draft(run.recipe, payload)))
 
 
-@router.post("/runs/{run_id}/launch", response=s.RunOut, summary="Launch a draft")
+@router.post("/runs/{run_id}/launch", response=LaunchedOut, summary="Launch a draft")
 def launch_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """422 with every field that is wrong; it then stays a draft. A run that was launched already is returned as it is."""
     membership = require(request)
-    return serializers.run(drafts.launch(membership, access.run_write(membership, run_id)))
+    return _launched(drafts.launch(membership, access.run_write(membership, run_id)))
 
 
 @router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over, or a draft")
@@ -145,7 +165,7 @@ def _shown(membership: Membership, run: Run) -> dict[str, Any]:
     return {"run": serializers.run(run), "dataset": named, "problems": found}
 
 
-@router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")
+@router.post("/runs/{run_id}/fork", response={201: LaunchedOut}, summary="Run again with changes")
 def fork(
     request: HttpRequest,
     run_id: RunId,
@@ -167,4 +187,4 @@ def fork(
         retries=payload.retries,
         limits=payload.limits.limits(),
     )
-    return Status(201, serializers.run(new))
+    return Status(201, _launched(new))

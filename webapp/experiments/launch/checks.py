@@ -59,7 +59,7 @@ class RunPlan:
     """A run that may be written: everything it refers to exists and fits.
 
     `config` names models, also if `aliases` ({place in the config: alias}) were given: the record of a run's model stays true when an alias
-    moves. `memory`: the forecast for processors; None if it is not known.
+    moves. `memory`: the forecast for processors; None if it is not known. `warning`: why the run may fail although it is not refused.
     """
 
     recipe: Recipe
@@ -70,6 +70,7 @@ class RunPlan:
     slots: list[FilledSlot]
     aliases: dict[str, str]
     memory: int | None
+    warning: str
 
 
 def plan(
@@ -114,7 +115,8 @@ def plan(
         raise ConfigInvalid(problems)
     told = config.model_dump(mode="json")
     aliases, needed = _spell_out(told, slots), memory.on_processors(config, base)
-    return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, aliases, needed)
+    warning = memory.warning(config, base)
+    return RunPlan(RECIPES[recipe], told, config.steps, version, base, slots, aliases, needed, warning)
 
 
 def with_model(raw: dict[str, Any], model: str | None) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def launch(membership: Membership, run: Run) -> Run:
         table_facts.replace_config(membership.workspace_id, held)
         needed = memory_needs.at_launch(held)
         Run.objects.filter(pk=held.pk).update(family=held.family, memory_needed=needed)
-        services.keep_slots(held, plan)
+        services.keep_plan(held, plan)
         if start:
             starting_points.adopt(start, held)
         enqueue("workers.runs.launch", held.pk)

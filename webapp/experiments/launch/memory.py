@@ -26,10 +26,11 @@ class ForecastRow:
 
 @dataclass(frozen=True)
 class ShownForecast:
-    """A forecast in words. `unknown` says why there is none."""
+    """A forecast in words. `unknown` says why there is none; `warning` what may happen if the run does not fit and is launched anyway."""
 
     found: Forecast | None = None
     unknown: str = ""
+    warning: str = ""
 
     @property
     def total(self) -> str:
@@ -56,13 +57,14 @@ def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
     if model is None:
         return ShownForecast(unknown="choose a model first")
     try:
-        return ShownForecast(forecast(config, shape_of(model), device()))
+        found = forecast(config, shape_of(model), device())
+        return ShownForecast(found, warning=warning(config, model) if found.possible else "")
     except ShapeUnknown as error:
         return ShownForecast(unknown=str(error))
 
 
 def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
-    """Problems if the run does not fit into the cluster's memory, at the first field that would help; none if either is unknown."""
+    """Problems if the run certainly does not fit into the cluster's memory, at the first field that would help; none if either is unknown."""
     try:
         shape = shape_of(model)
     except ShapeUnknown:
@@ -70,11 +72,27 @@ def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]
     if why := cache_problem(config, shape):
         return [FieldProblem("sampler.kv_cache_gb", why)]
     there = device()
-    if there is None:
+    found = forecast(config, shape, there)
+    if there is None or found.possible:
         return []
     changes = advice(config, shape, there)
-    why = problem(forecast(config, shape, there), changes)
-    return [FieldProblem(changes[0].path if changes else "model.name", why)] if why else []
+    return [FieldProblem(changes[0].path if changes else "model.name", problem(found, changes))]
+
+
+def warning(config: RecipeConfig, model: RegisteredModel) -> str:
+    """What may happen to a run that is not refused and does not fit by the forecast, which can be wrong; empty if it fits, or if that is not
+    known."""
+    try:
+        shape = shape_of(model)
+    except ShapeUnknown:
+        return ""
+    there = device()
+    found = forecast(config, shape, there)
+    if there is None or found.fits:
+        return ""
+    alone = "It starts once no other run or job has memory, and runs alone. It" if there.kind == "cpu" else "It"
+    why = problem(found, advice(config, shape, there)).rstrip(".")
+    return f"By the forecast, {why}. You can launch it all the same, because a forecast can be wrong. {alone} may end for lack of memory"
 
 
 def on_processors(config: RecipeConfig, model: RegisteredModel) -> int | None:

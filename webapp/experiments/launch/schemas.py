@@ -117,6 +117,11 @@ class ConfigCheckOut(Schema):
     near: list[NearOut] | None
     time: ExpectedTimeOut | None = Field(description="null without a dataset")
     judges: ExpectedUseOut | None = Field(description="null without a dataset, or if the config asks no judge")
+    warnings: list[str] = Field(description="Why a run that is not refused may still fail; empty without a dataset")
+
+
+class LaunchedOut(RunOut):
+    warnings: list[str] = Field(description="Why the run may fail, for example for lack of memory")
 
 
 class ExperimentIn(StrictIn):

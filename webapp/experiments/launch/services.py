@@ -20,7 +20,7 @@ from ..lifecycle import memory_needs, schedule, tokens
 from ..lifecycle import retries as trying
 from ..lifecycle.limits import NONE, RunLimits
 from ..live import broadcasts
-from ..models import RETRIES, Experiment, Run, RunSlot
+from ..models import RETRIES, Experiment, LogLine, Run, RunSlot
 from ..outputs import starting_points
 from ..people import human_grades
 from . import checks
@@ -131,7 +131,7 @@ def _create(
     table_facts.keep_config(membership.workspace_id, run)
     needed = memory_needs.at_launch(run)
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run), family=run.family, memory_needed=needed)
-    keep_slots(run, plan)
+    keep_plan(run, plan)
     also = asked_for(plan, not_before, limits)
     audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run), **also)
     enqueue("workers.runs.launch", run.id)
@@ -167,7 +167,11 @@ def asked_for(plan: checks.RunPlan, not_before: datetime | None, limits: RunLimi
     return also | ({"limits": limits.json()} if limits else {})
 
 
-def keep_slots(run: Run, plan: checks.RunPlan) -> None:
+def keep_plan(run: Run, plan: checks.RunPlan) -> None:
+    """Keeps what the plan says besides the columns: its slots and, in the log, its warning."""
+    if plan.warning:
+        told = {"level": "warning", "message": f"{plan.warning}."}
+        LogLine.objects.create(run=run, time=timezone.now(), step=run.step, **told)
     RunSlot.objects.bulk_create(
         RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
     )

@@ -1,4 +1,5 @@
-"""The forecast on the launch form. A run that does not fit into memory is refused before it is in any queue."""
+"""The forecast on the launch form. A run that certainly does not fit into memory is refused before it is in any queue; one that does not fit
+by the forecast is launched with a warning."""
 
 import json
 from dataclasses import asdict
@@ -7,10 +8,11 @@ import pytest
 from django.core.cache import cache
 
 from tests.trainer.memory.shapes import QWEN_7B
-from trainer.config import ConfigInvalid
+from trainer.config import ConfigInvalid, resolve
 from webapp.core.distributed import cluster
 from webapp.experiments.launch import memory
 from webapp.experiments.launch.forms import RunForm
+from webapp.experiments.models import LogLine
 
 GIB = 2**30
 H100 = cluster.Node(cpus=16, gpus=1, memory=128 * GIB, card_memory=80 * GIB, card="NVIDIA H100")
@@ -42,6 +44,78 @@ def test_a_run_that_does_not_fit_the_card_is_refused_at_the_field_that_helps_fir
     (problem,) = refused.value.problems
     assert problem.path == "optim.recompute_activations" or problem.path.startswith(("optim.", "model.", "sampler."))
     assert "NVIDIA H100 has 80.0" in problem.message and "train adapters (model.lora)" in problem.message
+
+    assert problem.message.startswith("its weights, gradients and moments alone need")
+
+
+LARGE = {"optim": {"micro_batch_tokens": 65536}, "scaffold": None}
+
+
+def on_processors(gib):
+    return cluster.Node(cpus=8, memory=gib * GIB, lends=gib * GIB)
+
+
+def test_a_run_that_does_not_fit_by_the_forecast_is_launched_with_a_warning(launch, seven, has):
+    has(on_processors(64))
+    run = launch(config=LARGE)
+    found = resolve(run.recipe, run.config)
+    forecast = memory.shown(found, seven)
+    assert run.state == "queued" and not forecast.fits and forecast.found.possible
+    assert forecast.warning.startswith("By the forecast, the run needs about")
+    assert "the cluster's largest machine has 64.0. In this order: set optim.micro_batch_tokens to" in forecast.warning
+    assert "runs alone. It may end for lack of memory" in forecast.warning
+    (line,) = LogLine.objects.filter(run=run)
+    assert (line.level, line.message) == ("warning", f"{forecast.warning}.")
+
+
+def test_on_a_card_nothing_is_said_of_running_alone(seven, has):
+    has(cluster.Node(cpus=8, gpus=1, memory=128 * GIB, card_memory=64 * GIB, card="A"))
+    told = memory.warning(resolve("policy", LARGE), seven)
+    assert "because a forecast can be wrong. It may end" in told and "alone" not in told
+
+
+def test_a_run_that_certainly_does_not_fit_the_machine_is_refused(launch, seven, has):
+    has(on_processors(16))
+    with pytest.raises(ConfigInvalid) as refused:
+        launch(config=LARGE)
+    (problem,) = refused.value.problems
+    assert problem.message.startswith("its weights, gradients and moments alone need") and "has 16.0" in problem.message
+    assert memory.shown(resolve("policy", LARGE), seven).warning == "", "a refusal is no warning"
+
+
+def test_the_form_warns_and_launches(client, team, version, seven, has):
+    client.force_login(team.researcher.user)
+    has(on_processors(64))
+    fields = {"at.optim.micro_batch_tokens": "65536", "at.scaffold": ""}
+    query = "&".join(f"{name}={value}" for name, value in fields.items())
+    shown = " ".join(client.get(f"/runs/new?recipe=policy&{query}").content.decode().split())
+    assert "Launch anyway" in shown and "By the forecast, the run needs about" in shown
+    plain = client.get("/runs/new?recipe=policy&at.model.dtype=bfloat16&at.sampler.max_batch=1").content.decode()
+    assert "Launch anyway" not in plain and "Launch run" in plain
+
+
+def test_the_api_says_it_before_and_after_the_launch(as_researcher, version, seven, has):
+    has(on_processors(64))
+    send = {"recipe": "policy", "config": LARGE, "dataset": "demo"}
+    checked = as_researcher.post(
+        "/api/v1/recipes/policy/check", {"config": LARGE, "dataset": "demo"}, content_type="application/json"
+    )
+    launched = as_researcher.post("/api/v1/runs", send, content_type="application/json")
+    assert (checked.status_code, launched.status_code) == (200, 201)
+    (warning,) = launched.json()["warnings"]
+    assert checked.json()["warnings"] == [warning] and warning.startswith("By the forecast")
+    forked = as_researcher.post(
+        f"/api/v1/runs/{launched.json()['id']}/fork",
+        {
+            "config": {
+                "optim": {"micro_batch_tokens": 2048},
+                "model": {"dtype": "bfloat16"},
+                "sampler": {"max_batch": 1},
+            }
+        },
+        content_type="application/json",
+    )
+    assert forked.status_code == 201 and forked.json()["warnings"] == []
 
 
 def test_the_advice_followed_makes_it_launch(launch, seven, has):
