@@ -5,8 +5,22 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Avg, Case, CharField, Count, F, Max, Q, QuerySet, When
-from django.db.models.functions import Cast
+from django.db.models import (
+    Avg,
+    Case,
+    CharField,
+    Count,
+    F,
+    FilteredRelation,
+    Func,
+    Max,
+    Q,
+    QuerySet,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import Cast, Coalesce, Concat
 
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
@@ -24,6 +38,12 @@ KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), o
 VALUES_KIN = Case(
     When(run__family="", then=Cast("run_id", CharField())), default=F("run__family"), output_field=CharField()
 )
+
+
+class OverRows(Func):
+    """An aggregate over rows that are aggregates themselves. Django allows it only as a function of a window."""
+
+    window_compatible = True
 
 
 @dataclass(frozen=True)
@@ -68,27 +88,48 @@ def page(
     if order.column.pk is None:
         order = RowOrder(columns.CREATED, order.down)
     found = queries.found(membership, layout.query, within).annotate(kin=KIN)
-    newest, following = keyset.walk(_stretches(found, order), order, cursor, limit)
-    rows = _rows(membership, found, newest, shown)
+    named = columns.resolve(membership.workspace_id, ["seed"])["seed"]
+    seed = named if isinstance(named, Column) else None
+    newest, following = keyset.walk(_stretches(found, order, seed), order, cursor, limit)
+    rows = _rows(membership, found, newest, shown, seed)
     return queries.TablePage(rows, following, order, shown, unknown)
 
 
-def _stretches(found: "QuerySet[Any]", order: RowOrder) -> Iterator[Callable[[], KeysetStretch]]:
+def _stretches(found: "QuerySet[Any]", order: RowOrder, seed: Column | None) -> Iterator[Callable[[], KeysetStretch]]:
     families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
     column, attribute = order.column, order.column.attribute
     if column.pk is None:
         yield lambda: KeysetStretch(families, "newest", "newest", order.down)
         return
     held = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
-    means = held.annotate(kin=VALUES_KIN).order_by().values("run__experiment_id", "kin")
-    means = means.annotate(mean=Avg(attribute), newest=Max("run_id"))
-    yield lambda: KeysetStretch(means, "mean", "newest", order.down)
+    yield lambda: KeysetStretch(_means(held, attribute, seed.pk if seed else None), "mean", "newest", order.down)
     given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
     yield lambda: KeysetStretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
 
 
+def _means(held: "QuerySet[Any]", attribute: str, seed: int | None) -> "QuerySet[Any]":
+    """For each row its `newest` run with a value and the `mean` that it shows: over seeds, of which each counts once (`one_each`). `seed`: the
+    column of seeds."""
+    of_run = FilteredRelation("run__values", condition=Q(run__values__column_id=seed))
+    alone = Concat(Value("run "), Cast("run_id", CharField()))  # a run whose seed is not known counts by itself
+    each = held.annotate(kin=VALUES_KIN, of_seed=of_run).annotate(
+        seed=Coalesce(Cast("of_seed__number", CharField()), alone)
+    )
+    seeds = each.order_by().values("run__experiment_id", "kin", "seed").annotate(of=Avg(attribute), last=Max("run_id"))
+    row = [F("run__experiment_id"), F("kin")]
+    means = seeds.annotate(
+        mean=Window(OverRows(F("of"), function="AVG"), partition_by=row),
+        newest=Window(OverRows(F("last"), function="MAX"), partition_by=row),
+    )
+    return means.filter(last=F("newest"))  # one line for each row
+
+
 def _rows(
-    membership: Membership, found: "QuerySet[Any]", newest: Sequence[int], shown: Sequence[Column]
+    membership: Membership,
+    found: "QuerySet[Any]",
+    newest: Sequence[int],
+    shown: Sequence[Column],
+    seed: Column | None,
 ) -> list[FoldedRow]:
     """The rows. `newest`: a run of each row. The other runs of a row are those that the query finds as well."""
     of = found.filter(pk__in=newest).values("experiment_id", "kin")
@@ -99,8 +140,7 @@ def _rows(
         members.setdefault((experiment, name), []).append((pk, state))
     by_run = {pk: key for key, runs in members.items() for pk, _ in runs}
     everyone = list(by_run)
-    seed = columns.resolve(membership.workspace_id, ["seed"])["seed"]
-    asked = [*shown, seed] if isinstance(seed, Column) else list(shown)
+    asked = [*shown, seed] if seed else list(shown)
     values = queries.values_of(everyone, asked)
     rows = queries.rows(membership, newest, shown)
     return [_row(row, members[by_run[row.run.pk]], shown, values) for row in rows if row.run.pk in by_run]

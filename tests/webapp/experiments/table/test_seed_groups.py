@@ -71,6 +71,24 @@ def test_runs_of_one_seed_count_as_one(six, team, make):
     assert {len(row.ids) for row in rows} == {6, 2, 1, 3}, "every run is counted in its row"
 
 
+def test_the_order_is_that_of_the_means_that_are_shown(six, team, make):
+    """A seed that was launched again counts once in the mean, so once in the order: by all runs, b would have the mean 0.325."""
+    make("b1 again", seed=1, lr=1e-4, scores=[0.6])
+    for _ in range(3):
+        make("b2", seed=2, lr=1e-4, scores=[0.2])
+    make("e", lr=1e-2, scores=[0.33], seed=4)
+    for sort in ("eval/score", "-eval/score"):
+        for limit in (1, 2, 50):
+            shown, cursor = [], None
+            while True:
+                found = folded.page(team.researcher, Layout(sort=sort, columns=COLUMNS), cursor, limit)
+                shown += [row.cells[1].estimate.value for row in found.rows if row.cells[1].estimate]
+                if (cursor := found.next) is None:
+                    break
+            # a: 0.1, 0.2, 0.6; b: seed 1 has 0.4 and 0.6, seed 2 has 0.2; e: 0.33
+            assert shown == pytest.approx(sorted([0.3, 0.35, 0.33], reverse=sort[0] == "-"))
+
+
 def test_a_seed_without_a_value_is_counted_as_missing(six, team):
     rows = seed_groups.page(team.researcher, Layout(columns=COLUMNS)).rows
     estimate = {row.run.name[0]: row.cells[1].estimate for row in rows}
