@@ -107,6 +107,7 @@ def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_p
     expect(page.locator(".chart canvas")).to_have_count(3)
     expect(page.get_by_text("Run 999999 is not here")).to_be_visible()
     expect(page.get_by_text("rate 0.001 · live: 1 of 1 run under way")).to_be_visible()
+    expect(page.get_by_text("band: 95% interval of the mean over seeds (Student's t)")).to_have_count(1)
     expect(page.locator(".katex")).to_be_visible()
     expect(page.get_by_role("link", name="Edit")).to_have_count(0)
     assert faults(page) == []

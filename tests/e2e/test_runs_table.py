@@ -361,3 +361,54 @@ def test_many_are_paused_and_resumed(open_page, as_researcher, runs):
     assert Run.objects.filter(state="queued").count() == 2
     page.set_viewport_size({"width": 390, "height": 800})
     assert faults(page) == []
+
+
+NEWEST = """() => {
+  const charts = [...document.querySelectorAll("#compare-charts .chart")].map((each) => each.chart);
+  const [line] = charts.find((each) => each.file === "compare-eval-rubric_score").shown;
+  return [line.curve, ...line.around].map((each) => each.values.at(-1));
+}"""
+
+
+def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, as_researcher, runs):
+    key = "eval/rubric_score"
+    low, high = sorted(
+        MetricPoint.objects.filter(run=run, key=key).order_by("step").values_list("value", flat=True).last()
+        for run in runs[:2]
+    )
+    middle, half = (
+        (low + high) / 2,
+        12.7062 * (high - low) / 2,
+    )  # t with 1 degree of freedom; s / sqrt(2) is half the distance
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={runs[0].pk},{runs[1].pk}")
+    expect(page.locator("#compare-charts .chart canvas").nth(5)).to_be_visible()
+    band = page.get_by_label("Band")
+    expect(band.locator("option:checked")).to_have_text("95% interval of the mean over seeds (Student's t)")
+    assert page.evaluate(NEWEST) == pytest.approx([middle, middle - half, middle + half], rel=1e-4)
+    photograph(page, "compare-band-interval")
+    band.select_option(label="lowest to highest seed")
+    page.evaluate(DRAWN)
+    assert page.evaluate(NEWEST) == pytest.approx([middle, low, high], rel=1e-4)  # the answer has six digits
+    photograph(page, "compare-band-range")
+    page.get_by_label("Fold seeds").uncheck()
+    expect(band).to_be_hidden()
+
+
+def test_a_seed_that_was_launched_again_is_one_seed_in_the_curves(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments")
+    xs, held = [0], {1: [1.0], 2: [3.0], 3: [6.0], 4: [8.0]}
+    found = page.evaluate(
+        """async ([xs, held]) => {
+          const { line, quantile } = await import("/static/js/familylines.js");
+          const grid = { xs, held: new Map(Object.entries(held).map(([id, values]) => [Number(id), values])) };
+          const of = (seeds, band) => line(grid, seeds.map((seed, i) => ({ id: i + 1, seed })), band);
+          const ends = (found) => [found.curve, ...(found.around ?? [])].map((each) => each.values[0] ?? null);
+          return { twice: ends(of([0, 0, 1, 1], "range")), same: ends(of([0, 0, 0, 0])), alone: ends(of([null, null], "range")),
+            t: [1, 2, 5, 10, 30, 1000].map(quantile) };
+        }""",
+        [xs, held],
+    )
+    assert found["twice"] == [4.5, 2, 7] and found["same"] == [4.5] and found["alone"] == [2, 1, 3]
+    assert found["t"] == pytest.approx([12.7062, 4.3027, 2.5706, 2.2281, 2.0423, 1.9623], rel=2e-3)

@@ -135,7 +135,8 @@ export class Board {
 
 /**
  * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve, drawn
- * `times` its value on either side, or two, the lower and the upper end. A line with `gaps` ends where its curve has null.
+ * `times` its value on either side, or two, the lower and the upper end. If it has `limits`, the vertical axis follows these curves and not
+ * the band. A line with `gaps` ends where its curve has null.
  * `below(element)` fills the place under the chart. `tools` are more buttons in its head, `actions` more items of its menu: [[label, action]].
  */
 export class Chart {
@@ -231,19 +232,22 @@ export class Chart {
     const spreads = lines.filter((line) => banded(line));
     const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are not smoothed
     const smoothed = weight > 0;
-    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], placing, this.board.origin, lines.some((line) => line.gaps) ? undefined : null);
+    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => [...l.around, ...(l.limits ?? [])])], placing, this.board.origin, lines.some((line) => line.gaps) ? undefined : null);
     const mains = ys.slice(0, lines.length);
     const rest = ys.slice(lines.length);
+    const limits = [];
     const bands = spreads.flatMap((line) => {
       const middle = mains[lines.indexOf(line)];
       const [first, second] = rest.splice(0, line.around.length);
+      limits.push(...rest.splice(0, line.limits?.length ?? 0));
       if (second) return [second, first];
       return [1, -1].map((sign) => middle.map((m, j) => (m === null || first[j] === null ? null : m + sign * (line.times ?? 1) * first[j])));
     });
     const raws = smoothed ? mains : [];
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
     const zoom = this.board.zoom;
-    this.range = this.rangeOf(inView(xs, [...mains, ...bands], zoom));
+    const ends = spreads.flatMap((line, i) => (line.limits ? [] : bands.slice(2 * i, 2 * i + 2)));
+    this.range = this.rangeOf(inView(xs, [...mains, ...ends, ...limits], zoom));
     this.out = outside(xs, mains, zoom, this.range, this.board.log);
     this.lacking.textContent = counted(this.out);
     if (this.board.log) onlyPositive(data);

@@ -5,7 +5,7 @@ import { Board, Chart } from "./chart.js";
 import { isMeasure, offered, placedBy, totals } from "./compareaxes.js";
 import { controls } from "./chartcontrols.js";
 import { comparePrompts } from "./comparedprompts.js";
-import { SERIES, gridded, groups as grouped, headOf, line } from "./familylines.js";
+import { BANDS, SERIES, gridded, groups as grouped, headOf, line } from "./familylines.js";
 import { counted, make, number } from "./format.js";
 import { json } from "./http.js";
 import { scatter } from "./scatter.js";
@@ -16,7 +16,7 @@ const page = document.getElementById("compare");
 const asked = new URLSearchParams(page.dataset.asked);
 const leads = page.dataset.asked !== undefined;
 const address = new URLSearchParams(location.search);
-const state = { folded: true, hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null, placed: null };
+const state = { folded: true, band: "interval", hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null, placed: null };
 const board = new Board();
 const charts = new Map(); // key -> { chart, curves: answer of the API }
 
@@ -36,7 +36,7 @@ function lines(key) {
   const answer = charts.get(key)?.answer;
   if (!answer) return [];
   const grid = isMeasure(board.axis) ? gridded(answer, board.axis, placedBy(state.placed, answer.steps)) : gridded(answer, board.axis);
-  return shown().map((group) => ({ ...group, ...line(grid, group.places.map((place) => state.data.runs[place].id)) }));
+  return shown().map((group) => ({ ...group, ...line(grid, group.places.map((place) => state.data.runs[place]), state.band) }));
 }
 
 async function load(key) {
@@ -235,6 +235,14 @@ function wire() {
   fold.closest("label").hidden = !state.data.families.some((each) => each.runs.length > 1);
   fold.addEventListener("change", () => {
     state.folded = fold.checked;
+    band.closest("label").hidden = !fold.checked;
+    redraw();
+  });
+  const band = document.getElementById("compare-band");
+  band.closest("label").hidden = fold.closest("label").hidden;
+  band.append(...Object.entries(BANDS).map(([value, told]) => Object.assign(make("option", "", told), { value })));
+  band.addEventListener("change", () => {
+    state.band = band.value;
     redraw();
   });
   const more = document.getElementById("compare-metric");

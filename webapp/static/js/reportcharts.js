@@ -1,7 +1,7 @@
 // Charts in a report. They are drawn from the answers that the page Compare uses, or from those of a share link, and again while one of
 // their runs is under way.
 import { Board, Chart } from "./chart.js";
-import { gridded, groups, line } from "./familylines.js";
+import { BANDS, gridded, groups, line } from "./familylines.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 
@@ -39,7 +39,7 @@ class ReportCharts {
   lines({ answer }) {
     if (!answer || !this.data) return [];
     const grid = gridded(answer, this.board.axis);
-    return groups(this.data, !this.asked.apart).map((group) => ({ ...group, ...line(grid, group.places.map((place) => this.data.runs[place].id)) }));
+    return groups(this.data, !this.asked.apart).map((group) => ({ ...group, ...line(grid, group.places.map((place) => this.data.runs[place])) }));
   }
 
   api(path, more) {
@@ -75,7 +75,8 @@ class ReportCharts {
     const running = this.underWay();
     const all = this.data.runs.length;
     const lines = groups(this.data, !this.asked.apart);
-    const told = [lines.length === 1 ? lines[0].label : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
+    const banded = lines.some(({ places }) => new Set(places.map((place) => this.data.runs[place].seed)).size > 1);
+    const told = [lines.length === 1 ? lines[0].label : "", banded ? `band: ${BANDS.interval}` : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
     this.live.hidden = !told.length;
     this.live.textContent = told.join(" · ");
   }

@@ -81,7 +81,7 @@ def test_the_order_is_that_of_the_means_that_are_shown(six, team, make):
         for limit in (1, 2, 50):
             shown, cursor = [], None
             while True:
-                found = folded.page(team.researcher, Layout(sort=sort, columns=COLUMNS), cursor, limit)
+                found = seed_groups.page(team.researcher, Layout(sort=sort, columns=COLUMNS), cursor, limit)
                 shown += [row.cells[1].estimate.value for row in found.rows if row.cells[1].estimate]
                 if (cursor := found.next) is None:
                     break
