@@ -266,6 +266,14 @@ def test_a_comparison_says_that_it_reads_and_shows_all_at_once(open_page, as_res
     assert faults(page) == []
 
 
+def first_column(page, chart) -> str:
+    """Its name in the file of a chart."""
+    chart.get_by_label("Download or change").click()
+    with page.expect_download() as told:
+        chart.get_by_role("button", name="Data as CSV").click()
+    return told.value.path().read_text().splitlines()[0].split(",")[0].strip('"')
+
+
 def test_curves_are_compared_by_the_tokens_that_the_runs_had_used(open_page, as_researcher, runs):
     small, large, silent = runs[0], runs[2], runs[4]
     MetricPoint.objects.bulk_create(
@@ -286,11 +294,15 @@ def test_curves_are_compared_by_the_tokens_that_the_runs_had_used(open_page, as_
     ends = "(node) => node.chart.shown.map(({ curve }) => Math.round(curve.steps.at(-1)))"
     page.evaluate(DRAWN)
     assert chart.evaluate(ends) == [2000, 8000]  # 20 steps of 100, and 20 steps of 400 tokens
+    assert first_column(page, chart) == "tokens"
     page.reload()  # the address holds it
     expect(page.get_by_role("button", name="Tokens", exact=True)).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#compare-lacking")).to_contain_text("Not drawn")
     page.get_by_role("button", name="Steps", exact=True).click()
     expect(page.locator("#compare-lacking")).to_be_empty()
+    assert first_column(page, chart) == "step"
+    page.get_by_role("button", name="Time", exact=True).click()
+    assert first_column(page, chart) == "seconds"
 
 
 def test_a_comparison_that_cannot_be_read_says_so_in_its_place(open_page, as_researcher, runs):
@@ -412,3 +424,34 @@ def test_a_seed_that_was_launched_again_is_one_seed_in_the_curves(open_page, as_
     )
     assert found["twice"] == [4.5, 2, 7] and found["same"] == [4.5] and found["alone"] == [2, 1, 3]
     assert found["t"] == pytest.approx([12.7062, 4.3027, 2.5706, 2.2281, 2.0423, 1.9623], rel=2e-3)
+
+
+def test_runs_are_grouped_and_unfold(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments?columns=state,reward/mean,config.seed")
+    page.get_by_label("Group by").select_option("config.optim.lr")
+    groups = page.locator("tr.is-group")
+    expect(groups).to_have_count(3)
+    expect(groups.first).to_contain_text("1e-05")
+    unfold = groups.first.get_by_role("button", name="Runs of 1e-05")
+    unfold.press("Enter")
+    inside = page.locator("tr.is-in-group")
+    expect(inside).to_have_count(2)
+    expect(unfold).to_have_attribute("aria-expanded", "true")
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(LOOK) == [] and faults(page) == []
+    photograph(page, "runs-groups")
+    groups.first.get_by_role("checkbox").check()
+    inside.first.get_by_role("checkbox").check()
+    expect(page.locator("[data-chosen]")).to_have_text("2 runs chosen")  # a run counts once
+    unfold.click()
+    expect(inside.first).to_be_hidden()
+    page.locator("summary", has_text="Views").click()
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_label("Name", exact=True).fill("By rate")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("summary", has_text="By rate")).to_be_visible()
+    expect(page.get_by_label("Group by")).to_have_value("config.optim.lr")
+    groups.first.get_by_role("link", name="1e-05").click()
+    expect(page.locator("tr[data-run]")).to_have_count(2)
+    expect(page.get_by_role("combobox", name="Query")).to_have_value("config.optim.lr=1e-05")

@@ -29,6 +29,7 @@ from .table import views as table
 urlpatterns = [
     path("experiments", table.runs, name="runs"),
     path("experiments/count", table.count, name="runs_count"),
+    path("experiments/rows", table.rows, name="runs_rows"),
     path("experiments.csv", table.csv, name="runs_csv"),
     path("experiments/views/<int:view_id>/delete", table.view_delete, name="run_view_delete"),
     path("experiments/repeats", repeats.repeats, name="repeats"),

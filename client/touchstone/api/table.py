@@ -9,6 +9,16 @@ from ..calling import Group
 from .shared import Named, RunDatasetOut, RunProgressOut, RunResultOut
 
 
+class ComparedAxis(TypedDict):
+    name: Literal["tokens", "samples"]
+    metrics: list[ComparedCounter]
+
+
+class ComparedCounter(TypedDict):
+    key: str
+    summed: bool
+
+
 class ComparedCurve(TypedDict):
     run: int
     values: list[float | None]
@@ -67,6 +77,14 @@ class FinalsOut(TypedDict):
     share: bool
     families: list[FinalOut]
     against: list[FinalOut] | None
+
+
+class GroupCellOut(TypedDict):
+    """What the runs of a group have in a column."""
+
+    mean: FinalOut | None
+    value: float | str | None
+    different: int
 
 
 class PromptApartOut(TypedDict):
@@ -135,6 +153,15 @@ class RunCount(TypedDict):
     more: bool
 
 
+class RunGroupOut(TypedDict):
+    value: float | str | None
+    query: str
+    runs: list[int]
+    seeds: list[str]
+    states: dict[str, int]
+    values: dict[str, GroupCellOut]
+
+
 class RunTableRow(TypedDict):
     run: RunBrief
     tags: list[str]
@@ -151,6 +178,7 @@ class RunViewIn(TypedDict):
     sort: NotRequired[str]
     columns: NotRequired[list[str]]
     folded: NotRequired[bool]
+    group: NotRequired[str]
 
 
 class RunViewList(TypedDict):
@@ -165,6 +193,7 @@ class RunViewOut(TypedDict):
     sort: str
     columns: list[str]
     folded: bool
+    group: str
     is_default: bool
 
 
@@ -185,6 +214,7 @@ class RunsComparedOut(TypedDict):
     metrics: list[ComparedMetric]
     finals: list[FinalsOut]
     baseline: int | None
+    axes: list[ComparedAxis]
     unlike: dict[str, str]
 
 
@@ -247,6 +277,25 @@ class Table(Group):
         """
         return self._pages(
             RunTableRow, "/runs/table", query={"q": q, "sort": sort, "columns": columns, "limit": page_size}
+        )
+
+    def groups(
+        self,
+        *,
+        by: str,
+        q: str | None = None,
+        sort: str | None = None,
+        columns: str | None = None,
+        page_size: int | None = None,
+    ) -> Iterator[RunGroupOut]:
+        """Runs that a query finds, in groups. Runs with one value are a group, and those without a value are the
+        last. A run with several tags is in several groups. Means are over seeds: runs of one seed count once,
+        with their mean.
+        """
+        return self._pages(
+            RunGroupOut,
+            "/runs/table/groups",
+            query={"by": by, "q": q, "sort": sort, "columns": columns, "limit": page_size},
         )
 
     def count(self, *, q: str | None = None) -> RunCount:

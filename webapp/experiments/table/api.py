@@ -14,7 +14,7 @@ from webapp.core.problems import Invalid
 from .. import access as runs
 from .. import serializers
 from ..models import Run
-from . import access, columns, completion, queries, services
+from . import access, columns, completion, grouping, queries, services
 from . import schemas as s
 from .language import QueryProblem
 from .models import RunChange, RunTag, RunView
@@ -62,6 +62,44 @@ def _row(row: queries.RunRow) -> dict[str, Any]:
         "archived_at": row.run.archived_at,
         "values": {cell.column.name: cell.value for cell in row.cells if cell.column.pk is not None},
     }
+
+
+@router.get("/runs/table/groups", response=s.RunGroupList, summary="Runs that a query finds, in groups")
+def groups(
+    request: HttpRequest,
+    by: Annotated[
+        str,
+        Query(min_length=1, max_length=210, description="`tag`, `model`, `recipe`, …, or a path: `config.optim.lr`"),
+    ],
+    q: Text = "",
+    sort: Annotated[str, Query(max_length=210, description="By the mean of a column, or by `by` itself")] = "-created",
+    shown: Annotated[str, Query(alias="columns", max_length=5000, description="Names, separated by commas")] = "",
+    cursor: str | None = None,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Runs with one value are a group, and those without a value are the last. A run with several tags is in several groups. Means are over
+    seeds: runs of one seed count once, with their mean."""
+    membership = runs.may_read(require(request))
+    try:
+        found = grouping.page(membership, Layout(q, sort, split(shown), by), cursor, limit)
+    except QueryProblem as problem:
+        raise queries.invalid_query(problem) from problem
+    told = {"next": found.next, "sort": found.order.name, "unknown": found.unknown, "partial": found.partial}
+    return told | {"items": [_group(row) for row in found.rows]}
+
+
+def _group(row: grouping.GroupRow) -> dict[str, Any]:
+    cells = {
+        cell.column.name: {
+            "mean": cell.estimate.json() if cell.estimate else None,
+            "value": cell.value,
+            "different": cell.differ,
+        }
+        for cell in row.cells
+        if cell.column.pk is not None
+    }
+    told = {"value": row.value, "query": row.query, "runs": list(row.ids), "seeds": list(row.seeds)}
+    return told | {"states": dict(row.states), "values": cells}
 
 
 @router.get("/runs/table/count", response=s.RunCount, summary="How many runs a query finds")
@@ -153,14 +191,14 @@ def list_views(request: HttpRequest) -> dict[str, Any]:
 
 def _view(row: RunView, mine: RunView | None) -> dict[str, Any]:
     fields = {name: getattr(row, name) for name in ("name", "query", "sort", "columns", "folded")}
-    return {"id": row.pk, "is_default": mine is not None and mine.pk == row.pk, **fields}
+    return {"id": row.pk, "is_default": mine is not None and mine.pk == row.pk, "group": row.group_by, **fields}
 
 
 @router.post("/runs/table/views", response={201: s.RunViewOut}, summary="Save a view of the table")
 def save_view(request: HttpRequest, payload: s.RunViewIn) -> Status[dict[str, Any]]:
     """Saves the view for everybody in the workspace. A view with this name is replaced."""
     membership = runs.may_write(require(request))
-    layout = Layout(payload.query, payload.sort, tuple(payload.columns) or columns.USUAL)
+    layout = Layout(payload.query, payload.sort, tuple(payload.columns) or columns.USUAL, payload.group)
     view = services.save_view(membership, payload.name, layout, payload.folded)
     return Status(201, _view(view, queries.chosen_view(membership)))
 

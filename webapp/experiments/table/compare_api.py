@@ -1,7 +1,7 @@
 """Many runs side by side, over the API."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
@@ -14,12 +14,14 @@ from webapp.core.problems import Invalid
 from webapp.core.requests.numbers import whole
 
 from .. import access as runs_access
+from ..charts import axes
 from ..models import Run
 from ..parameters import EachKey, JoinedKeys, keys_of
 from . import columns, comparing, prompts_apart, queries
 from .comparing import Curves, Family, RunComparison
 from .language import QueryProblem
 from .prompts_apart import PromptsApart
+from .schemas import FinalOut
 
 router = Router(tags=["runs"])
 FINALS = 6  # metrics with mean, interval and difference in one answer
@@ -54,16 +56,6 @@ class ComparedMetric(Schema):
     last: list[float | None]
 
 
-class FinalOut(Schema):
-    value: float | None
-    n: int
-    low: float | None
-    high: float | None
-    missing: int
-    undefined: str = ""
-    interval: str = ""
-
-
 class FinalsOut(Schema):
     key: str
     label: str
@@ -71,6 +63,16 @@ class FinalsOut(Schema):
     share: bool
     families: list[FinalOut] = Field(description="For each family, the mean over seeds with its 95% interval")
     against: list[FinalOut] | None = Field(description="Mean difference to the baseline, paired by seed")
+
+
+class ComparedCounter(Schema):
+    key: str
+    summed: bool = Field(description="Whether its values are summed; otherwise they are those of all steps so far")
+
+
+class ComparedAxis(Schema):
+    name: Literal["tokens", "samples"]
+    metrics: list[ComparedCounter] = Field(description="The first that a run has counts for it")
 
 
 class RunsComparedOut(Schema):
@@ -81,6 +83,7 @@ class RunsComparedOut(Schema):
     metrics: list[ComparedMetric]
     finals: list[FinalsOut]
     baseline: int | None = Field(description="Its place in `families`")
+    axes: list[ComparedAxis] = Field(description="By what curves can be drawn besides step and time, and what tells it")
     unlike: dict[str, str] = Field(description="Run id -> why its result does not compare with that of most")
 
 
@@ -181,6 +184,7 @@ def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
         "metrics": [_named(found, key) | {"last": list(map(_short, values))} for key, values in found.metrics.items()],
         "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
         "baseline": base,
+        "axes": axes.usage(found.keys),
         "unlike": {str(pk): why for pk, why in found.unlike.items()},
     }
 

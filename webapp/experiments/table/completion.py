@@ -31,6 +31,7 @@ HINTS = {
     "recipe": "policy, sft, …",
     "by": "who launched it, or me",
     "name": "its name",
+    "has": "a name: has:eval/score",
     "created": "a day: 2026-11-25",
     "started": "a day: 2026-11-25",
     "ended": "a day: 2026-11-25",

@@ -45,13 +45,18 @@ def condition(membership: Membership, text: str) -> Q:
     """The condition that a run must meet to be found by `text`. Archived runs are left out unless the query names them. Raises
     QueryProblem."""
     terms = parse(text)
-    asked = [term.field.text for term in terms if term.field and term.field.text not in FIELDS]
+    asked = [name for term in terms if term.field for name in _named(term.field, term) if name not in FIELDS]
     reader = _Reader(membership, columns.resolve(membership.workspace_id, asked))
     found = Q()
     for term in terms:
         each = _term(reader, term)
         found &= ~each if term.turned != (term.operator == "!=" and _by_fact(term)) else each
     return found if any(map(_tells_of_archived, terms)) else found & Q(archived_at__isnull=True)
+
+
+def _named(field: Piece, term: Term) -> list[str]:
+    """The names of columns in a term."""
+    return [each.text for each in term.values] if field.text == "has" else [field.text]
 
 
 def _by_fact(term: Term) -> bool:
@@ -168,7 +173,35 @@ def _by(reader: _Reader, term: Term) -> Q:
         if value.text == "me":
             either |= Q(created_by=reader.membership.user)
         else:
-            either |= Q(created_by__name__icontains=value.text) | Q(created_by__email__iexact=value.text)
+            way = "iexact" if term.operator == "=" else "icontains"
+            either |= Q(**{f"created_by__name__{way}": value.text}) | Q(created_by__email__iexact=value.text)
+    return either
+
+
+GIVEN = {  # facts that a run may lack
+    "tag": Q(pk__in=RunTag.objects.values("run_id")),
+    "group": ~Q(group=""),
+    "by": Q(created_by__isnull=False),
+    "model": Q(model__isnull=False),
+    "dataset": Q(dataset_version__isnull=False),
+    "started": Q(started_at__isnull=False),
+    "ended": Q(ended_at__isnull=False),
+}
+
+
+def _has(reader: _Reader, term: Term) -> Q:
+    """A condition by whether a run has a value at all."""
+    _plain(term)
+    either = Q()
+    for value in term.values:
+        column = reader.named.get(value.text)
+        if value.text in GIVEN:
+            either |= GIVEN[value.text]
+        elif isinstance(column, Column) and column.pk is not None:
+            either |= Q(pk__in=RunValue.objects.filter(column_id=column.pk).values("run_id"))
+        else:
+            unknown = column.message if isinstance(column, columns.UnknownColumn) else "Every run has this."
+            raise QueryProblem(unknown, value.start, value.end)
     return either
 
 
@@ -301,6 +334,7 @@ FIELDS: dict[str, Callable[[_Reader, Term], Q]] = {
     "is": _is,
     "tag": _tag,
     "by": _by,
+    "has": _has,
     "age": _age,
     "run": _run,
     "sweep": _sweep,

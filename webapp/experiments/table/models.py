@@ -94,7 +94,7 @@ class RunStar(models.Model):
 
 
 class RunView(models.Model):
-    """A query, an order and columns of the table under a name, for everybody in the workspace."""
+    """A query, an order, columns and groups of the table under a name, for everybody in the workspace."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="run_views")
     name = models.CharField(max_length=80)
@@ -102,6 +102,7 @@ class RunView(models.Model):
     sort = models.CharField(max_length=MAX_PATH + 10, blank=True)
     columns = models.JSONField(default=list)
     folded = models.BooleanField(default=False)  # runs that differ only by seed are one row
+    group_by = models.CharField(max_length=MAX_PATH + 10, blank=True, default="", db_default="")
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 

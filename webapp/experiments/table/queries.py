@@ -26,11 +26,12 @@ Shown = TypeVar("Shown")  # the rows of a page: runs, or families of runs
 
 @dataclass(frozen=True)
 class Layout:
-    """The query, order and columns that an address, a saved view or an API call asks for. They are not checked yet."""
+    """The query, order, columns and groups that an address, a saved view or an API call asks for. They are not checked yet."""
 
     query: str = ""
     sort: str = NEWEST
     columns: tuple[str, ...] = columns.USUAL
+    group: str = ""  # the name by whose values runs are grouped; empty: not at all
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,41 @@ class RunTable(Schema):
     unknown: dict[str, str] = Field(description="Requested columns that do not exist -> why")
 
 
+class FinalOut(Schema):
+    value: float | None
+    n: int
+    low: float | None
+    high: float | None
+    missing: int
+    undefined: str = ""
+    interval: str = ""
+
+
+class GroupCellOut(Schema):
+    """What the runs of a group have in a column."""
+
+    mean: FinalOut | None = Field(description="Mean over seeds with its 95% interval, of a metric or a result")
+    value: float | str | None = Field(description="The value of the config that all its runs share")
+    different: int = Field(description="How many values of the config they have, if there are several; otherwise 0")
+
+
+class RunGroupOut(Schema):
+    value: float | str | None = Field(description="Null: the runs without a value")
+    query: str = Field(description="Finds its runs")
+    runs: list[int] = Field(description="Ids, newest first")
+    seeds: list[str]
+    states: dict[str, int] = Field(description="State -> how many of its runs have it")
+    values: dict[str, GroupCellOut] = Field(description="The requested columns that not every run has")
+
+
+class RunGroupList(Schema):
+    items: list[RunGroupOut]
+    next: str | None
+    sort: str
+    unknown: dict[str, str] = Field(description="Requested columns that do not exist -> why")
+    partial: bool = Field(description="The query finds more than 5,000 runs: only the newest 5,000 are grouped")
+
+
 class RunCount(Schema):
     count: int
     more: bool = Field(description="Whether counting stopped at this number")
@@ -130,6 +165,7 @@ class RunViewIn(Schema):
     sort: Annotated[str, Field(max_length=210)] = "-created"
     columns: list[Annotated[str, Field(max_length=210)]] = Field([], description="Empty: the usual ones")
     folded: bool = False
+    group: Annotated[str, Field(max_length=210)] = Field("", description="The name by whose values runs are grouped")
 
 
 class RunViewOut(Schema):
@@ -139,6 +175,7 @@ class RunViewOut(Schema):
     sort: str
     columns: list[str]
     folded: bool
+    group: str
     is_default: bool = Field(description="Whether your table opens with it")
 
 

@@ -155,12 +155,13 @@ def _row(
     ids = [pk for pk, _ in members]
     seeds = sorted({value for pk in ids if isinstance(value := values.get((pk, "seed")), float)})
     known = [value if isinstance(value := values.get((pk, "seed")), float) else None for pk in ids]
-    cells = tuple(_cell(column, known, [values.get((pk, column.name)) for pk in ids]) for column in shown)
+    cells = tuple(cell(column, known, [values.get((pk, column.name)) for pk in ids]) for column in shown)
     states = tuple(Counter(state for _, state in members).most_common())
     return FoldedRow(newest, tuple(ids), tuple(f"{value:g}" for value in seeds), states, cells)
 
 
-def _cell(column: Column, known: list[float | None], held: list[float | str | None]) -> FoldedCell:
+def cell(column: Column, known: list[float | None], held: list[float | str | None]) -> FoldedCell:
+    """The cell of runs that have these seeds (None: not known) and values."""
     if column.pk is None:
         return FoldedCell(column)
     words = {value for value in held if value is not None}

@@ -225,6 +225,7 @@ def save_view(membership: Membership, name: str, layout: Layout, folded: bool = 
         "sort": layout.sort[:210],
         "columns": list(layout.columns),
         "folded": folded,
+        "group_by": layout.group[:210],
     }
     with transaction.atomic():
         view, _ = RunView.objects.update_or_create(

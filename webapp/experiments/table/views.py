@@ -1,6 +1,7 @@
 """The page of all runs. Reading needs the role reviewer. Changes go through the API and the forms of a run's page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -18,14 +19,16 @@ from webapp.core.requests.numbers import whole
 
 from .. import access as runs_access
 from ..models import Experiment, Run
-from . import access, columns, csv_export, queries, seed_groups, services
+from . import access, columns, csv_export, grouping, queries, seed_groups, services
 from .api import split
 from .compare_api import chosen
 from .language import QueryProblem, quoted
 from .models import RunView
 from .queries import Layout, TablePage
 
-ASKED = ("q", "sort", "columns", "cursor", "view", "fold")
+ASKED = ("q", "sort", "columns", "cursor", "view", "fold", "group")
+
+UNFOLDED = 50  # rows below a group
 
 
 @member(runs_access.READER)
@@ -37,25 +40,49 @@ def runs(request: HttpRequest) -> HttpResponseBase:
     view = _view(request, membership)
     layout = _layout(request, view)
     folds = "fold" in request.GET or bool(view and view.folded)
-    context = _context(membership, layout, view) | {"folds": folds}
-    page = seed_groups.page if folds else queries.page
+    context = _context(membership, layout, view, folds)
     try:
-        context |= _page(page(membership, layout, request.GET.get("cursor")), layout, folds)
+        context |= _page(_pages(layout, folds)(membership, layout, request.GET.get("cursor")), layout, folds)
     except QueryProblem as problem:
         context["problem"] = problem
         context["marked"] = (layout.query[: problem.start], layout.query[problem.start : problem.end] or " ")
-    except Invalid:  # cursor or order belong to another list, or were typed by hand: begin at the beginning
+    except (
+        Invalid
+    ) as problem:  # cursor, order or group belong to another list, or were typed by hand: begin at the beginning
+        if why := problem.fields.get("group"):
+            messages.info(request, f"{problem.message} {why}")
         return redirect(f"{request.path}?{urlencode({'q': layout.query})}")
     return render(request, "experiments/runs.html", context)
 
 
+@member(runs_access.READER)
+@never_cache
+@require_GET
+def rows(request: HttpRequest) -> HttpResponseBase:
+    """The first rows of a query, which unfold below a row of the table, and the way to the others."""
+    membership = require(request)
+    layout = replace(_layout(request, None), group="")
+    folds = "fold" in request.GET
+    try:
+        page = _pages(layout, folds)(membership, layout, None, UNFOLDED)
+    except (QueryProblem, Invalid):
+        raise Http404("not a query of the table") from None
+    context = {"rows": page.rows, "folds": folds, "columns": page.columns, "asked": urlencode(_asked(layout, folds))}
+    return render(request, "experiments/table/_unfolded.html", context | {"more": page.next})
+
+
+def _pages(layout: Layout, folds: bool) -> Callable[..., TablePage[Any]]:
+    return grouping.page if layout.group else seed_groups.page if folds else queries.page
+
+
 def _layout(request: HttpRequest, view: RunView | None) -> Layout:
-    plain = Layout(view.query, view.sort, tuple(view.columns)) if view else Layout()
+    plain = Layout(view.query, view.sort, tuple(view.columns), view.group_by) if view else Layout()
     shown = request.GET.get("columns")
     return Layout(
         _query(request, plain.query),
         _typed(request.GET.get("sort", plain.sort)) or queries.NEWEST,
         plain.columns if shown is None else split(_typed(shown)),
+        _typed(request.GET.get("group", plain.group)),
     )
 
 
@@ -83,32 +110,48 @@ def _query(request: HttpRequest, plain: str) -> str:
     return " ".join([*terms, _typed(request.GET.get("q", "" if terms else plain))]).strip()
 
 
-def _context(membership: Membership, layout: Layout, view: RunView | None) -> dict[str, Any]:
+def _context(membership: Membership, layout: Layout, view: RunView | None, folds: bool) -> dict[str, Any]:
     return {
+        "folds": folds,
         "layout": layout,
         "view": view,
         "views": [(each, urlencode({"view": each.pk})) for each in queries.views(membership.workspace_id)],
         "mine": queries.chosen_view(membership),
         "shown": ",".join(layout.columns),
+        "cleared": urlencode(_asked(replace(layout, query=""), folds)),
+        "groups": grouping.names(membership.workspace_id),
         "any": Run.objects.filter(experiment__workspace_id=membership.workspace_id).exists(),
         "may_write": membership.may(Role.RESEARCHER),
         "most": services.MAX_AT_ONCE,
+        "most_grouped": grouping.MOST_RUNS,
     }
 
 
 def _page(page: TablePage[Any], layout: Layout, folds: bool) -> dict[str, Any]:
-    asked = {"q": layout.query, "columns": ",".join(layout.columns), **({"fold": "seeds"} if folds else {})}
+    asked = _asked(layout, folds)
     following = urlencode(asked | {"sort": page.order.name, "cursor": page.next}) if page.next else ""
     heads = [_head(column, page, asked) for column in page.columns]
     named = _head(columns.Column("name", "Run", columns.Source.RUN, "name"), page, asked)
     return {
         "page": page,
-        "rows": page.rows,
+        "rows": _linked(page, asked) if isinstance(page, grouping.GroupPage) else page.rows,
         "heads": heads,
         "name_head": named,
         "following": following,
         "next": page.next,
     }
+
+
+def _linked(page: grouping.GroupPage, asked: dict[str, str]) -> list[tuple[grouping.GroupRow, str]]:
+    """The groups, each with the address of its runs."""
+    plain = {name: value for name, value in asked.items() if name != "group"}
+    return [(row, urlencode(plain | {"q": row.query, "sort": page.order.name})) for row in page.rows]
+
+
+def _asked(layout: Layout, folds: bool) -> dict[str, str]:
+    """The address of the table without its order."""
+    asked = {"q": layout.query, "columns": ",".join(layout.columns)}
+    return asked | ({"fold": "seeds"} if folds else {}) | ({"group": layout.group} if layout.group else {})
 
 
 def _head(column: columns.Column, page: TablePage[Any], asked: dict[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils.http import urlencode
 
-from ..table import cell_texts, seed_groups
+from ..table import cell_texts, grouping, seed_groups
 from ..table.language import quoted
 
 register = template.Library()
@@ -13,6 +13,14 @@ register.filter("cell_text", cell_texts.cell_text)
 register.filter("mean_text", cell_texts.mean_text)
 register.filter("interval_text", cell_texts.interval_text)
 register.filter("is_number", cell_texts.is_number)
+
+
+@register.filter
+def group_text(row: "grouping.GroupRow") -> str:
+    """The value of a group."""
+    if isinstance(row.value, float):
+        return f"{row.value:.6g}"
+    return "without a value" if row.value is None else row.value or "empty"
 
 
 @register.filter

@@ -2,10 +2,10 @@
 // differences of the configs, and any two columns against each other. One answer of the API holds everything but the curves.
 // The page of a share link is the same, but it asks the link instead of the API and has no links.
 import { Board, Chart } from "./chart.js";
-import { isMeasure, offered, placedBy, totals } from "./compareaxes.js";
+import { placedBy, totals } from "./compareaxes.js";
 import { controls } from "./chartcontrols.js";
 import { comparePrompts } from "./comparedprompts.js";
-import { BANDS, SERIES, gridded, groups as grouped, headOf, line } from "./familylines.js";
+import { BANDS, SERIES, across as acrossOf, gridded, groups as grouped, headOf, line } from "./familylines.js";
 import { counted, make, number } from "./format.js";
 import { json } from "./http.js";
 import { scatter } from "./scatter.js";
@@ -27,6 +27,9 @@ const known = (key) => state.data.metrics.find((each) => each.key === key) ?? { 
 const titled = ({ key, label }) => (label === key ? key : `${label} (${key})`);
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 
+/** The metrics that tell it, if it is tokens or samples that the runs tell. */
+const measure = (axis) => state.data.axes.find(({ name }) => name === axis)?.metrics;
+
 /** Indices, label and colour of each line, which is a family of seeds or a single run. */
 const groups = () => grouped(state.data, state.folded);
 
@@ -35,7 +38,7 @@ const shown = () => groups().filter((group) => !state.hidden.has(group.id));
 function lines(key) {
   const answer = charts.get(key)?.answer;
   if (!answer) return [];
-  const grid = isMeasure(board.axis) ? gridded(answer, board.axis, placedBy(state.placed, answer.steps)) : gridded(answer, board.axis);
+  const grid = measure(board.axis) ? gridded(answer, board.axis, placedBy(state.placed, answer.steps)) : gridded(answer, board.axis);
   return shown().map((group) => ({ ...group, ...line(grid, group.places.map((place) => state.data.runs[place]), state.band) }));
 }
 
@@ -52,9 +55,10 @@ async function across(axis) {
   const note = document.getElementById("compare-lacking");
   note.textContent = "";
   state.placed = null;
-  if (!isMeasure(axis)) return;
+  const metrics = measure(axis);
+  if (!metrics) return;
   try {
-    const placed = await totals(axis, state.data.keys, (key) => charts.get(key)?.answer ?? api("curves", { key }));
+    const placed = await totals(metrics, (key) => charts.get(key)?.answer ?? api("curves", { key }));
     if (board.axis !== axis) return;
     state.placed = placed;
     const lacking = state.data.runs.filter(({ id }) => !placed.has(id)).length;
@@ -69,10 +73,12 @@ function addChart(metric) {
   if (charts.has(metric.key)) return;
   const note = make("p", "tiny muted");
   const chart = new Chart(board, {
+    id: metric.key,
     title: metric.label,
     help: metric.label === metric.key ? "" : metric.key,
     percent: Boolean(metric.share),
     file: `compare-${metric.key.replaceAll("/", "-")}`,
+    across: () => acrossOf(board.axis),
     lines: () => lines(metric.key),
     wait: "Loading",
   });
@@ -254,7 +260,7 @@ function wire() {
     more.selectedOptions[0].remove();
     more.value = "";
   });
-  for (const button of document.querySelectorAll("[data-axis]")) if (isMeasure(button.dataset.axis) && !offered(button.dataset.axis, state.data.keys)) button.remove();
+  for (const button of document.querySelectorAll("[data-axis]")) if (!["step", "time"].includes(button.dataset.axis) && !measure(button.dataset.axis)) button.remove();
   board.onaxis = across;
   controls(board);
 }

@@ -1,21 +1,11 @@
-// Tokens and samples across: what each of the compared runs had used up to a step, summed from the curves of its metrics.
+// Tokens and samples across: what each of the compared runs had used up to a step, from the metrics that the comparison names for it.
 import { reached } from "./chartmeasures.js";
 
-// The first that a run has, as `webapp/experiments/charts/axes.py` chooses for one run. Some are to be summed, others count up themselves.
-const MEASURES = {
-  tokens: [["rollout/tokens", true], ["train/tokens", true], ["num_tokens", false], ["train/num_tokens", false], ["num_input_tokens_seen", false], ["train/num_input_tokens_seen", false]],
-  samples: [["rollout/responses", true]],
-};
-
-export const isMeasure = (axis) => axis in MEASURES;
-
-/** Whether one of the runs has it. */
-export const offered = (name, keys) => MEASURES[name].some(([key]) => keys.includes(key));
-
-/** {run id: {steps, values}} of the runs that tell it. `ask(key)` is an answer of /runs/table/curves. */
-export async function totals(name, keys, ask) {
+/** {run id: {steps, values}} of the runs that tell it. `metrics`: the first that a run has counts. `ask(key)` is an answer of
+/runs/table/curves. */
+export async function totals(metrics, ask) {
   const held = new Map();
-  for (const [key, summed] of MEASURES[name].filter(([each]) => keys.includes(each))) {
+  for (const { key, summed } of metrics) {
     const answer = await ask(key);
     for (const { run, values } of answer.curves) if (!held.has(run)) held.set(run, risen(answer, values, summed));
   }

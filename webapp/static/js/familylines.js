@@ -17,6 +17,9 @@ export function curve(points) {
   return made;
 }
 
+/** The name of what the values of a `gridded` axis count. */
+export const across = (axis) => (axis === "time" ? "seconds" : axis);
+
 /** {run id: values} from an answer of /runs/table/curves, on one grid for all, so that seeds can be averaged and a thousand lines share
 their x. `placesOf(curve)` says where its values lie if that is not the step; without it, by time. */
 export function gridded(answer, axis, placesOf = ({ times }) => times) {

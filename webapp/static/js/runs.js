@@ -5,6 +5,7 @@ import { json } from "./http.js";
 import { register } from "./keys.js";
 import { queryBox } from "./querybox.js";
 import { chooseColumns } from "./runcolumns.js";
+import { groups } from "./rungroups.js";
 import { follow, tick } from "./runrow.js";
 import { toast } from "./toast.js";
 
@@ -26,7 +27,7 @@ class Choice {
   }
 
   ids() {
-    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)); // a folded row has several runs
+    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)).filter((id, i, all) => all.indexOf(id) === i); // a folded row has several runs
   }
 
   get size() {
@@ -212,7 +213,7 @@ function saveView() {
   dialog.addEventListener("close", () => dialog.open || problem(dialog, ""));
   dialog.querySelector("form").addEventListener("submit", async (event) => {
     event.preventDefault();
-    const body = { name: dialog.querySelector("input").value, query: query(), sort: list.dataset.sort, columns: list.dataset.shown.split(","), folded: "folded" in list.dataset };
+    const body = { name: dialog.querySelector("input").value, query: query(), sort: list.dataset.sort, columns: list.dataset.shown.split(","), folded: "folded" in list.dataset, group: list.dataset.group };
     const sent = await send(dialog, () => json(`${API}/table/views`, { body }), explain(dialog));
     if (!sent) return;
     const show = () => location.assign(`/experiments?view=${sent.answer.id}`);
@@ -253,7 +254,7 @@ function keys() {
   register(
     "s",
     "Star this run",
-    row((found) => star(found.querySelector("[data-star]"))),
+    row((found) => found.querySelector("[data-star]") && star(found.querySelector("[data-star]"))),
   );
   register("c", "Compare what is chosen", compare);
   if (!writes) return;
@@ -279,6 +280,7 @@ if (list) {
   });
   chooseColumns(document.querySelector("[data-columns-open]"), document.getElementById("columns-dialog"), list.dataset.shown.split(","));
   queryBox(document.getElementById("run-query"), document.getElementById("query-options"));
+  groups(list, show);
   saveView();
   keys();
   recall();

@@ -122,6 +122,20 @@ def test_more_than_can_be_compared_are_refused_and_none_is_dropped(api, four, mo
     assert len(api.get("/runs/table/compare", q="eval/score>0.25").json()["runs"]) == 4
 
 
+def test_axes_name_the_metrics_that_tell_them(api, four, make):
+    assert api.get("/runs/table/compare", ids=ids(four)).json()["axes"] == []
+    for run, key in zip(four, ("num_tokens", "rollout/tokens", "rollout/responses"), strict=False):
+        step = StepMetrics(1, NOON, {key: 5.0})
+        facts.keep_metrics(run.experiment.workspace_id, run, series.of_steps([step]))
+    assert api.get("/runs/table/compare", ids=ids(four)).json()["axes"] == [
+        {
+            "name": "tokens",
+            "metrics": [{"key": "rollout/tokens", "summed": True}, {"key": "num_tokens", "summed": False}],
+        },
+        {"name": "samples", "metrics": [{"key": "rollout/responses", "summed": True}]},
+    ]
+
+
 def test_an_address_outlives_runs_that_are_deleted(four, as_researcher, team):
     page = as_researcher.get("/runs/compare", {"ids": f"{ids(four[:2])},999999999"})
     assert page.status_code == 200 and page.context["asked"] == urlencode({"ids": ids(four[:2])})

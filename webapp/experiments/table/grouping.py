@@ -1,0 +1,212 @@
+"""The table in groups: runs with the same value of the config, the same tag or the same fact are one row, with means over seeds."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+
+from ..models import Run
+from . import columns, keyset, queries, seed_groups
+from .columns import Column, Source
+from .language import quoted
+from .models import RunColumn, RunTag
+from .queries import Layout
+from .seed_groups import FoldedCell
+
+MOST_RUNS = 5000
+"""Runs in the groups of a page, so that its time does not grow with the workspace. The page says if there are more."""
+TAG = "tag"
+FACTS = ("experiment", "recipe", "model", "dataset", "group", "state", "by")
+LABELS = {TAG: "Tag"} | {name: columns.FACTS[name] for name in FACTS}
+Value = float | str | None
+VALUES = """
+SELECT column_id, run_id, number, low, high, text FROM experiments_runvalue
+WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
+"""
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """Runs with one `value`; None: those without a value. `ids` are newest first, `query` finds them, `cells` are as in a folded row."""
+
+    value: Value
+    ids: tuple[int, ...]
+    seeds: tuple[str, ...]
+    states: tuple[tuple[str, int], ...]
+    cells: tuple[FoldedCell, ...]
+    query: str
+
+
+@dataclass(frozen=True)
+class GroupPage(queries.TablePage[GroupRow]):
+    by: str = ""
+    partial: bool = False  # the query finds more runs; the newest `MOST_RUNS` are grouped
+
+
+def names(workspace_id: int) -> dict[str, str]:
+    """{name: its words} of everything by which runs can be grouped."""
+    rows = RunColumn.objects.filter(workspace_id=workspace_id, source=Source.CONFIG).order_by("path")
+    return LABELS | {columns.CONFIG + path: path for path in rows.values_list("path", flat=True)}
+
+
+def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = queries.PAGE) -> GroupPage:
+    """Raises QueryProblem, and Invalid at `group`, `sort` or `cursor`."""
+    order, shown, unknown = queries.resolved(membership, layout)
+    by, seed = _columns(membership, layout.group)
+    found = queries.found(membership, layout.query)
+    runs = dict(found.order_by("-pk").values_list("pk", "state")[: MOST_RUNS + 1])
+    partial = len(runs) > MOST_RUNS
+    states = dict(list(runs.items())[:MOST_RUNS])
+    groups = _groups(states, by, layout.group)
+    ordered = _ordered(groups, order, by, seed, layout.group)
+    start = _start(cursor, order, layout.group, ordered)
+    keys = ordered[start : start + limit]
+    rows = _rows([groups[key] for key in keys], states, shown, seed, layout)
+    following = _encoded(order, layout.group, keys[-1]) if start + limit < len(ordered) else None
+    return GroupPage(rows, following, order, shown, unknown, layout.group, partial)
+
+
+def _columns(membership: Membership, by: str) -> tuple[Column | None, Column | None]:
+    """The column by which runs are grouped, None for a tag or a fact, and the one with the seeds. Raises Invalid at `group`."""
+    named = columns.resolve(membership.workspace_id, ["seed", *([] if by in LABELS else [by])])
+    column, seed = named.get(by), named["seed"]
+    if by not in LABELS and not (isinstance(column, Column) and column.source == Source.CONFIG):
+        why = (
+            column.message if isinstance(column, columns.UnknownColumn) else f"{by} is neither a config value nor a tag"
+        )
+        raise Invalid("The runs cannot be grouped like this.", {"group": why})
+    return (column if isinstance(column, Column) else None), (seed if isinstance(seed, Column) else None)
+
+
+@dataclass
+class _Group:
+    value: Value
+    ids: list[int]
+
+
+def _groups(states: Mapping[int, str], by: Column | None, name: str) -> "dict[str | float | None, _Group]":
+    """By value; texts that differ only in capital letters are one, as in queries. `ids` stay in the order of the runs."""
+    held: dict[int, list[Value]] = {}
+    for run_id, value in _held(list(states), by, name):
+        held.setdefault(run_id, []).append(value)
+    found: dict[str | float | None, _Group] = {}
+    for run_id in states:
+        for value in held.get(run_id, [None]):
+            key = value.lower() if isinstance(value, str) else value
+            found.setdefault(key, _Group(value, [])).ids.append(run_id)
+    return found
+
+
+def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, Value]]:
+    if by is not None:
+        return [(run_id, value) for (run_id, _), value in _values(ids, [by]).items()]
+    if name == TAG:
+        return RunTag.objects.filter(run__in=ids).order_by("name").values_list("run_id", "name")
+    facts = Run.objects.filter(pk__in=ids).values_list("pk", keyset.ON_RUNS[name])
+    return [(run_id, value or None) for run_id, value in facts]
+
+
+def _values(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, str], Value]:
+    """As `queries.values_of`, without an object for each of the many values."""
+    by_pk: dict[int, list[Column]] = {}
+    for column in shown:
+        if column.pk is not None:
+            by_pk.setdefault(column.pk, []).append(column)
+    if not by_pk:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(VALUES, {"runs": list(ids), "columns": list(by_pk)})
+        rows = cursor.fetchall()
+    found: dict[tuple[int, str], Value] = {}
+    for column_id, run_id, number, low, high, text in rows:
+        numbers = {"number": number, "low": low, "high": high}
+        for column in by_pk[column_id]:
+            found[run_id, column.name] = text if text is not None else numbers[column.attribute]
+    return found
+
+
+def _ordered(
+    groups: "dict[str | float | None, _Group]",
+    order: keyset.RowOrder,
+    by: Column | None,
+    seed: Column | None,
+    name: str,
+) -> "list[str | float | None]":
+    """The keys of the groups: by their value, by the mean of a column, or by their newest run. Groups without a value come last."""
+    if order.column.name == name:
+        ranks: dict[Any, Any] = {key: _rank(key) for key in groups}
+    elif order.column.pk is not None:
+        column, everyone = order.column, {pk for each in groups.values() for pk in each.ids}
+        values = _values(everyone, [column, *([seed] if seed else [])])
+        cells = {
+            key: seed_groups.cell(column, _seeds(each.ids, values), _of(column, each.ids, values))
+            for key, each in groups.items()
+        }
+        ranks = {key: _mean(cell) for key, cell in cells.items()}
+    else:
+        ranks = {key: (0, each.ids[0]) for key, each in groups.items()}
+    known = sorted((key for key in groups if ranks[key] is not None), key=lambda key: ranks[key], reverse=order.down)
+    return [*known, *(key for key in groups if ranks[key] is None)]
+
+
+def _rank(value: Value) -> tuple[int, float | str] | None:
+    return None if value is None else (isinstance(value, str), value)
+
+
+def _mean(cell: FoldedCell) -> tuple[int, float | str] | None:
+    return _rank(cell.estimate.value if cell.estimate else cell.value)
+
+
+def _of(column: Column, ids: Iterable[int], values: Mapping[tuple[int, str], Value]) -> list[Value]:
+    return [values.get((pk, column.name)) for pk in ids]
+
+
+def _seeds(ids: Iterable[int], values: Mapping[tuple[int, str], Value]) -> list[float | None]:
+    return [value if isinstance(value := values.get((pk, "seed")), float) else None for pk in ids]
+
+
+def _rows(
+    groups: "list[_Group]", states: Mapping[int, str], shown: tuple[Column, ...], seed: Column | None, layout: Layout
+) -> list[GroupRow]:
+    everyone = {pk for each in groups for pk in each.ids}
+    values = _values(everyone, [*shown, *([seed] if seed else [])])
+    rows = []
+    for each in groups:
+        known = _seeds(each.ids, values)
+        seeds = tuple(f"{value:g}" for value in sorted({value for value in known if value is not None}))
+        cells = tuple(seed_groups.cell(column, known, _of(column, each.ids, values)) for column in shown)
+        counted = tuple(Counter(states[pk] for pk in each.ids).most_common())
+        rows.append(GroupRow(each.value, tuple(each.ids), seeds, counted, cells, _query(layout, each.value)))
+    return rows
+
+
+def _query(layout: Layout, value: Value) -> str:
+    """The query of the table, and the condition for the value."""
+    name = quoted(layout.group)
+    told = value if isinstance(value, str) else repr(value)
+    term = f"-has:{name}" if value is None else f"{name}={quoted(told)}"
+    return f"{layout.query} {term}".strip()
+
+
+def _encoded(order: keyset.RowOrder, by: str, key: Value) -> str:
+    return urlsafe_b64encode(json.dumps([order.name, by, key]).encode()).decode()
+
+
+def _start(cursor: str | None, order: keyset.RowOrder, by: str, ordered: "list[str | float | None]") -> int:
+    """The place after the last group of the page before. Raises Invalid at `cursor`."""
+    if not cursor:
+        return 0
+    try:
+        name, group, key = json.loads(urlsafe_b64decode(cursor.encode()))
+        if (name, group) == (order.name, by):
+            return ordered.index(key) + 1
+    except (ValueError, TypeError, UnicodeError):
+        pass
+    raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
