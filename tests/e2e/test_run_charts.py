@@ -268,7 +268,7 @@ def test_who_may_not_train_sees_custom_charts_and_pins_for_oneself(open_page, as
     titles = page.locator("#custom-charts .chart-title")
     expect(titles).to_have_text(["one", "two"])
     expect(page.get_by_role("button", name="New chart")).to_have_count(0)
-    page.locator("#custom-charts").get_by_label("Download two").click()
+    page.locator("#custom-charts").get_by_label("Download or change two").click()
     expect(page.get_by_role("button", name="Edit")).to_have_count(0)
     page.keyboard.press("Escape")
 
@@ -299,7 +299,7 @@ def test_a_chart_is_a_picture_with_its_title_legend_axes_and_what_is_not_shown(o
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for kind in ("SVG", "PNG"):
-            chart.get_by_label("Download Reward").click()
+            chart.get_by_label("Download or change Reward").click()
             with page.expect_download() as saved:
                 chart.get_by_role("button", name=f"Picture as {kind}").click()
             assert saved.value.suggested_filename == f"run-{trainer.run_id}-reward-mean.{kind.lower()}"
@@ -444,3 +444,64 @@ def test_a_chart_fills_the_window_and_goes_back_into_its_place(open_page, as_res
     assert faults(page) == []
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    chart.get_by_label("Download or change Reward").click()
+    chart.get_by_role("button", name="Set the vertical range").click()
+    low, high = chart.get_by_label("Lowest value"), chart.get_by_label("Highest value")
+    expect(low).to_be_focused()
+    low.fill("2")
+    high.fill("1")
+    high.press("Enter")
+    assert high.evaluate("(node) => node.validationMessage") == "The highest value must be above the lowest."
+    high.fill("2.5")
+    low.fill("-1")
+    low.press("Enter")
+    expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above")
+    assert scale(chart) == [-1, 2.5]
+    assert "y=reward-mean%3A-1..2.5" in page.url
+    look(page, "range-by-hand")
+    page.get_by_label("Log scale").check()  # it has no place for -1
+    expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above, 2 at or below 0")
+    assert scale(chart)[0] > 0 and scale(chart)[1] == 2.5
+    page.get_by_label("Log scale").uncheck()
+    page.reload()
+    expect(high).to_have_value("2.5")
+    expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above")
+    assert scale(chart) == [-1, 2.5]
+    assert faults(page) == []
+    chart.get_by_role("button", name="Automatic").click()
+    expect(low).to_be_hidden()
+    expect(chart.locator(".chart-lacking")).to_be_hidden()
+    assert "y=" not in page.url and scale(chart)[1] > 900
+
+
+def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    walk = chart.get_by_role("slider", name="Reward: values, with the arrow keys")
+    walk.focus()
+    expect(walk).to_have_attribute("aria-valuetext", re.compile("^step 40: "))
+    walk.press("Home")
+    walk.press("ArrowRight")
+    expect(walk).to_have_attribute("aria-valuetext", re.compile(r"^step 2: 1\.327"))
+    expect(walk).to_have_attribute("aria-valuenow", "2")
+    tip = chart.locator(".chart-tip")
+    expect(tip).to_contain_text("step 2")
+    expect(tip).to_contain_text("1.327")
+    look(page, "cursor-by-keyboard")
+    walk.press("PageDown")
+    expect(tip).to_contain_text("step 12")
+    assert faults(page) == []
+    walk.press("Escape")
+    expect(tip).to_be_hidden()
+    walk.press("ArrowLeft")
+    page.locator("h1").click()
+    expect(tip).to_be_hidden()

@@ -78,6 +78,7 @@ def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dic
         "axis": "time" if given.get("across") == "time" else "step",
         "log": given.get("scale") == "log",
         "smoothing": given.get("smoothing", 0.0),
+        "range": given.get("range"),
     }
     return source.notes, facts
 

@@ -81,7 +81,8 @@ def _chart(
         xs, held = curves.steps, {run: values for run, (values, _) in curves.held.items()}
     those = [(label, [held[run] for run in runs if run in held]) for label, runs in groups]
     lines = [svg.line(label, xs, values, facts["smoothing"]) for label, values in those if values]
-    picture = svg.chart(metric["label"], lines, log=facts["log"], time=time, share=metric["share"])
+    ends = facts["range"] or (None, None)
+    picture = svg.chart(metric["label"], lines, log=facts["log"], time=time, share=metric["share"], ends=ends)
     keys = [(place % svg.SERIES + 1, each.label) for place, each in enumerate(lines)]
     return {**metric, "svg": picture, "keys": keys[:MOST_KEYS], "more": max(0, len(keys) - MOST_KEYS)}
 

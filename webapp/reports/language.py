@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -129,6 +130,18 @@ def _share(value: str) -> float:
     return found
 
 
+def _range(value: str) -> tuple[float | None, float | None]:
+    ends = value.split("..")
+    try:
+        low, high = (float(end) if end.strip() else None for end in ends)
+    except ValueError:
+        low = high = None
+    known = [end for end in (low, high) if end is not None]
+    if not known or not all(map(isfinite, known)) or known != sorted(set(known)):
+        raise BadValue("must be two numbers as in 0..1, or one of them: 0.. or ..1")
+    return low, high
+
+
 def _comparison(value: str) -> Mapping[str, Any]:
     """The parameters of the page Compare in an address: its runs, or its query."""
     asked = parse_qs(urlsplit(value).query)
@@ -158,6 +171,7 @@ KEYS: Mapping[str, Mapping[str, BlockKey]] = {
         "across": BlockKey(_one_of("steps", "time"), "steps, or time"),
         "scale": BlockKey(_one_of("linear", "log"), "linear, or log"),
         "smoothing": BlockKey(_share, "from 0 to 0.95"),
+        "range": BlockKey(_range, "the ends of the vertical axis: 0..1, or one of them: 0.. or ..1"),
     },
     "runs": {
         **OF_RUNS,

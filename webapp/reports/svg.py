@@ -58,16 +58,22 @@ def by_time(held: Mapping[int, tuple[Values, Values]]) -> tuple[list[float], dic
 
 
 def chart(
-    title: str, lines: Sequence[SvgLine], *, log: bool = False, time: bool = False, share: bool = False
+    title: str,
+    lines: Sequence[SvgLine],
+    *,
+    log: bool = False,
+    time: bool = False,
+    share: bool = False,
+    ends: tuple[float | None, float | None] = (None, None),
 ) -> SafeString:
-    """Empty if no line has a point that the scale has a place for."""
+    """Empty if no line has a point that the scale has a place for. `ends`: those of the vertical axis, None where it is automatic."""
     shown = [(place % SERIES + 1, _positive(each) if log else each) for place, each in enumerate(lines)]
     points = [point for _, each in shown for point in each.points]
     if not points:
         return SafeString("")
     heights = [y for _, y in points] + [y for _, each in shown for _, *ends in each.band for y in ends]
     across = _SvgScale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT)
-    up = _SvgScale(*_room(min(heights), max(heights), log), HEIGHT - BOTTOM, TOP, log)
+    up = _SvgScale(*_limited(_room(min(heights), max(heights), log), ends, log), HEIGHT - BOTTOM, TOP, log)
     drawn = format_html_join("", "{}", ((_drawn(colour, each, across, up),) for colour, each in shown))
     frame = _frame(across, up, "time since the start" if time else "step", time, share)
     told = "; ".join(f"{each.label}: last {each.points[-1][1]:.3g}" for _, each in shown[:SERIES] if each.points)
@@ -77,7 +83,7 @@ def chart(
         HEIGHT,
         f"{title}. {told}",
         frame,
-        drawn,
+        _within(drawn, ends),
     )
 
 
@@ -115,6 +121,25 @@ def _room(low: float, high: float, log: bool) -> tuple[float, float]:
     size = max(abs(low), abs(high))
     air = (high - low) * 0.08 if high - low > size * 1e-6 else size * 0.1 or 0.5
     return (0.0 if low >= 0 > low - air else low - air, high + air)
+
+
+def _limited(room: tuple[float, float], ends: tuple[float | None, float | None], log: bool) -> tuple[float, float]:
+    """The ends that are given in the place of the automatic ones, as the page has them (`limited` of chartrange.js)."""
+    low, high = room
+    first, last = (None if end is None or (log and end <= 0) else end for end in ends)
+    if first is not None and last is None and high <= first:
+        high = first * 10 if log else first + (abs(first) or 1.0)
+    if last is not None and first is None and low >= last:
+        low = last / 10 if log else last - (abs(last) or 1.0)
+    return (low if first is None else first, high if last is None else last)
+
+
+def _within(drawn: SafeString, ends: tuple[float | None, float | None]) -> SafeString:
+    """The lines; with ends of the axis, nothing of them lies outside."""
+    if ends == (None, None):
+        return drawn
+    frame = '<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}">{4}</svg>'
+    return format_html(frame, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, drawn)
 
 
 def _positive(each: SvgLine) -> SvgLine:

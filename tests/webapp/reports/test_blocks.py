@@ -106,6 +106,23 @@ def test_a_drawn_line_is_the_mean_and_its_band_the_extremes():
         assert "nan" not in svg.chart("t", [svg.line("a", [1, 2][: len(values)], [values])])
 
 
+@pytest.mark.parametrize(
+    ("ends", "log", "first", "last"),
+    [
+        ((0.0, 1.0), False, "0", "1"),
+        ((0.0, None), False, "0", "8"),
+        ((None, 4.0), False, "2", "4"),
+        ((20.0, None), False, "20", "40"),
+        ((-1.0, 100.0), True, "10", "100"),
+    ],
+)
+def test_the_ends_of_a_chart_are_those_that_are_given(ends, log, first, last):
+    picture = svg.chart("t", [svg.line("a", [1, 2, 3], [[2.0, 4.0, 8.0]])], log=log, ends=ends)
+    numbers = re.findall(r'text-anchor="end">([\d.]+)</text>', picture)
+    assert (numbers[0], numbers[-1]) == (first, last)
+    assert '<svg x="56"' in picture  # nothing is drawn outside
+
+
 def test_seconds_since_the_start_are_laid_on_one_grid():
     xs, held = svg.by_time({1: ([1.0, 2.0], [0.0, 100.0]), 2: ([5.0], [50.0])})
     assert (xs[0], xs[-1]) == (0, 100.0)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from webapp.reports.language import EXAMPLES, KEYS, ReportBlock, ReportWords, pieces, problems
 
+RANGE = "must be two numbers as in 0..1, or one of them: 0.. or ..1"
 TEXT = "# One\nwords\n\n```chart\nmetric: eval/loss, reward/mean\nruns: 12, 15, 12\n\n# a remark\nseeds: apart\n```\nmore\n"
 
 
@@ -17,6 +18,14 @@ def block(body: str, kind: str = "chart") -> ReportBlock:
 
 def wrong(body: str, kind: str = "chart") -> list[str]:
     return [str(problem) for problem in block(body, kind).problems]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [("0..1", (0.0, 1.0)), ("-2.5 .. 1e3", (-2.5, 1000.0)), ("0..", (0.0, None)), ("..1", (None, 1.0))],
+)
+def test_a_range_has_two_ends_or_one(text, ends):
+    assert block(f"metric: a\nruns: 1\nrange: {text}").given["range"] == ends
 
 
 def test_words_and_blocks_stand_in_their_order_with_their_lines():
@@ -37,6 +46,10 @@ def test_words_and_blocks_stand_in_their_order_with_their_lines():
         ("metric\nruns: 1", "Line 2: “metric” is not a line of a block “chart”. Write a key, a colon and a value: metric: eval/rubric_score."),
         ("metric: a\nruns: 1\nscale: cubic", "Line 4: “scale”: must be linear or log."),
         ("metric: a\nruns: 1\nsmoothing: 1", "Line 4: “smoothing”: must be a number from 0 to 0.95."),
+        *(
+            (f"metric: a\nruns: 1\nrange: {ends}", f"Line 4: “range”: {RANGE}.")
+            for ends in ("1", "1..0", "1..1", "..", "0..1..2", "a..b", "0..inf", "nan..1")
+        ),
         ("runs: 1", "Line 1: This block needs “metric”: one or several, a chart for each."),
         ("metric: a", "Line 1: This block needs runs: write one of runs, query, view, comparison."),
         ("metric: a\nruns: 1\nquery: x", "Line 1: This block has runs and query. Keep only one of them."),

@@ -2,6 +2,8 @@
 // cannot see it. The charts of a board share cursor, zoom, axis and smoothing.
 import { counted, inView, middle, outside } from "./chartscale.js";
 import { png, svg } from "./chartpicture.js";
+import { RangeForm, limited } from "./chartrange.js";
+import { Walk } from "./chartwalk.js";
 import { csv } from "./csv.js";
 import { icon } from "./icons.js";
 import { download, exact, make, number } from "./format.js";
@@ -53,6 +55,7 @@ function ink(name) {
 export class Board {
   constructor({ axis = "step", smoothing = 0, log = false, clip = false, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, log, clip, zoom, origin, onzoom, backdrop, onseen });
+    this.limits = new Map(); // id of a chart -> [lowest, highest] of its vertical axis, null where it is automatic
     this.marks = null; // what happened at which step: `draw()` above the charts, `tick(u)` on each
     this.measure = null; // { name, at(step) } for an axis that is neither step nor time, once it is known
     this.charts = new Set();
@@ -80,6 +83,14 @@ export class Board {
     this.seen.observe(chart.element);
     this.sized.observe(chart.body);
     return chart;
+  }
+
+  /** The vertical range of a chart; null: automatic. */
+  limit(id, ends) {
+    if (ends) this.limits.set(id, ends);
+    else this.limits.delete(id);
+    for (const chart of this.charts) if (chart.id === id) this.touch(chart);
+    this.onzoom?.(this.zoom);
   }
 
   /** The charts that are in view, without waiting for the browser to say so. */
@@ -137,11 +148,15 @@ export class Board {
  * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve, drawn
  * `times` its value on either side, or two, the lower and the upper end. If it has `limits`, the vertical axis follows these curves and not
  * the band. A line with `gaps` ends where its curve has null.
+ * With an `id`, people can set the vertical range of the chart. `across()` names the places of the curves, which are steps unless somebody
+ * has put them on another grid.
  * `below(element)` fills the place under the chart. `tools` are more buttons in its head, `actions` more items of its menu: [[label, action]].
  */
 export class Chart {
-  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, tools = [], actions = [] }) {
-    Object.assign(this, { board, title, unit, help, percent, dots, lines, below, actions, file: file ?? title });
+  constructor(board, { id = "", title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, across = () => "step", tools = [], actions = [] }) {
+    Object.assign(this, { board, id, title, unit, help, percent, dots, lines, below, across, actions, file: file ?? title });
+    this.rangeForm = id ? new RangeForm(this) : null;
+    this.walker = null; // once there is a plot
     this.visible = false;
     this.size = null; // until it is known
     this.plot = null;
@@ -162,7 +177,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), this.body, this.lacking, this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), ...(this.rangeForm ? [this.rangeForm.element] : []), make("div", "chart-stage", this.body), this.lacking, this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -199,12 +214,14 @@ export class Chart {
   }
 
   menu() {
+    const changes = this.actions.length > 0 || Boolean(this.rangeForm);
     const menu = make("details", "menu");
     menu.dataset.menu = "";
-    const summary = make("summary", "btn ghost small icon-only", icon("download"));
-    summary.setAttribute("aria-label", this.actions.length ? `Download or change ${this.title}` : `Download ${this.title}`);
+    const summary = make("summary", "btn ghost small icon-only", icon(changes ? "ellipsis" : "download"));
+    summary.setAttribute("aria-label", changes ? `Download or change ${this.title}` : `Download ${this.title}`);
     const items = make("div", "menu-list");
-    for (const [label, action] of [...this.downloads(), ...this.actions]) {
+    const range = this.rangeForm ? [["Set the vertical range", () => this.rangeForm.open()]] : [];
+    for (const [label, action] of [...this.downloads(), ...range, ...this.actions]) {
       const item = make("button", "menu-item", label);
       item.type = "button";
       item.addEventListener("click", action);
@@ -262,14 +279,21 @@ export class Chart {
       this.plot.setScale("x", zoom ?? { min: low, max: high });
     });
     this.below?.(this.foot);
+    this.rangeForm?.show();
+    this.walker.tell();
     this.tell();
   }
 
-  /** The vertical range if outliers are left out of it; null: it holds all values. */
+  /** The vertical range if outliers are left out of it or somebody has set it; null: it holds all values. */
   rangeOf(values) {
-    const ends = this.board.clip && middle(values, this.board.log);
-    if (!ends) return null;
-    return this.board.log ? ends : comfortable(...ends);
+    const { clip, limits, log } = this.board;
+    const ends = clip && middle(values, log);
+    const range = ends ? (log ? ends : comfortable(...ends)) : null;
+    const set = limits.get(this.id);
+    if (!set) return range;
+    const fitting = log ? values.filter((value) => value > 0) : values;
+    const [low, high] = [Math.min, Math.max].map((most) => (fitting.length ? fitting.reduce((one, other) => most(one, other)) : null));
+    return limited(range ?? whole(low, high, log), set, log);
   }
 
   /** A mark at the edge for each point that lies beyond it. */
@@ -319,6 +343,10 @@ export class Chart {
       hooks: { drawClear: [(u) => this.board.backdrop?.draw(u, this.board)], draw: [(u) => this.beyond(u), (u) => this.board.marks?.tick(u)], setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
     };
     this.plot = new uPlot(options, this.data ?? [[], ...options.series.slice(1).map(() => [])], this.body);
+    if (!this.walker) {
+      this.walker = new Walk(this);
+      this.body.after(this.walker.element); // the body is a picture, which has no parts for a screen reader
+    }
     this.key(lines);
   }
 
@@ -360,12 +388,11 @@ export class Chart {
     }
     const first = this.data[1][at];
     this.now.textContent = this.shown.length === 1 ? number(first, this.percent) : "";
-    const mine = u.over.matches(":hover");
+    const mine = u.over.matches(":hover") || this.walker.active;
     this.tip.hidden = !mine;
     if (!mine) return;
     const x = this.data[0][at];
-    const head = { time: `${Math.round(x)} s after the start`, step: `step ${x}` }[this.board.axis] ?? `${Math.round(x).toLocaleString("en")} ${this.board.axis}`;
-    const valueOf = (i) => (this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at]);
+    const valueOf = (i) => this.valueAt(i, at);
     const rows = this.nearest(u, valueOf).map((i) => {
       const line = this.shown[i];
       const swatch = make("span", "swatch");
@@ -374,11 +401,26 @@ export class Chart {
       return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + aroundAt(line, x, this.board)));
     });
     const rest = this.shown.length - rows.length;
-    this.tip.replaceChildren(make("div", "muted", head), ...rows, ...(rest ? [make("div", "muted", `and ${rest} others`)] : []));
+    this.tip.replaceChildren(make("div", "muted", this.placeOf(x)), ...rows, ...(rest ? [make("div", "muted", `and ${rest} others`)] : []));
     const left = u.over.offsetLeft + u.cursor.left;
     const right = left > this.body.clientWidth / 2;
     this.tip.style.left = right ? "auto" : `${left + 16}px`;
     this.tip.style.right = right ? `${this.body.clientWidth - left + 12}px` : "auto";
+  }
+
+  placeOf(x) {
+    return this.board.axis === "time" ? `${Math.round(x)} s after the start` : placed(this.board.axis, x);
+  }
+
+  /** The value as it was measured, also if the line is smoothed. */
+  valueAt(line, at) {
+    return this.data[1 + (this.smoothed ? this.shown.length : 0) + line][at];
+  }
+
+  /** The values at a place, for people who cannot see them. */
+  wordsAt(at) {
+    const parts = this.shown.slice(0, MOST_KEYS).map((line, i) => `${line.label} ${exact(this.valueAt(i, at) ?? null)}`);
+    return `${this.placeOf(this.data[0][at])}: ${this.shown.length === 1 ? exact(this.valueAt(0, at) ?? null) : parts.join(", ")}`;
   }
 
   /** Indices of the lines in a tip: all of them, or those nearest to the pointer if there are many. */
@@ -401,7 +443,7 @@ export class Chart {
     this.told = Date.now();
     const parts = this.shown.slice(0, MOST_KEYS).map((line) => {
       const s = line.curve.summary();
-      return `${line.label}: first ${number(s.first)}, last ${number(s.last)} at step ${s.step}, lowest ${number(s.low)}, highest ${number(s.high)}`;
+      return `${line.label}: first ${number(s.first)}, last ${number(s.last)} at ${placed(this.across(), s.step)}, lowest ${number(s.low)}, highest ${number(s.high)}`;
     });
     this.body.setAttribute("aria-label", `${this.title}${this.unit ? ` in ${this.unit}` : ""}. ${parts.join(". ")}`);
   }
@@ -410,7 +452,7 @@ export class Chart {
     const lines = (this.shown ?? []).flatMap((line) => [line, ...(banded(line) ? line.around.map((curve, i) => ({ label: `${line.label} ${line.around.length > 1 ? ["lower end", "upper end"][i] : "spread"}`, curve })) : [])]);
     const [steps, ...columns] = align(lines.map((l) => l.curve), "step");
     const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")]);
-    download(`${this.file}.csv`, csv([["step", ...lines.map((line) => line.label)], ...rows]), "text/csv");
+    download(`${this.file}.csv`, csv([[this.across(), ...lines.map((line) => line.label)], ...rows]), "text/csv");
   }
 
   /** The whole chart as it is shown, for other programs. */
@@ -430,6 +472,11 @@ export class Chart {
     const picture = this.picture();
     if (picture) download(`${this.file}.png`, await png(picture), "image/png");
   }
+}
+
+/** "step 12", or "3,400 tokens". */
+function placed(name, x) {
+  return name === "step" ? `step ${x}` : `${Math.round(x).toLocaleString("en")} ${name}`;
 }
 
 /** A log scale has no place for 0 and below. */

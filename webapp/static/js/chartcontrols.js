@@ -1,4 +1,6 @@
-// Smoothing, axis, zoom, log scale and outliers of a board. The address contains all of them, so that a link shows the same picture.
+// Smoothing, axis, zoom, log scale, outliers and vertical ranges of a board. The address contains all of them, so that a link shows the
+// same picture.
+import { read, written } from "./chartrange.js";
 
 export function controls(board) {
   const query = new URLSearchParams(location.search);
@@ -15,6 +17,8 @@ export function controls(board) {
     put("axis", board.axis === "step" ? "" : board.axis);
     put("from", board.zoom ? String(+board.zoom.min.toFixed(2)) : "");
     put("to", board.zoom ? String(+board.zoom.max.toFixed(2)) : "");
+    next.delete("y");
+    for (const [id, ends] of board.limits) next.append("y", `${id}:${written(ends)}`);
     for (const box of boxes) put(box.dataset.draw, board[box.dataset.draw] ? "1" : "");
     const text = next.toString();
     history.replaceState(null, "", text ? `?${text}` : location.pathname);
@@ -45,6 +49,10 @@ export function controls(board) {
   reset.addEventListener("click", () => board.set({ zoom: null }));
   board.onzoom = remember;
   const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
+  for (const each of query.getAll("y")) {
+    const [, id, ends] = each.match(/^(.+):([^:]*)$/) ?? [];
+    if (id && read(ends)) board.limits.set(id, read(ends));
+  }
   board.set({
     smoothing: Math.min(Math.max(Number(query.get("smooth")) || 0, 0), 0.95),
     axis: axes.map((button) => button.dataset.axis).find((axis) => axis === query.get("axis")) ?? "step",

@@ -26,6 +26,7 @@ export class CustomCharts {
   add(spec) {
     const held = { lines: [], state: "new", missed: [] };
     held.chart = new Chart(this.board, {
+      id: idOf(spec),
       title: spec.title,
       help: `Computed: ${spec.expressions.join("; ")}`,
       file: `${this.file}-${idOf(spec)}`,

@@ -1,7 +1,7 @@
 // Charts in a report. They are drawn from the answers that the page Compare uses, or from those of a share link, and again while one of
 // their runs is under way.
 import { Board, Chart } from "./chart.js";
-import { BANDS, gridded, groups, line } from "./familylines.js";
+import { BANDS, across, gridded, groups, line } from "./familylines.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 
@@ -20,6 +20,7 @@ class ReportCharts {
     this.asked = JSON.parse(place.dataset.reportChart);
     this.board = new Board({ axis: this.asked.axis, smoothing: this.asked.smoothing, name: `report ${++made}` });
     this.board.log = this.asked.log;
+    if (this.asked.range) for (const { key } of this.asked.metrics) this.board.limits.set(key, this.asked.range);
     this.charts = this.asked.metrics.map(({ key, label, share }) => this.chart(key, label, share));
     this.live = make("p", "tiny muted report-live");
     this.live.hidden = true;
@@ -32,7 +33,7 @@ class ReportCharts {
   chart(key, label, share) {
     const held = { key, answer: null };
     const file = `report-${key.replaceAll("/", "-")}`;
-    held.chart = new Chart(this.board, { title: label, help: label === key ? "" : key, percent: share, file, lines: () => this.lines(held), wait: "Loading" });
+    held.chart = new Chart(this.board, { id: key, title: label, help: label === key ? "" : key, percent: share, file, across: () => across(this.board.axis), lines: () => this.lines(held), wait: "Loading" });
     return held;
   }
 

@@ -1,0 +1,70 @@
+// The vertical range of a chart by hand: two fields in its card. The board keeps the ranges by the ids of charts, so the address holds them.
+import { make } from "./format.js";
+
+/** "0..1", "0.." or "..1" as [low, high], each null if it is not given; null if it is none of these. */
+export function read(text) {
+  const ends = text.split("..").map((end) => (end.trim() === "" ? null : Number(end)));
+  const known = ends.filter((end) => end !== null);
+  return ends.length === 2 && known.length && known.every(Number.isFinite) && (known.length < 2 || ends[0] < ends[1]) ? ends : null;
+}
+
+export const written = ([low, high]) => `${low ?? ""}..${high ?? ""}`;
+
+/** The ends with those of `limits` in the place of the automatic ones; on a log scale, limits at or below 0 have no place. */
+export function limited([low, high], limits, log) {
+  const [first, last] = limits.map((end) => (log && end <= 0 ? null : end));
+  const beyond = (end, sign) => (log ? end * 10 ** sign : end + sign * (Math.abs(end) || 1));
+  return [first ?? (last === null || low < last ? low : beyond(last, -1)), last ?? (first === null || high > first ? high : beyond(first, 1))];
+}
+
+export class RangeForm {
+  constructor(chart) {
+    this.chart = chart;
+    const field = (words) => Object.assign(make("input", "input num"), { type: "number", step: "any", ariaLabel: `${words} of ${chart.title}` });
+    this.ends = [field("Lowest value"), field("Highest value")];
+    const set = make("button", "btn small", "Set");
+    this.clear = Object.assign(make("button", "btn small ghost", "Automatic"), { type: "button" });
+    this.element = make("form", "chart-range tiny", make("span", "", "Range"), this.ends[0], make("span", "", "to"), this.ends[1], set, this.clear);
+    this.element.noValidate = true;
+    this.element.hidden = true;
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.take();
+    });
+    for (const end of this.ends) end.addEventListener("input", () => end.setCustomValidity(""));
+    this.clear.addEventListener("click", () => {
+      this.element.hidden = true;
+      chart.board.limit(chart.id, null);
+    });
+  }
+
+  open() {
+    this.element.hidden = false;
+    this.show();
+    this.ends[0].focus();
+  }
+
+  /** What the board holds; while somebody writes, the fields stay. */
+  show() {
+    const limits = this.chart.board.limits.get(this.chart.id);
+    if (limits) this.element.hidden = false;
+    if (this.element.hidden || this.element.contains(document.activeElement)) return;
+    this.ends.forEach((end, i) => {
+      end.value = limits?.[i] ?? "";
+      end.placeholder = this.chart.range ? String(Number(this.chart.range[i].toPrecision(3))) : "";
+    });
+  }
+
+  take() {
+    const typed = this.ends.map((end) => end.value);
+    const wrong = this.ends.find((end) => end.validity.badInput);
+    const limits = read(typed.join(".."));
+    const complaint = wrong ? "Write a number." : limits || !typed.some(Boolean) ? "" : "The highest value must be above the lowest.";
+    if (complaint) {
+      (wrong ?? this.ends[1]).setCustomValidity(complaint);
+      (wrong ?? this.ends[1]).reportValidity();
+      return;
+    }
+    this.chart.board.limit(this.chart.id, limits);
+  }
+}
