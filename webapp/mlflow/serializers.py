@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from webapp.core.forms.formtree import flattened
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Experiment, Run
-from webapp.experiments.runs.configs import flattened
 from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
 
 from .schemas import milliseconds

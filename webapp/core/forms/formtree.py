@@ -406,6 +406,20 @@ def _kind(schema: dict[str, Any]) -> str:
     return kinds.get(schema.get("type", ""), "text")
 
 
+def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
+    """`{"optim": {"lr": 1}}` -> `{"optim.lr": 1}`; items of lists are numbered, empty sections stay as they are."""
+    if isinstance(config, dict) and config:
+        items = list(config.items())
+    elif isinstance(config, list) and config:
+        items = [(str(i), item) for i, item in enumerate(config)]
+    else:
+        return {prefix: config}
+    out: dict[str, Any] = {}
+    for key, value in items:
+        out.update(flattened(value, f"{prefix}.{key}" if prefix else key))
+    return out
+
+
 def shown(value: Any) -> str:
     """A config value as text, the way it can be typed again."""
     if value is None:

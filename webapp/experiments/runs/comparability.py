@@ -6,11 +6,10 @@ from fnmatch import fnmatchcase as fnmatch
 from functools import cache
 
 from trainer.config.recipe import Recipe
-from webapp.core.forms.formtree import shown
+from webapp.core.forms.formtree import flattened, shown
 
 from .. import recipe_metrics
 from ..models import Run
-from . import configs
 
 SPARED = ("evaluation.every",)
 """Settings that do not change the measure, such as how often it is taken."""
@@ -41,7 +40,7 @@ def _way(run: Run) -> Way:
 def _settings(recipe: Recipe, run: Run) -> Way:
     found = {
         path: shown(value)
-        for path, value in configs.flattened(run.config).items()
+        for path, value in flattened(run.config).items()
         if _measures(path, tuple(recipe.measured_by))
     }
     held_out = run.data.counts.get("heldout")

@@ -1,6 +1,8 @@
 """The files of a model that a run has written: listed, read and sent. Other models lie where they were registered."""
 
+import json
 import logging
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,19 @@ def card(model: RegisteredModel) -> str:
     if text.startswith("---\n"):
         text = text.partition("\n---\n")[2]
     return text.strip()
+
+
+CONFIG = re.compile(r"\n## Config\n+```json\n(.*?)\n```\s*\Z", re.DOTALL)
+
+
+def card_parts(text: str) -> tuple[str, dict[str, Any]]:
+    """A card as `trainer.model_card` writes it, without its last section, and the config in that section; another card as it is."""
+    found = CONFIG.search(text)
+    try:
+        config = json.loads(found[1]) if found else None
+    except ValueError:
+        config = None
+    return (text[: found.start()].rstrip(), config) if found and isinstance(config, dict) else (text, {})
 
 
 def _on_disk(path: Path) -> str:

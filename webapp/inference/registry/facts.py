@@ -1,9 +1,14 @@
 """The facts about a model, as its page names and writes them."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.template.defaultfilters import filesizeformat
+
+from trainer.config import RECIPES
+from webapp.core.forms import formtree
+from webapp.core.forms.model_schemas import schema_of
 
 from ..folders.tokenizers import FACT
 from ..models import RegisteredModel
@@ -33,6 +38,24 @@ WORDS: dict[str, Words] = {
     FACT: ("Tokenizer", lambda digest: f"SHA-256 {str(digest)[:12]}"),
 }
 """By the key of a fact: its name on the page, and how its value is written."""
+
+
+RECIPE = re.compile(r"^# .*, trained with recipe (\w+)$", re.MULTILINE)
+
+
+def changed(card: str, config: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """The values of a config that differ from the defaults of the recipe that its card names; None if there is no such recipe here."""
+    named = RECIPE.search(card)
+    recipe = RECIPES.get(named[1]) if named else None
+    if recipe is None:
+        return None
+    defaults = formtree.flattened(formtree.Tree(schema_of(recipe.schema)).defaults(dict(config)))
+    given = formtree.flattened(dict(config))
+    return [
+        (path, formtree.shown(value))
+        for path, value in given.items()
+        if path not in defaults or defaults[path] != value
+    ]
 
 
 def shown(model: RegisteredModel) -> list[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """Pages of the model registry."""
 
+import json
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -60,11 +62,14 @@ def model_new(request: HttpRequest) -> HttpResponseBase:
 def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.model_read(membership, model_id)
+    card, config = files.card_parts(files.card(row))
     context = {
         "model": row,
         "present": files.is_there(row),
         "files": files.listed(row),
-        "card": files.card(row),
+        "card": card,
+        "config": json.dumps(config, indent=2, ensure_ascii=False) if config else "",
+        "changed": facts.changed(card, config),
         "facts": facts.shown(row),
         "uses": uses.of(row),
         "lineage": lineage(row),

@@ -7,7 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.pages import shown
 from tests.team import ApiClient
+from trainer import model_card
+from trainer.config import RECIPES, resolve
+from trainer.outputs import About
 from webapp.inference import queries
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.endpoints import targets
@@ -96,6 +100,24 @@ def test_the_page_shows_the_card_without_its_scripts(as_researcher, trained):
     page = as_researcher.get(f"/models/{trained.id}").content.decode()
     assert "The card" in page and "<script>x" not in page and "base_model" not in page
     assert f'href="/models/{trained.id}/download"' in page
+
+
+def test_the_config_of_a_card_is_folded_and_what_differs_from_the_recipe_comes_first(as_researcher, trained, tmp_path):
+    config = resolve("policy", RECIPES["policy"].example).model_dump(mode="json")
+    plain = dict(config)
+    config["steps"] = 7777
+    about = About("policy", "policy", "policy", 3, "base", config=config, metrics={"eval/score": 0.5})
+    card = tmp_path / "policy" / "README.md"
+    card.write_text(model_card.card(about, "peft"))
+    page = shown(as_researcher.get(f"/models/{trained.id}"))
+    section = page.partition('aria-labelledby="config"')[2].partition("</section>")[0]
+    first, _, folded = section.partition("<details")
+    assert "<code>steps</code>" in first and "7777" in first and "All values" in folded
+    assert page.count('"steps": 7777') == 0 and folded.count("&quot;steps&quot;: 7777") == 1
+    differing = len(re.findall("<dt>", first))
+    assert 0 < differing < len(plain), "most values are defaults"
+    card.write_text("# Card\n\n## Config\n\n```json\nnot json\n```\n")
+    assert 'aria-labelledby="config"' not in shown(as_researcher.get(f"/models/{trained.id}"))
 
 
 def test_a_base_that_is_built_upon_stays(api, trained, base):
