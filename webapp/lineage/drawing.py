@@ -101,6 +101,7 @@ def _boxes(workspace_id: int, found: Surroundings, named: bool) -> list[GraphBox
     rows = _rows(workspace_id, [node for _, node in alone])
     given = answers_given(found)
     made = [_single(found.start, column, node, rows[node], given) for column, node in alone if node in rows]
+    _numbered(made)
     return made + [_group(found.start, column, nodes, given, named) for column, nodes in groups]
 
 
@@ -119,6 +120,14 @@ def _single(start: Node, column: int, node: Node, row: Any, given: dict[int, int
     note = f"{answers:,} answer{'s' * (answers != 1)}" if answers else kind.one
     url = kind.address(row) if node == start else reverse("lineage_graph", args=node)
     return GraphBox(kind, column, (node,), kind.label(row), note, row, url)
+
+
+def _numbered(boxes: list[GraphBox]) -> None:
+    """Adds the number in their addresses to the notes of rows of a kind that have the same name."""
+    same = Counter((box.kind.name, box.name) for box in boxes)
+    for box in boxes:
+        if same[box.kind.name, box.name] > 1:
+            box.note = f"{box.note} {box.nodes[0][1]}"
 
 
 def _group(start: Node, column: int, nodes: tuple[Node, ...], given: dict[int, int], named: bool) -> GraphBox:

@@ -3,12 +3,17 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db import connection
 from django.db.models import Model, QuerySet
 
 from webapp.accounts.models import Membership
 from webapp.annotation.access import may_name
+from webapp.evaluation import queries as evaluations
+from webapp.evaluation.models import Evaluation
+from webapp.judging.models import JudgeVersion
 
 from .drawing import DrawnGraph, drawn
+from .edges import EDGES
 from .graph import surroundings
 from .kinds import KINDS, LineageKind, fetched
 from .traversal import Reached, Way, walk
@@ -67,6 +72,22 @@ def graph(
     row = fetched(membership, kind, row_id)
     found = surroundings(membership.workspace_id, (kind, row_id), levels)
     return row, drawn(membership.workspace_id, found, named=named and may_name(membership))
+
+
+def evaluations_of(workspace_id: int, judge_id: int, most: int) -> list[Evaluation]:
+    """The newest evaluations that name a version of the judge, of a judge of the workspace."""
+    versions = list(
+        JudgeVersion.objects.filter(judge=judge_id, judge__workspace_id=workspace_id).values_list("pk", flat=True)
+    )
+    (edge,) = (each for each in EDGES if (each.above, each.below) == ("judge", "evaluation"))
+    starts = "(SELECT 'judge'::text AS kind, unnest(%s::bigint[]) AS id) AS r"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT DISTINCT found.id FROM {starts}, LATERAL ({edge.sql('down')}) AS found ORDER BY id DESC LIMIT %s",  # noqa: S608  ours
+            [versions, most],
+        )
+        ids = [pk for (pk,) in cursor.fetchall()]
+    return list(evaluations.listed(workspace_id).filter(pk__in=ids).order_by("-pk"))
 
 
 def _within(workspace_id: int, reach: Reached) -> Reached:

@@ -1,5 +1,6 @@
 """The page of lineage: from any row down to what was made of it, and up to the people it rests on."""
 
+from collections import Counter
 from typing import Any, get_args
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,6 +12,8 @@ from webapp.accounts.models import Role
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid
 from webapp.core.requests.numbers import whole
+from webapp.evaluation.recipes import RECIPES
+from webapp.judging.access import judge_read
 
 from . import queries
 from .drawing import HEIGHT, WIDTH
@@ -70,12 +73,25 @@ def lineage_graph(request: HttpRequest, what: str, what_id: int) -> HttpResponse
     return render(request, "lineage/graph.html", context)
 
 
+@require_GET
+@member(Role.REVIEWER)
+def judge_evaluations(request: HttpRequest, judge_id: int) -> HttpResponse:
+    """A fragment of the page of a judge: the evaluations that measured its versions, or asked them."""
+    membership = require(request)
+    judge = judge_read(membership, judge_id)
+    rows = queries.evaluations_of(membership.workspace_id, judge.pk, MANY + 1)
+    titled = [(row, RECIPES[row.recipe].title if row.recipe in RECIPES else row.recipe) for row in rows[:MANY]]
+    return render(request, "lineage/_evaluations.html", {"rows": titled, "more": len(rows) > MANY, "most": MANY})
+
+
 def _section(found: queries.Walked, kind: str, cursor: str | None, limit: int) -> dict[str, Any]:
     shown = page(found.rows(kind), cursor, limit)
+    rows = [found.told(kind, row) for row in shown.items]
+    same = Counter(row["name"] for row in rows)
     return {
         "kind": KINDS[kind],
         "count": found.counts[kind],
-        "rows": [found.told(kind, row) for row in shown.items],
+        "rows": [row | {"number": row["id"] if same[row["name"]] > 1 else None} for row in rows],
         "next": shown.next,
         "hidden": kind == "person" and not found.named,
     }

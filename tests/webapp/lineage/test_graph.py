@@ -47,6 +47,15 @@ def test_a_row_stands_behind_all_that_it_rests_on_and_no_line_leads_back(world):
     assert ("base", "reward") in lines and ("What we saw") in columns
 
 
+def test_boxes_with_the_same_name_have_their_numbers(world):
+    for _ in range(2):
+        world.evaluated({"judges": [{"version": world.judge.pk}]})
+    _, _, made = seen(world, ("judge", world.judge.pk), 1)
+    boxes = [box for box in made.boxes if box.kind.name == "evaluation"]
+    assert len(boxes) > 1 and all(box.note == f"evaluation {box.nodes[0][1]}" for box in boxes)
+    assert [box.note for box in made.boxes if box.kind.name == "model"] == ["model"]
+
+
 def test_people_stand_with_their_answers(world):
     boxes, _, _ = seen(world, ("publication", world.publication.pk), 1)
     assert (-1, "Anna") in boxes and (-1, "Person 2") in boxes

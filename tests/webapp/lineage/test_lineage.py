@@ -1,5 +1,6 @@
 """From an answer to everything that was made with it, and from a run back to the people behind it."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -333,3 +334,22 @@ def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(team):
     with connection.cursor() as cursor:
         cursor.execute("SHOW enable_seqscan")
         assert cursor.fetchone() == ("on",)
+
+
+def test_the_page_of_a_judge_lists_the_evaluations_that_name_a_version_of_it(world, team):
+    measured = world.evaluated({"judges": [{"version": world.judge.pk}]})
+    graded = world.evaluated({"rubric_judge": world.judge.pk}, recipe="policies")
+    another = world.evaluated({"judges": [{"version": world.judge.pk + 1000}]})
+    page = browser(team.researcher)
+    address = f"/judges/{world.judge.judge_id}/evaluations"
+    assert f'hx-get="{address}"' in page.get(f"/judges/{world.judge.judge_id}").content.decode()
+    listed = [int(pk) for pk in re.findall(r'data-href="/evaluations/(\d+)"', page.get(address).content.decode())]
+    assert listed[:2] == [graded.pk, measured.pk] and another.pk not in listed
+    assert browser(team.outsider).get(address).status_code == 404
+
+
+def test_rows_with_the_same_name_have_their_numbers(world, team):
+    twins = [world.evaluated({"judges": [{"version": world.judge.pk}]}) for _ in range(2)]
+    page = browser(team.researcher)
+    shown = page.get(f"/lineage/judge/{world.judge.pk}?way=down").content.decode()
+    assert all(f"evaluation {twin.pk}<" in shown for twin in twins) and f"model {world.reward.pk}<" not in shown
