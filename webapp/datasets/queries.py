@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from django.db import connection
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from trainer.contracts import Example as ExampleRecord
@@ -92,6 +93,25 @@ def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[Versi
     listed = [f"example__{name}" for name in LISTED]
     found = VersionMember.objects.filter(version=version, position__in=positions).select_related("example")
     return found.only("position", "version_id", *listed).order_by("position")
+
+
+UNDECIDED = """
+SELECT id, jsonb_path_query_array(canonical::jsonb, '$.preferences[*].verdict') FROM datasets_example WHERE id = ANY(%s)
+"""
+NOT_COMPARED = {"both_bad": "both bad", "cannot_assess": "cannot assess"}
+
+
+def undecided(examples: Iterable[Example]) -> dict[int, str]:
+    """For examples that people have judged without a preference, what they said: {id: "both bad"}."""
+    ids = [each.pk for each in examples if each.strength is None and each.preference_count]
+    if not ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(UNDECIDED, [ids])
+        said = {pk: json.loads(verdicts) for pk, verdicts in cursor.fetchall()}
+    return {
+        pk: ", ".join(word for name, word in NOT_COMPARED.items() if name in verdicts) for pk, verdicts in said.items()
+    }
 
 
 def _position(cursor: str) -> int:

@@ -212,3 +212,24 @@ def test_the_number_of_queries_stays_flat_as_rows_double(importing, as_researche
     importing([row(f"e{i}") for i in range(10)], name="one")
     importing([row(f"e{i}") for i in range(10)], name="two")
     assert cost() == before
+
+
+def test_both_bad_and_cannot_assess_are_told_apart(importing, as_researcher):
+    responses = [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+    said = {"bad": ["both_bad"], "unsure": ["cannot_assess"], "mixed": ["cannot_assess", "both_bad"], "none": []}
+    rows = [
+        row(key, responses=responses, preferences=[{"a": "a", "b": "b", "verdict": each} for each in verdicts])
+        for key, verdicts in said.items()
+    ]
+    rows.append(row("better", responses=responses, preferences=[{"a": "a", "b": "b", "strength": 2}]))
+    version = importing(rows, format="touchstone").version
+    page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1")
+    told = {member.example.key: words for member, words in page.context["rows"]}
+    assert told == {
+        "bad": "both bad",
+        "unsure": "cannot assess",
+        "mixed": "both bad, cannot assess",
+        "none": "",
+        "better": "",
+    }
+    assert ">both bad, cannot assess<" in page.content.decode()

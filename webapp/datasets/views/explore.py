@@ -53,11 +53,12 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
             messages.warning(request, f"{field} {reason}")
         return redirect("dataset_version", dataset_id, version.number)
     set_ = query(filters)
+    said = queries.undecided(member.example for member in found.items)
     context = {
         "dataset": version.dataset,
         "version": version,
         "tab": "explore",
-        "rows": found.items,
+        "rows": [(member, said.get(member.example_id, "")) for member in found.items],
         "filters": filters,
         "query": set_,
         "next": urlencode({**set_, "cursor": found.next}) if found.next else "",
