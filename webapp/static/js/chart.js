@@ -177,7 +177,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), ...(this.rangeForm ? [this.rangeForm.element] : []), make("div", "chart-stage", this.body), this.lacking, this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), ...(this.rangeForm ? [this.rangeForm.element] : []), make("div", "chart-stage", this.body, this.lacking), this.legend, this.foot, this.tip);
   }
 
   aid() {
