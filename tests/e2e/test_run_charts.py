@@ -497,7 +497,7 @@ def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_re
     expect(tip).to_contain_text("step 2")
     expect(tip).to_contain_text("1.327")
     look(page, "cursor-by-keyboard")
-    walk.press("PageDown")
+    walk.press("PageUp")
     expect(tip).to_contain_text("step 12")
     assert faults(page) == []
     walk.press("Escape")
