@@ -46,9 +46,8 @@ def runs(request: HttpRequest) -> HttpResponseBase:
     except QueryProblem as problem:
         context["problem"] = problem
         context["marked"] = (layout.query[: problem.start], layout.query[problem.start : problem.end] or " ")
-    except (
-        Invalid
-    ) as problem:  # cursor, order or group belong to another list, or were typed by hand: begin at the beginning
+    except Invalid as problem:
+        # cursor, order or group belong to another list, or were typed by hand: begin at the beginning
         if why := problem.fields.get("group"):
             messages.info(request, f"{problem.message} {why}")
         return redirect(f"{request.path}?{urlencode({'q': layout.query})}")
