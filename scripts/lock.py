@@ -1,5 +1,6 @@
 """Makes the locks: requirements.lock from requirements.in, requirements.facts.json from what the package index says about each pin, and
 requirements.sha256 and requirements-torch.lock from both. From requirements-gpu.in it makes requirements-gpu.sha256, which `make gpu` adds.
+requirements-pip.sha256 is the pip that installs them.
 
     python -m scripts.lock [--upgrade-package NAME]...
 
@@ -42,6 +43,7 @@ def main() -> None:
         subprocess.run([tools / "python", "-m", "pip", "install", "-q", *TOOLS], check=True)
         lock = resolve(tools / "uv", options.upgrade_package)
         facts = ask(tools / "python", lock, Path(folder))
+        of_pip = pins.of_pip(TOOLS[0], _digest_of_pip(tools / "python", Path(folder)))
         on_gpus = pins.on_gpus(resolve_on_gpus(tools / "uv", lock, facts, Path(folder)), lock)
     if found := pins.problems(pins.WANTED.read_text(), lock, facts):
         sys.exit("\n".join(["Nothing is written, because this lock has problems:", *found]))
@@ -49,6 +51,7 @@ def main() -> None:
     pins.FACTS.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
     pins.HASHED.write_text(pins.hashed(lock, facts))
     pins.BROUGHT.write_text(pins.brought(facts))
+    pins.PIP.write_text(of_pip)
     pins.GPU_HASHED.write_text(on_gpus)
     print(f"{len(facts)} pins in {pins.LOCK.name}, what they need in {pins.FACTS.name}, digests in {pins.HASHED.name}")
 
@@ -195,6 +198,13 @@ def _brought(python: Path, lock: str, folder: Path, version: str, machine: str) 
         sys.exit(f"CPython {version}, {machine}, {pins.APART}: {done.stderr}")
     listed: list[dict[str, Any]] = json.loads(target.with_suffix(".json").read_text())["install"]
     return [entry for entry in listed if pins.OF_TORCH.match(_name(entry))]
+
+
+def _digest_of_pip(python: Path, folder: Path) -> str:
+    report = folder / "pip.json"
+    command = [str(python), "-m", "pip", "--isolated", "install", "-q", "--dry-run", "--ignore-installed", "--no-deps"]
+    subprocess.run([*command, "--only-binary=:all:", "--report", str(report), TOOLS[0]], check=True)
+    return _digest(json.loads(report.read_text())["install"][0])[1]
 
 
 def _dry_run(

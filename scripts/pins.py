@@ -25,6 +25,7 @@ from scripts import fit, gpu
 
 ROOT = Path(__file__).resolve().parent.parent
 BROUGHT = ROOT / "requirements-torch.lock"
+PIP = ROOT / "requirements-pip.sha256"
 WANTED, LOCK, FACTS, HASHED = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json", "sha256"))
 ON_GPUS, GPU_HASHED = ROOT / "requirements-gpu.in", ROOT / "requirements-gpu.sha256"
 
@@ -93,6 +94,14 @@ def hashed(lock: str, facts: Facts) -> str:
                 " ".join([f"{pin.name}=={pin.version}{marker}", *(f"--hash=sha256:{each}" for each in digests)])
             )
     return "".join(f"{line}\n" for line in lines)
+
+
+def of_pip(pin: str, digest: str) -> str:
+    """The pip that installs the lock, as an older pip reads it."""
+    return (
+        "# Made by `python -m scripts.lock`: the pip that `make setup` installs everything else with.\n"
+        f"{pin} --hash=sha256:{digest}\n"
+    )
 
 
 def brought(facts: Facts) -> str:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 
-from scripts import digests, pins
+from scripts import digests, lock, pins
 
 _, LOCK, FACTS = pins.read()
 TORCH = "torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl"
@@ -17,6 +17,11 @@ INDEX = "https://index.example/files"
 
 def test_the_list_is_what_lock_and_facts_say():
     assert pins.HASHED.read_text() == pins.hashed(LOCK, FACTS)
+
+
+def test_the_pip_that_installs_the_rest_is_the_one_that_made_the_lock_and_has_a_digest():
+    digest = pins.PIP.read_text().rpartition("--hash=sha256:")[2].strip()
+    assert len(digest) == 64 and pins.PIP.read_text() == pins.of_pip(lock.TOOLS[0], digest)
 
 
 def test_what_torch_leaves_open_is_pinned_as_well():
@@ -124,7 +129,7 @@ def test_what_is_refused_is_taken_out_again_and_nothing_of_it_runs(tmp_path):
 def test_every_way_to_install_compares_digests():
     makefile = (pins.ROOT / "Makefile").read_text()
     assert "-r requirements.sha256" in makefile and "$(PY) -I -S scripts/digests.py" in makefile
-    assert "-c requirements-torch.lock" in makefile
+    assert "-c requirements-torch.lock" in makefile and "--require-hashes -r requirements-pip.sha256" in makefile
     assert not [line for line in makefile.splitlines() if "-r requirements.lock" in line]
     for name in ("web", "trainer"):
         text = (pins.ROOT / "docker" / f"{name}.Dockerfile").read_text()
