@@ -168,7 +168,7 @@ NEEDS_UPDATES = {"a push that does not arrive"}
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """What all starts of a measurement share. `tokens`: sampled before each look; `length`: of the longest response."""
+    """The settings that all starts of a measurement share. `tokens`: sampled before each look; `length`: of the longest response."""
 
     folder: Path
     dtype: str

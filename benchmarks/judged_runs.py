@@ -105,7 +105,7 @@ def judged_run(config: dict[str, Any], url: str) -> tuple[Any, dict[str, Any]]:
 
 
 def access_of(run: Any, web: str) -> Any:
-    """How the run's process reaches its judge, as its assignment says."""
+    """The access of the run's process to its judge, as its assignment says."""
     from trainer.rewards.access import granted
     from webapp.experiments.lifecycle import tokens
     from webapp.experiments.rewards import grants

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
-    """What is measured: a name, and a call that returns how many rows it found."""
+    """A measurement: a name, and a call that returns how many rows it found."""
     from django.db import connection
     from django.urls import reverse
 

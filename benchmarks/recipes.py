@@ -196,7 +196,7 @@ def _report(name: str, ours: list[Update], peer: list[Update]) -> dict[str, Any]
 
 
 def _ratios(neighbours: list[tuple[float, float]]) -> tuple[float, str]:
-    """How many times as long TRL took: the median, and the range."""
+    """The ratio of TRL's time to ours: the median, and the range."""
     found = sorted(theirs / mine for mine, theirs in neighbours)
     return median(found), f"{found[0]:.2f} to {found[-1]:.2f}"
 

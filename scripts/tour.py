@@ -70,7 +70,7 @@ title: Last values
 
 @dataclass(frozen=True)
 class TourPages:
-    """What the pages of the tour show, by number."""
+    """The subjects of the tour's pages, by number."""
 
     sweep: int
     runs: list[int]

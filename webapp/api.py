@@ -139,7 +139,7 @@ def _refused(errors: list[DictStrAny], body: object) -> dict[str, str]:
 
 
 def _one_of(told: list[str]) -> str:
-    """What a value with several forms must be: `must be a whole number, or a text`."""
+    """The requirement on a value with several forms: `must be a whole number, or a text`."""
     first, *others = told
     return ", or ".join([first, *(words.removeprefix("must be ") for words in others)])
 
@@ -158,7 +158,7 @@ def _path(loc: tuple[str | int, ...], body: object) -> str:
 
 
 def _within(value: object, part: str | int) -> object:
-    """What the value has at this key or place; None if it has nothing there."""
+    """The part of the value at this key or place; None if it has nothing there."""
     if isinstance(value, dict):
         return value.get(part)
     return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None

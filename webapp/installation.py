@@ -150,7 +150,7 @@ def audit_log(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def reconciler(request: HttpRequest) -> HttpResponse:
-    """When Ray was last heard, what was compared, and what differed, newest first. The page asks nobody: workers have stored it."""
+    """The time of Ray's last answer, the comparisons, and the differences, newest first. The page asks nobody: workers have stored it."""
     try:
         found = page(reconciling.repairs(), request.GET.get("cursor"), PAGE, "-id")
     except Problem:  # a cursor of another list, cut off or typed by hand: start at the beginning

@@ -197,7 +197,7 @@ def metrics(site: Site, run: Launched) -> Values:
 
 
 def samples(site: Site, run: Launched) -> Values:
-    """What was trained on and evaluated, by step and place: the example, the response and its reward."""
+    """The trained and evaluated samples, by step and place: the example, the response and its reward."""
     rows = site.rows(
         "SELECT step, phase, \"group\", index, example_key, content->>'response', reward, advantage"
         " FROM experiments_rollout WHERE run_id = %s",
@@ -213,7 +213,7 @@ def weights(site: Site, run: Launched) -> Values:
 
 
 def spools(site: Site, ids: Iterable[int]) -> ChaosFinding:
-    """What each run's process has written down equals what the server has: every number, every log line, every last value."""
+    """Checks that the record of each run's process equals what the server has: every number, every log line, every last value."""
     compared, wrong = 0, []
     for run in ids:
         lines = jsonlines.rows((site.run_folder(run) / "events.jsonl").read_text())

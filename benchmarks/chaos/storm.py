@@ -26,12 +26,12 @@ from .work import PausedWork
 
 Say = Callable[[str], None]
 Disturb = Callable[["Storm", Runs], None]
-"""What happens to the installation while everything works; returns when it is over."""
+"""Disturbs the installation while everything works; returns at the end."""
 
 
 @dataclass(frozen=True)
 class StormPlan:
-    """How much of everything. `every_s` is the mean time between two kills; each is drawn from half of it to three halves. `compared` are
+    """The amounts of work. `every_s` is the mean time between two kills; each is drawn from half of it to three halves. `compared` are
     pairs for people, `graded` pairs for the judge. With `steps` 0 no run is trained. With `more`, work that has ended before the end of
     the kills (a run, an import, an evaluation) is followed by the next of its kind. `settled_s` is how long everything may take to end
     after the last kill.
@@ -212,7 +212,7 @@ class Mercy:
 
 
 def table(outcome: StormOutcome) -> str:
-    """What was compared, and how much of it was lost or doubled."""
+    """The compared records, with the numbers of lost and doubled ones."""
     lines = [f"{'':38}{'compared':>10}{'lost':>7}{'doubled':>9}"]
     for each in outcome.findings:
         lines.append(f"{each.name:38}{each.compared:>10,}{each.lost:>7,}{each.doubled:>9,}  {each.told}".rstrip())

@@ -71,7 +71,7 @@ FROM pg_class WHERE relkind = 'r'
 
 @dataclass
 class Marks:
-    """What was measured at the marks: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
+    """The measurements at the marks: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
     runs in the database; `steps` of the run.
     """
 

@@ -52,7 +52,7 @@ class SoakedProcess:
 
 
 def name_of(command: str, parent: str) -> str:
-    """What the process is for, by its command line and its parent's."""
+    """The purpose of the process, by its command line and its parent's."""
     if "multiprocessing" in command and "spawn_main" in command:
         return f"{_named(parent).partition(',')[0]}, a process"
     return _named(command)

@@ -152,7 +152,7 @@ def json_of(text: str) -> Any:
 
 
 def yaml_of(file: Path) -> Any:
-    """What the file holds; `-` is the standard input. Raises OSError, and ValueError with the place of the error."""
+    """The content of the file; `-` is the standard input. Raises OSError, and ValueError with the place of the error."""
     try:
         return yaml.safe_load(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:

@@ -113,7 +113,7 @@ def title(signal: str, subject: str, role: str = "") -> str:
 
 
 def concern(signal: str) -> str:
-    """What an alarm says of its run, to go on after its name."""
+    """The sentence of an alarm about its run, to continue after its name."""
     return _CONCERNS.get(signal, "may be gaming its reward")
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Sampling:
-    """What samples, and how much it has under way at most.
+    """The sampler, and the most that it has under way.
 
     `by`: `learner` samples with the weights that are trained, `local` with a copy of them, `vllm` with an engine whose cache has `cache_gb`
     GiB; `elsewhere` is a server that this run does not start. `copies`: workers that sample in processes of their own, each with

@@ -111,7 +111,7 @@ REWARD_SLOTS = (
     Slot("judge", "rewards.*.judge", "judge"),
     Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
 )
-"""What a recipe needs, and which judges and models it names, if its field `rewards` is `parts_knob()`."""
+"""The needs of a recipe, and the judges and models that it names, if its field `rewards` is `parts_knob()`."""
 
 
 class OnPolicyConfig(RecipeConfig):
@@ -212,7 +212,7 @@ class OnPolicyConfig(RecipeConfig):
                 yield replace(problem, path=f"phases.{place}.{problem.path}")
 
     def _reward_problems(self, phase: RewardedPhase) -> Iterator[FieldProblem]:
-        """What a phase asks of rewards, and cannot have. The paths begin at the phase."""
+        """Demands of a phase on rewards that cannot be met. The paths begin at the phase."""
         toggles = phase.lengths == "toggle"
         if toggles and self.rollout.replace_flat:
             yield FieldProblem(

@@ -83,7 +83,7 @@ def laid(raw: Values, values: Values) -> dict[str, Any]:
 
 
 def at(raw: Values, paths: Values) -> dict[str, Any]:
-    """What an unchecked config has at these dotted paths."""
+    """The values of an unchecked config at these dotted paths."""
     found = {}
     for path in paths:
         node: Any = raw

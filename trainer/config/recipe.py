@@ -33,7 +33,7 @@ HELD_OUT = "eval/"
 
 @dataclass(frozen=True)
 class DataNeed:
-    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the
+    """A demand on a dataset version. `count` is a key of `trainer.contracts.training_counts`; `words` name what it counts, in the
     plural.
 
     `left_out` are counts of items that look usable and are not ("ties"); people are told before the launch. Of the needs that share an
@@ -179,7 +179,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class StepSize:
-    """What a step works through. `items`: responses, pairs or texts, on average; None if steps of the recipe differ in kind. `tokens`: of
+    """The work of a step. `items`: responses, pairs or texts, on average; None if steps of the recipe differ in kind. `tokens`: of
     each, at most; None if the data decide."""
 
     items: float | None
@@ -214,9 +214,9 @@ class RecipeConfig(Section):
 
     model_config = ConfigDict(json_schema_extra=_as_drawn)
     phase_kind: ClassVar[type[Phase] | None] = None
-    """What the field `phases` lists; None in recipes without it."""
+    """The kind of phases that the field `phases` lists; None in recipes without it."""
     instead_of_phases: ClassVar[str] = "what it does in a step stays the same"
-    """What such a recipe has instead, in words."""
+    """The substitute of such a recipe for phases, in words."""
 
     steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
     seed: int = knob(
@@ -254,7 +254,7 @@ class RecipeConfig(Section):
         return path
 
     def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
-        """What this config needs from the data; `declared` is what its recipe needs."""
+        """The needs of this config from the data; `declared` are the needs of its recipe."""
         return declared
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
@@ -265,7 +265,7 @@ class RecipeConfig(Section):
         yield from ()
 
     def data_notes(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-        """What a person should know of this config on data with these training counts, though nothing is wrong with it."""
+        """Remarks for a person about this config on data with these training counts, though nothing is wrong with it."""
         yield from ()
 
     def label_problems(self, known: Mapping[str, Labels]) -> Iterator[FieldProblem]:
@@ -283,7 +283,7 @@ class RecipeConfig(Section):
         return StepSize(getattr(self, "batch_size", None))
 
     def holdings(self) -> Holdings:
-        """What the process of the run holds in memory, besides the model that it trains."""
+        """The contents of the run's memory, besides the model that it trains."""
         return Holdings()
 
     def reserved_cpus(self) -> float:
@@ -291,7 +291,7 @@ class RecipeConfig(Section):
         return self.resources.cpus
 
     def memory_knobs(self) -> str:
-        """What to lower when memory runs out, cheapest first. The text goes on after a colon."""
+        """The settings to lower when memory runs out, cheapest first. The text continues after a colon."""
         return ", ".join(self._update_knobs())
 
     def _update_knobs(self) -> list[str]:

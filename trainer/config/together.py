@@ -10,7 +10,7 @@ RECIPES = ("sft", "policy", "dpo")
 
 
 def why_apart(recipe: str, configs: Sequence[RecipeConfig]) -> str:
-    """What keeps runs of these configs from training together, in words; empty if nothing does. They share data and base model."""
+    """The reasons why runs of these configs cannot train together, in words; empty if nothing does. They share data and base model."""
     if recipe not in RECIPES:
         return f"runs of recipe {recipe!r} cannot train together; {', '.join(RECIPES[:-1])} and {RECIPES[-1]} can"
     for config in configs:

@@ -155,7 +155,7 @@ class RolloutRecord(Record):
     advantages: tuple[float | None, ...] = ()
     """The advantage of each token, if the objective makes them; if this is empty, all tokens have that of the response."""
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
-    """Which weights sampled which tokens. Records from before trajectories had spans of their own call it `spans`."""
+    """The weights that sampled each token. Records from before trajectories had spans of their own call it `spans`."""
     turns: tuple[RolloutTurn, ...] = ()
     """All text after the prompt, in order, if an environment wrote some of it; `response` is then the policy's last turn."""
     turns_apart: Count = 0
@@ -285,7 +285,7 @@ class StepSpan(NamedTuple):
 
 
 class SpansData(Record):
-    """What a step was spent on: `spans` by kinds of work that follow one another, with their phases and reports of progress inside;
+    """The time of a step: `spans` by kinds of work that follow one another, with their phases and reports of progress inside;
     `beside`, what ran at the same time, such as calls of judges and workers. A span lies in the one around it.
     """
 
@@ -363,7 +363,7 @@ class JudgeGrant(Record):
 
 
 class RunAssignment(Record):
-    """What a job gets from the server when it starts: GET of the ingest endpoint with the run token.
+    """The job's assignment from the server when it starts: GET of the ingest endpoint with the run token.
 
     `forked`: the run resumes from a checkpoint of another run, whose config may differ. `models` says for each role (`base`, `teacher`)
     which model is loaded. Judges are asked at `judges_url`; a judge that answers in the run sends its verdicts to `verdicts_url`.

@@ -60,7 +60,7 @@ class SampledResponse:
 
 @dataclass(frozen=True)
 class WantedResponses:
-    """Which responses are wanted: those of the steps `first` to `last` that pass the filters. A filter without its number or text lets
+    """The wanted responses: those of the steps `first` to `last` that pass the filters. A filter without its number or text lets
     all pass; so does one that is named in `without`.
 
     `shortest`: the least number of characters. `whole`: not cut. `form`: `tags`, `json` or `pattern`; `form_of` holds the names of tags
@@ -130,7 +130,7 @@ class Gathered:
 
     @property
     def left_out_words(self) -> str:
-        """What was left out, one reason after the other; empty if nothing was."""
+        """The reasons for which responses were left out, one after the other; empty if nothing was."""
         return "; ".join(f"{count:,} {LEFT_OUT[reason]}" for reason, count in sorted(self.left_out.items()))
 
 

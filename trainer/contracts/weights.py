@@ -39,7 +39,7 @@ class WeightsLine(Record):
 
 
 class WeightsUse(Record):
-    """What the process has used so far: seconds of processors, its largest memory, and its largest memory on the GPU.
+    """The use of the process so far: seconds of processors, its largest memory, and its largest memory on the GPU.
 
     `device` is empty until weights are loaded; `gpu_bytes` is None if no GPU is used.
     """
@@ -52,7 +52,7 @@ class WeightsUse(Record):
 
 
 class WeightsSteps(Record):
-    """How far a job is in what has no items, such as teaching a model. `seconds_left` is None until a pace is known."""
+    """The progress of a job in work without items, such as teaching a model. `seconds_left` is None until a pace is known."""
 
     done: Count
     total: Count

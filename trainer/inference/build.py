@@ -58,7 +58,7 @@ def _local(config: OnPolicyConfig, model_dir: Path, rank: int | None = None, dev
 
 
 def sleep_level(config: OnPolicyConfig, device: str) -> Literal[1, 2] | None:
-    """How deep an engine sleeps while the learner on its GPU works; None if it has its own GPU, or there is none.
+    """The level at which an engine sleeps while the learner on its GPU works; None if it has its own GPU, or there is none.
 
     The engine may drop its weights only if every step pushes all of them before it samples again.
     """

@@ -40,7 +40,7 @@ class AttentionBlock(NamedTuple):
 
 
 class TreeMask:
-    """Which nodes see which: node i of N sees the `before` keys that stand before the tree, and node j if `j <= i < exit_j`.
+    """The visibility of nodes: node i of N sees the `before` keys that stand before the tree, and node j if `j <= i < exit_j`.
 
     One object serves all layers of a pass, and keeps what it has made for them.
     """

@@ -138,7 +138,7 @@ def alike(prompts: Sequence[Tokens]) -> list[list[int]]:
 
 
 def split(prompts: Sequence[Tokens]) -> int:
-    """Where a group's cached beginning ends; every prompt has at least one token behind it, whose output is read."""
+    """The end of a group's cached beginning; every prompt has at least one token behind it, whose output is read."""
     if len(prompts) == 1:
         return max(0, len(prompts[0]) - _NODES)
     shared = min(common(prompts[0], prompt) for prompt in prompts)

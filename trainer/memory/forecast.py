@@ -82,7 +82,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What every process of a run needs. With GPUs each process has its own GPU; without, the processes share the machine's memory."""
+    """The needs of every process of a run. With GPUs each process has its own GPU; without, the processes share the machine's memory."""
 
     device: Device | None
     processes: tuple[Process, ...]

@@ -33,7 +33,7 @@ Met = Sequence[bool | None]
 
 @dataclass(frozen=True)
 class CriterionPower:
-    """How often a criterion is met, and whether it tells responses apart; a missing verdict is neither met nor not."""
+    """The share of responses that meet a criterion, and whether it tells responses apart; a missing verdict is neither met nor not."""
 
     power: Power
     share: Estimate

@@ -111,7 +111,7 @@ class Journal(Notes):
             self._replace([line for line in self._lines if isinstance(line, dict) or line.part.value is not None])
 
     def used(self, spent: dict[str, Any] | None = None) -> dict[str, Usage]:
-        """What the values have cost that were written since the checkpoint with the mark `spent`, by the name of the part; without such
+        """The costs of the values that were written since the checkpoint with the mark `spent`, by the name of the part; without such
         a mark, of all values."""
         marks = [place for place, line in enumerate(self._lines) if line == spent]
         found: dict[str, Usage] = {}

@@ -36,7 +36,7 @@ class Episode:
     task: RolloutTask
     trajectories: tuple[Trajectory, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the environment says of the attempt, as JSON, such as whether the task is done."""
+    """The environment's report on the attempt, as JSON, such as whether the task is done."""
 
     @property
     def text(self) -> str:

@@ -172,7 +172,7 @@ def _joined(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _problem(spans: Sequence[Span]) -> str:
-    """What makes these spans impossible; empty if they are valid."""
+    """The problem that makes these spans impossible; empty if they are valid."""
     if not spans or spans[0].author != "prompt" or not spans[0].tokens:
         return "begins with a prompt of one token or more"
     for span in spans[1:]:

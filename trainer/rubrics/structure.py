@@ -145,7 +145,7 @@ def _same_verifier(first: DraftCriterion, second: DraftCriterion, place: str) ->
 
 
 def _bounds_clash(first: DraftCriterion, second: DraftCriterion) -> str:
-    """How two rewarded criteria ask for counts that exclude each other; "" if they do not."""
+    """The conflict of two rewarded criteria that ask for counts which exclude each other; "" if they do not."""
     if not (first.verifier and second.verifier) or first.verifier.name != second.verifier.name:
         return ""
     if first.points <= 0 or second.points <= 0:

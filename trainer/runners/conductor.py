@@ -50,7 +50,7 @@ Ran = Callable[[str, str, float, float], None]
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """What the learner trains on. `rows` are places in `trajectories`; some are repeated if others were excluded."""
+    """The batch that the learner trains on. `rows` are places in `trajectories`; some are repeated if others were excluded."""
 
     trajectories: list[Trajectory]
     rows: list[int]
@@ -134,7 +134,7 @@ class Conductor:
         self._sampling: dict[AttemptKey, str] = {}
         """The worker that samples each response."""
         self._sent_at: dict[AttemptKey, float] = {}
-        """When each response that is being sampled was handed out."""
+        """The time at which each response that is being sampled was handed out."""
         self._unscored: dict[int, list[AttemptKey]] = {}
         """The responses of each group that have all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
@@ -143,7 +143,7 @@ class Conductor:
         self._workers: set[str] = set()
         self._count = 0
         self._whole_at: dict[int, float] = {}
-        """When the last response of each group had ended, until the group is trained on."""
+        """The time at which the last response of each group ended, until the group is trained on."""
         self._asked_at = 0.0
         self._clock = LearnerClock()
         self._tally = _Tally()

@@ -74,7 +74,7 @@ class Feed:
         self._came_at: dict[AttemptKey, float] = {}
         self._spent, self._diary = WorkerTimes(), WorkerDiary()
         self._ended_at: float | None = None
-        """When the last turn ended, if it left something to go on with."""
+        """The end of the last turn, if it left something to continue."""
 
     @property
     def idle(self) -> bool:
@@ -129,7 +129,7 @@ class Feed:
         return spent
 
     def take_stretches(self) -> tuple[WorkerStretch, ...]:
-        """What it did since the last call."""
+        """The work since the last call."""
         return self._diary.taken(time.monotonic())
 
     def _step(self, version: int, opened: _OpenBatch) -> list[Ended]:

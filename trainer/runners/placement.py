@@ -23,7 +23,7 @@ SAY_S = 5.0
 """A wait of more seconds is reported."""
 
 _EACH = {"GPU": "runner.gpus_per_worker", "CPU": "runner.cpus_per_worker"}
-"""What an actor may ask for, and the config field with the amount for one worker."""
+"""The resources that an actor may ask for, and the config field with the amount for one worker."""
 
 Role = Literal["learner", "rollout", "reward"]
 Look = Callable[[str], None]

@@ -54,7 +54,7 @@ class WorkerStretch(NamedTuple):
 
 
 class WorkerDiary:
-    """What a worker did since its last report. Turns that follow one another without a pause are one stretch."""
+    """The work of a worker since its last report. Turns that follow one another without a pause are one stretch."""
 
     MOST = 50
     """Stretches of one report. A worker that reports nothing for long keeps its last ones."""
@@ -76,7 +76,7 @@ class WorkerDiary:
 
 
 class LearnerClock:
-    """What the learner's time goes to, as the schedule sees it: it trains, makes the rest of its step, waits for a batch."""
+    """The parts of the learner's time, as the schedule sees it: it trains, makes the rest of its step, waits for a batch."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()

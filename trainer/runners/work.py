@@ -42,7 +42,7 @@ class Waits(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What has ended in a worker, and the times since its last report."""
+    """The results that are ready in a worker, and the times since its last report."""
 
     ended: tuple[Ended, ...]
     spent: WorkerTimes
@@ -67,7 +67,7 @@ class RolloutWorker:
         self._inbox.put(partial(self._feed.withdraw, keys))
 
     def collect(self, timeout_s: float) -> Results:
-        """What has ended since the last call; waits for it. Raises the error that ended the sampling."""
+        """The results since the last call; waits for them. Raises the error that ended the sampling."""
         try:
             found = self._outbox.get(timeout=timeout_s)
         except queue.Empty:

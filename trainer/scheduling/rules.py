@@ -51,9 +51,9 @@ class Rules:
     whole_groups: bool = False
     """Start all responses of a group on one worker, which then computes their prompt once."""
     clear_on_push: bool = False
-    """When weights are pushed, sample what is outstanding again with the new weights (OAPL)."""
+    """After a push of weights, sample the outstanding responses again with the new weights (OAPL)."""
     retries: int = 3
-    """How often a response may lose its worker before it is excluded: the response itself may be what ends the worker."""
+    """The number of times that a response may lose its worker before it is excluded: the response itself may be what ends the worker."""
     heartbeat_s: float = math.inf
     quotas: Mapping[str, DomainShare] = field(default_factory=dict)
     late: Literal["drop", "wait"] = "drop"

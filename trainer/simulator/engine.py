@@ -109,7 +109,7 @@ class SimulatedEngine:
         self.stamp += 1
 
     def next_end(self) -> float | None:
-        """When the next response will have all its tokens, if nothing happens before; None without responses."""
+        """The time at which the next response will have all its tokens, if nothing happens before; None without responses."""
         while self._ends and self._gone(self._ends[0]):
             heapq.heappop(self._ends)
         if not self._ends:

@@ -37,13 +37,13 @@ class Standstill(RuntimeError):
 
 @dataclass
 class ScheduleRecord:
-    """What happened in the simulated run, for the report."""
+    """The events of the simulated run, for the report."""
 
     steps: list[Train] = field(default_factory=list)
     taken_at: list[float] = field(default_factory=list)
-    """When each batch went to the learner."""
+    """The time at which each batch went to the learner."""
     done_at: list[float] = field(default_factory=list)
-    """When each step was finished and its weights pushed."""
+    """The time at which each step was finished and its weights pushed."""
     tokens: list[int] = field(default_factory=list)
     """Response tokens of each batch; a repeated response counts once."""
     drops: list[Drop] = field(default_factory=list)

@@ -41,7 +41,7 @@ class AnsweredQuestion:
     parts: Mapping[str, PartResult]
 
     def shown(self, part: str) -> Mapping[str, JSON]:
-        """What the part of this name has kept to show; empty if it could not be measured."""
+        """The record that the part of this name has kept to show; empty if it could not be measured."""
         found = self.parts.get(part)
         return found.shown if found is not None and isinstance(found.shown, dict) else {}
 

@@ -29,7 +29,7 @@ from trainer.serving.memory import free_bytes, needed_bytes
 _COPIES = 2
 """The number of copies of the model: the trainer's and the sampler's."""
 _ALLOWED = 2
-"""How many times its expected memory the trial may take, so that a wrong forecast does not take the memory of other processes."""
+"""The highest ratio of the trial's memory to its expected memory, so that a wrong forecast does not take the memory of other processes."""
 _RESPONSES = 4
 _LENGTH = 8
 _PUSH = 0.02

@@ -97,7 +97,7 @@ OF: Mapping[str, Area | None] = {
 
 @dataclass(frozen=True)
 class Need:
-    """What an operation asks of a token, such as `datasets:write`."""
+    """The right that an operation asks of a token, such as `datasets:write`."""
 
     area: Area
     right: Right
@@ -123,7 +123,7 @@ class Unplaced(LookupError):
 
 
 def needed(method: str, path: str) -> Need | None:
-    """What a request needs of a token; None if it needs nothing. Raises Unplaced."""
+    """The right that a request needs of a token; None if it needs nothing. Raises Unplaced."""
     parts = ["*" if _ID.fullmatch(part) else part for part in path.removeprefix(PREFIX).strip("/").split("/")]
     for length in (3, 2, 1):
         if (start := "/".join(parts[:length])) in OF:

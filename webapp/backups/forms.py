@@ -13,7 +13,7 @@ DAYS = [("", "never"), ("1", "every day"), ("7", "every week"), ("30", "every 30
 
 
 class PlanForm(forms.Form):
-    """When backups are made and tried by themselves, and how many of them are kept."""
+    """The plan of automatic backups and drills, and the number of backups to keep."""
 
     when = forms.ChoiceField(
         label="Back up",

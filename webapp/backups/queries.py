@@ -43,7 +43,7 @@ def plan() -> BackupPlan:
 
 @dataclass(frozen=True)
 class LastBackup:
-    """When it last succeeded (None: never), and whether the last finished one failed."""
+    """The time of the last success (None: never), and whether the last finished one failed."""
 
     good_at: datetime | None
     failed: bool

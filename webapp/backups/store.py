@@ -244,7 +244,7 @@ def _begin(place: BackupPlace, passphrase: bytes | None) -> None:
 
 
 def passphrase_of(file: Path | None) -> bytes | None:
-    """What a key file holds, without the line break at its end. Raises WrongKey if it is too short or cannot be read."""
+    """The content of a key file, without the line break at its end. Raises WrongKey if it is too short or cannot be read."""
     if file is None:
         return None
     try:

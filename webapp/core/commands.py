@@ -30,5 +30,5 @@ class JsonCommand(BaseCommand):
         self.stdout.write(printed(self.refused(str(problem), options)))
 
     def refused(self, error: str, options: dict[str, Any]) -> dict[str, Any]:
-        """What is printed when the command fails with these words."""
+        """The output of a command that fails with these words."""
         return {"error": error}

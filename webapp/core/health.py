@@ -137,7 +137,7 @@ def _ray() -> ServiceState:
 
 
 def folders() -> tuple[Path, Path]:
-    """Where runs and models are written, and where the bodies of requests are."""
+    """The folders of runs and models, and of the bodies of requests."""
     kept: Path = settings.VAR if settings.VAR.exists() else settings.BASE_DIR
     return kept, Path(tempfile.gettempdir())
 

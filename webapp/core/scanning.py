@@ -30,7 +30,7 @@ class NotScanned(Exception):
 
 
 def scan(address: str, pieces: Iterable[bytes]) -> str:
-    """What clamd at `address` found in a file, in its words; empty if it found nothing. Raises NotScanned."""
+    """The finding of clamd at `address` about a file, in its words; empty if it found nothing. Raises NotScanned."""
     try:
         with _connected(address) as line:
             line.sendall(b"zINSTREAM\0")

@@ -43,7 +43,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def version(request: HttpRequest) -> HttpResponse:
-    """What runs here, whether the database fits it, and what each version changed."""
+    """The running version, whether the database fits it, and the changes of each version."""
     file = Path(settings.BASE_DIR) / "CHANGELOG.md"
     changes = file.read_text().partition("\n## ") if file.exists() else ("", "", "")
     told = re.sub(r"\n +(?=\S)", " ", "".join(changes[1:]))  # the file's lines are cut for editors, not for readers

@@ -78,7 +78,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "run": ("kind", "CASE WHEN kind IN ('trial', 'tried') THEN 0 ELSE work END"),
     "person": ("CASE WHEN person IS NULL THEN 'nobody' ELSE 'person' END", "coalesce(person, 0)"),
 }
-"""What lines are made of: (kind, id) of each choice."""
+"""The parts of lines: (kind, id) of each choice."""
 SUMS = ", ".join(f"sum({name})" for name in MEASURES)
 # a run whose hours nobody knows is one, however many attempts it had: only runs and jobs have hours, and one number names both, because rows
 # of two columns take much longer to sort. Calls and tasks are counted one by one
@@ -137,7 +137,7 @@ def table(
     after: After | None = None,
     named: bool = True,
 ) -> CostTable:
-    """What was used in a month, or in all of them, by month, project, piece of work or person: the largest `sort` first, and of months the
+    """The use in a month, or in all of them, by month, project, piece of work or person: the largest `sort` first, and of months the
     newest.
 
     `run` narrows it to one run. `after` continues behind a line; the total is that of all lines. Without `named`, minutes have the name of

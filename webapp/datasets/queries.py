@@ -123,7 +123,7 @@ def _position(cursor: str) -> int:
 
 @dataclass(frozen=True)
 class RemovalPreview:
-    """What a derivation would remove. `examples` are the first of the removed ones. `leaked` prompts and groups would still be on both
+    """The removals of a derivation. `examples` are the first of the removed ones. `leaked` prompts and groups would still be on both
     sides of the split."""
 
     kept: int

@@ -50,7 +50,7 @@ def keeps_first(recipe: str, key: str) -> bool:
 
 
 def brief(run: Run) -> str:
-    """What the run does, in a line: the title of its recipe, and the values of the config that the recipe names."""
+    """The work of the run, in a line: the title of its recipe, and the values of the config that the recipe names."""
     if run.is_logged:
         return "Logged from outside"
     found = recipe_of(run.recipe)
@@ -69,7 +69,7 @@ def samples(recipe: str) -> str:
 
 
 def samples_title(recipe: str) -> str:
-    """What the tab with the samples of its runs is called."""
+    """The name of the tab with the samples of its runs."""
     return SAMPLES[samples(recipe)]
 
 

@@ -83,7 +83,7 @@ def worded(value: Any) -> str:
 
 
 def read(value: Any) -> Any:
-    """What a program elsewhere logs as a text: a number where it is one, else the text."""
+    """The value of a text that a program elsewhere logs: a number where it is one, else the text."""
     return float(value) if isinstance(value, str) and len(value) <= 40 and NUMBER.match(value) else value
 
 
@@ -124,7 +124,7 @@ def replace_config(workspace_id: int, run: Run) -> None:
 
 
 def keep_took(workspace_id: int, run: Run) -> None:
-    """When it is over: seconds from its first start to its end."""
+    """The duration when it is over: seconds from its first start to its end."""
     if run.started_at and run.ended_at:
         keep(workspace_id, run.pk, [Fact(Source.RUN, TOOK, number=(run.ended_at - run.started_at).total_seconds())])
 

@@ -23,7 +23,7 @@ def unpacking(error: Exception) -> bool:
 
 
 class ReadProgress:
-    """How far the file on disk has been read, compressed bytes for a gzipped one, and how many bytes came out of it."""
+    """The position in the file on disk, compressed bytes for a gzipped one, and how many bytes came out of it."""
 
     def __init__(self, raw: BinaryIO | IO[bytes], stream: BinaryIO) -> None:
         self._raw, self._stream = raw, stream

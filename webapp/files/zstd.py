@@ -10,7 +10,7 @@ METHOD = 93  # in the directory of an archive
 
 
 class ZstdMember(io.RawIOBase):
-    """What comes out of one member, until it is more than the archive's directory says. It is read from its start on; `seek`
+    """The unpacked pieces of one member, until they are more than the archive's directory says. It is read from its start on; `seek`
     goes back there, or to where it is."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:

@@ -89,7 +89,7 @@ def of_person(request: HttpRequest, user_id: int) -> HttpResponse:
 
 
 def _fate(person: User) -> dict[str, object]:
-    """What an erasure would delete and keep, and what stands in its way."""
+    """The rows that an erasure would delete and keep, and the obstacles to it."""
     return {"fate": queries.fate(person), "hindrances": erasing.hindrances(person)}
 
 

@@ -32,7 +32,7 @@ def begin(work: MeteredWork, attempt: int, at: datetime, gpus: float | None) -> 
 
 
 def end(kind: WorkKind, work: int, at: datetime, *, on_gpu: bool | None, gpus: float | None = None) -> bool:
-    """What is under way of this work has ended. Returns whether anything was.
+    """Ends the spans of this work that are under way. Returns whether anything was.
 
     `on_gpu`: whether the process said that it computes on a GPU; None: it said nothing. Then what was known at its beginning remains. `gpus`
     counts if it had one and nobody knew how many.

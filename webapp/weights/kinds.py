@@ -31,7 +31,7 @@ class Resources(Section):
 
 
 class Generation(Section):
-    """How a model answers the prompts of a dataset version."""
+    """The answers of a model to the prompts of a dataset version."""
 
     samples: int = knob(1, "Responses to each prompt", ge=1, le=64)
     max_new_tokens: int = knob(256, "Longest response", unit="tokens", ge=1, le=32_768)
@@ -46,7 +46,7 @@ class Generation(Section):
 
 
 class Scoring(Section):
-    """How a reward model scores the responses of a dataset version."""
+    """The scores of a reward model for the responses of a dataset version."""
 
     split: str = knob("heldout", "Split of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
@@ -54,13 +54,13 @@ class Scoring(Section):
 
 
 class LogProbs(Scoring):
-    """How likely the responses of a dataset version are under a model."""
+    """The likelihood of the responses of a dataset version under a model."""
 
     per_token: bool = knob(False, "Also the log-probability of each token")
 
 
 class Embedding(Scoring):
-    """Which texts of a dataset version become vectors."""
+    """The texts of a dataset version that become vectors."""
 
     texts: Literal["prompts", "responses"] = knob("responses", "Each prompt's last message, or its responses")
 

@@ -240,4 +240,4 @@ DIAGNOSTICS: dict[str, str] = {
     "nll_chosen": "Mean negative log-probability of the chosen response's tokens.",
     "margin": "Mean distance by which the chosen response is ahead.",
 }
-"""What the numbers beside a loss mean. In a run they are the metrics policy/<name>."""
+"""The meanings of the numbers beside a loss. In a run they are the metrics policy/<name>."""

@@ -117,7 +117,7 @@ class SftConfig(RecipeConfig):
             yield FieldProblem("evaluation.judge", "needs generated answers to judge; set evaluation.generate")
 
     def scoring(self) -> PolicyConfig:
-        """How answers to held-out prompts are scored: by rubrics alone, in a config of a policy run."""
+        """The scoring of answers to held-out prompts: by rubrics alone, in a config of a policy run."""
         part, longest = RubricPart(judge=self.evaluation.judge), self.evaluation.max_new_tokens
         made = PolicyConfig(seed=self.seed, model=self.model, rollout=Rollout(max_new_tokens=longest))
         return made.model_copy(update={"rewards": [part]})

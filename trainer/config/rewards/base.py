@@ -139,7 +139,7 @@ class MatchedPart(Judged):
 
     @property
     def by(self) -> str:
-        """What matches, as people read it."""
+        """The name of the matcher, as people read it."""
         return self.asks_judge or self.found_by
 
 

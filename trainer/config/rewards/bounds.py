@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .expression import Chain, ComparisonNode, FunctionCall, Negative, Node, Number, PartName
 
 ROUNDING = 1e-9
-"""How far above a bound a number may be that was meant to be the bound."""
+"""The tolerance above a bound for a number that was meant to be the bound."""
 
 
 class RewardBounds(NamedTuple):

@@ -81,7 +81,7 @@ class RubricPart(Judged):
 
 
 class JudgePart(Judged):
-    """What a judge says of the response: of each criterion without a verifier, of the whole, or beside another answer."""
+    """A judge's verdict on the response: on each criterion without a verifier, of the whole, or beside another answer."""
 
     kind: Literal["judge"] = part_kind("judge")
     name: str = part_name("judge")
@@ -197,7 +197,7 @@ class OverlongPart(PartBase):
 
 
 class HttpPart(PartBase):
-    """What a service of your own answers: responses are posted to it, signed, a group at a time."""
+    """The answer of a service of your own: responses are posted to it, signed, a group at a time."""
 
     kind: Literal["http"] = part_kind("http")
     name: str = part_name("http")
@@ -213,7 +213,7 @@ class HttpPart(PartBase):
 
 
 class PythonPart(PartBase):
-    """What a function of an installed package returns (entry points of the group `touchstone.rewards`)."""
+    """The value that a function of an installed package returns (entry points of the group `touchstone.rewards`)."""
 
     kind: Literal["python"] = part_kind("python")
     name: str = part_name("python")

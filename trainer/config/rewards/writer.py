@@ -11,7 +11,7 @@ from .base import AlwaysAsks, MatchedPart, PartBase, part_kind, part_name
 from .bounds import RewardBounds
 
 By = Literal["likert", "criterion", "checklist", "words"]
-"""What scores an answer under a written rubric: a judge of that kind, or a count of the criteria's words in the answer."""
+"""The scorer of an answer under a written rubric: a judge of that kind, or a count of the criteria's words in the answer."""
 
 
 class RubricPreferencePart(AlwaysAsks):

@@ -71,7 +71,7 @@ class Hint(Section):
             )
 
     def data_notes(self, train: Mapping[str, int]) -> Iterator[str]:
-        """What happens with prompts of which something is not known. `train`: the training counts of the training prompts."""
+        """The treatment of prompts of which something is not known. `train`: the training counts of the training prompts."""
         prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
         solved, unsolved = train.get("rated_solved", 0), train.get("rated_unsolved", 0)
         if rated < prompts and self.unknown is not None:

@@ -151,7 +151,7 @@ class Phase(Section):
 
     @property
     def awaited(self) -> str:
-        """What it waits for, to go on after "it waited for"."""
+        """The event that it waits for, to continue after "it waited for"."""
         if self.begins == "step":
             return f"step {self.step}"
         return f"{self.watched_words} to reach a plateau over {self.window} {self._unit}"
@@ -215,7 +215,7 @@ class Phase(Section):
             yield FieldProblem("metric", f"{self.watched} needs held-out examples; set evaluation.max_examples above 0")
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
-        """What the phase needs and the data lacks. The paths begin at the phase."""
+        """Needs of the phase that the data lacks. The paths begin at the phase."""
         held_out = counts.get("heldout", {}).get("examples")
         if self.begins == "plateau" and self.by_evaluation and not held_out:
             yield FieldProblem("metric", f"{self.watched} needs held-out examples, and the dataset version has none")
@@ -298,7 +298,7 @@ def mixing(phases: Sequence[Phase]) -> Iterator[str]:
 
 
 def data_problems(phases: Sequence[Phase], counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
-    """What the phases need and the data lacks."""
+    """Needs of the phases that the data lacks."""
     for place, phase in enumerate(phases):
         for problem in phase.data_problems(counts):
             yield FieldProblem(f"phases.{place}.{problem.path}", problem.message)

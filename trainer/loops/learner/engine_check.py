@@ -41,7 +41,7 @@ _LONG = 16
 """Tokens from which a response's own mean difference counts in full; with fewer tokens, more of the difference may be chance."""
 _SIGMAS = 6.0
 _ALIKE = 5.0
-"""How many times the median of the responses' mean differences the mean difference of one response may be, besides the fixed
+"""The highest ratio of one response's mean difference to the median of all responses' mean differences, besides the fixed
 allowance. In healthy starts the worst response has 1.4 times the median, for the tiny model and for SmolLM2 in bfloat16.
 """
 
@@ -87,7 +87,7 @@ class EngineAgreement:
     error: float = 0.0
 
     def problem(self, dtype: str) -> str:
-        """What rounding does not explain; empty if sampler and trainer are the same policy."""
+        """The differences that rounding does not explain; empty if sampler and trainer are the same policy."""
         bounds = BOUNDS[dtype]
         if self.mean > bounds.mean or self.outside > allowed_outside(self.tokens, dtype):
             return (

@@ -25,7 +25,7 @@ _SHARD = "5GB"
 
 
 class Exported(Protocol):
-    """What the writer asks of the owner of trained parameters, in this process or in several."""
+    """The interface of the writer to the owner of trained parameters, in this process or in several."""
 
     def policy(self) -> dict[str, Tensor]: ...
 

@@ -48,7 +48,7 @@ class Pair(Generic[Text]):
     first_chosen: bool
     """Whether the chosen answer is the earlier one of the example."""
     known: KnownPrompt | None = None
-    """What a phase chooses the pair by; None if the pair was made during the run."""
+    """The value by which a phase chooses the pair; None if the pair was made during the run."""
 
     @property
     def tie(self) -> bool:

@@ -110,7 +110,7 @@ class Rounds:
         return values | _score(scores)
 
     def state_dict(self) -> dict[str, Any]:
-        """What judges with a budget have spent. A checkpoint saves it, and the journals start again from there."""
+        """The spending of judges with a budget. A checkpoint saves it, and the journals start again from there."""
         pair = {"pair": self._comparing.state_dict()} if self._comparing else {}
         return {"single": self._single.state_dict()} | pair
 

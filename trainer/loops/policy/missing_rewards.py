@@ -68,7 +68,7 @@ class MissingRewards:
 
 
 def remedy(part: RewardPart) -> str:
-    """What to do about a part that has a value for no response. Nothing is lost: the run continues from its last step."""
+    """The advice about a part that has a value for no response. Nothing is lost: the run continues from its last step."""
     if isinstance(part, PythonPart):
         return f"mend the function {part.entry!r} and resume the run, which continues from its last step"
     if isinstance(part, HttpPart):

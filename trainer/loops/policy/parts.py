@@ -43,7 +43,7 @@ class Parts:
 
     @property
     def rollout(self) -> Rollout:
-        """How responses are sampled now: as configured, or as a phase has changed it."""
+        """The present sampling of responses: as configured, or as a phase has changed it."""
         temperature = self.schedule.temperature
         own = self.config.rollout
         return own if temperature is None else own.model_copy(update={"temperature": temperature})

@@ -47,7 +47,7 @@ class SpreadGroups:
         self._next: dict[int, Cohort] | None = None
 
     def due(self, step: int) -> list[tuple[int, int, PromptPlan]]:
-        """What to sample now: (step that trains it, place in its cohort, plan)."""
+        """The plans to sample now: (step that trains it, place in its cohort, plan)."""
         last = max(step, min(step + self._over - 1, self._steps))
         self._next = dict(self._cohorts)
         for at in range(step, last + 1):

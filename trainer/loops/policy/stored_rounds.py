@@ -37,7 +37,7 @@ class StoredRounds:
         return self.steps // self.length
 
     def epochs_of(self, number: int) -> int:
-        """How often round `number` passes over its prompts."""
+        """The number of passes of round `number` over its prompts."""
         return self.epochs[number > 1]
 
     def prompts(self, number: int) -> int:

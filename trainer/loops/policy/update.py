@@ -22,7 +22,7 @@ from ..session.errors import StopRequested
 
 
 class Learned(NamedTuple):
-    """How well a prompt is solved: `group` in the group of the response; `before` over the run, None at the prompt's first visit."""
+    """The solved share of a prompt: `group` in the group of the response; `before` over the run, None at the prompt's first visit."""
 
     group: float
     before: float | None
@@ -60,7 +60,7 @@ class UpdateReport:
     scaled: set[int] | None = None
     """Responses with less weight because they are well learned; None if the config has no such weights."""
     extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """What only some objectives report: for each micro-batch, the mean and the number of values it is a mean of."""
+    """Numbers that only some objectives report: for each micro-batch, the mean and the number of values it is a mean of."""
     tokens: int = 0
     """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
     nodes: int = 0

@@ -114,7 +114,7 @@ class Planner:
         )
 
     def _addition(self, step: int, group: int, index: int, size: int, prompt: Prompt) -> tuple[str, int, float]:
-        """What is added to the prompt while sampling, how many criteria it shows, and which share of the reference reasoning."""
+        """The text that is added to the prompt while sampling, with its number of criteria and its share of the reference reasoning."""
         config = self._config
         # In an asynchronous run, groups beyond the last step's are trained on if others were dropped.
         at = min(step, config.steps)

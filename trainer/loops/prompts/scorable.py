@@ -14,7 +14,7 @@ UNJUDGED = "one of their criteria has no verifier, and the reward has no judge f
 
 @dataclass
 class Unjudged:
-    """How much of the data needs a judge that the reward lacks. `dropped` counts criteria that were left out for this reason."""
+    """The amount of data that needs a judge that the reward lacks. `dropped` counts criteria that were left out for this reason."""
 
     prompts: int = 0
     criteria: int = 0

@@ -181,7 +181,7 @@ def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:
 
 
 def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How implicit rewards order the pairs; without measures of the order while all rewards are still 0."""
+    """The order of the pairs by implicit rewards; without measures of the order while all rewards are still 0."""
     margins = [chosen - rejected for chosen, rejected in rewards]
     values = pair_metrics(pairs, margins)
     if max(map(abs, margins)) < _STILL:

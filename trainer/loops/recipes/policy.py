@@ -301,7 +301,7 @@ class PolicyStage:
         )
 
     def _last_good(self, step: int, updates: int) -> str:
-        """Which checkpoint to trust after `step` has failed: one whose weights have gone through an update since."""
+        """The checkpoint to trust after `step` has failed: one whose weights have gone through an update since."""
         kept = checkpoints.steps(self.parts.run_dir / "checkpoints")
         if not kept:
             return "there is no checkpoint yet"

@@ -49,7 +49,7 @@ def fingerprint(job: StageJob) -> dict[str, Any]:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool = False) -> list[str]:
-    """What shows that a checkpoint with fingerprint `there` is not of the run `here`, as text; another version of the program does not
+    """The evidence that a checkpoint with fingerprint `there` is not of the run `here`, as text; another version of the program does not
     count.
 
     With `forked` the config does not count either, because it was changed on purpose; see `changes`.

@@ -32,7 +32,7 @@ Source = Callable[[], Iterable[TimePiece]]
 
 
 class BesideLog:
-    """What runs beside the step's own work, noted in any thread."""
+    """The record of work beside the step's own, noted in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -127,7 +127,7 @@ class Plan:
     columns: tuple[tuple[str, str], ...] = ()
     summary: str = ""
     by_hand: tuple[str, ...] = ()
-    """What must be here before a page can launch the plan, step by step, if no job can make it."""
+    """The steps that make the plan's prerequisites before a page can launch it, if no job can make them."""
 
     def arm(self, name: str) -> Arm:
         """The arm of this name. Raises KeyError if the plan has none."""

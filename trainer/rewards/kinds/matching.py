@@ -26,7 +26,7 @@ class Compared(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """How much each human text says the same as each of the model's, in [0, 1], above 0.5 for the same; None if no answer could be used.
+    """The similarity of each human text with each of the model's, in [0, 1], above 0.5 for the same; None if no answer could be used.
     `said` are the judge's answers."""
 
     scores_HM: Floats | None

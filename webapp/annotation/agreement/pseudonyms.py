@@ -20,7 +20,7 @@ def day(at: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class Faces:
-    """How people are shown: under pseudonyms, or under their names if the reader `access.may_name` them and asks for names."""
+    """The names of people for a reader: pseudonyms, or under their names if the reader `access.may_name` them and asks for names."""
 
     by_user: Mapping[int, Rater]
     named: bool = False

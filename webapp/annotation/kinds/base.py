@@ -194,7 +194,7 @@ class TaskKind(ABC):
         return {}
 
     def summary(self, given: Sequence[tuple[Content, Content]]) -> dict[str, Any]:
-        """What follows from all published answers about one example, given as (subject, answer) pairs."""
+        """The labels that follow from all published answers about one example, given as (subject, answer) pairs."""
         return {}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imp
 
 @dataclass(frozen=True)
 class ChangeOrigin:
-    """Where a change comes from, besides the person who makes it."""
+    """The origin of a change, besides the person who makes it."""
 
     address: str = ""
     token: str = ""

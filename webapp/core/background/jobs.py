@@ -44,7 +44,7 @@ NOT_ITS_FAULT = (JobLost, Later, *DATABASE_AWAY)
 
 @dataclass(frozen=True)
 class JobKind(Generic[Row]):
-    """How one kind of job calls what all have: `rows` with `seen_at`, the lock, and the task that carries a job out by its id.
+    """One kind of job by the parts that all kinds have: `rows` with `seen_at`, the lock, and the task that carries a job out by its id.
 
     `begun` is what a claim writes. `only`: the key of the lock where one job of the kind is at work at a time. `again` False:
     one whose worker was lost is not begun again.

@@ -95,7 +95,7 @@ _fork_server = _ForkServer()
 
 
 def call(function: str, limits: ProcessLimits, /, **given: Any) -> Any:
-    """What `module:function` of ours returns for these arguments, all of it JSON.
+    """The result of our `module:function` for these arguments, all of it JSON.
 
     Raises Exceeded; Invalid if the function does; Problem 503 if no child becomes free; RuntimeError for any other error, with its
     traceback.

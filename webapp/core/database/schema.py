@@ -62,7 +62,7 @@ def state() -> str:
 
 
 def differences() -> list[str]:
-    """What the database lacks or has otherwise than the code expects, in words; nothing if they agree.
+    """The differences between the database and the schema that the code expects, in words; nothing if they agree.
 
     Columns that nobody writes any more count only if they refuse a row without them. Indexes and triggers that somebody added are no
     difference.

@@ -38,7 +38,7 @@ SLACK = timedelta(milliseconds=500)  # a countdown may end a moment before the t
 
 
 class RayRow(Protocol):
-    """What the row of such a job has; further: `next_try_at`, `heartbeat_at` and `state_at`."""
+    """The fields of such a job's row; further: `next_try_at`, `heartbeat_at` and `state_at`."""
 
     pk: Any
     attempt: Any
@@ -203,7 +203,7 @@ class RayJobKind(Generic[Row]):
 
 
 def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
-    """What Ray says of the job: None if it does not answer, or refuses (another cluster, another token), for the job must end
+    """Ray's answer about the job: None if it does not answer, or refuses (another cluster, another token), for the job must end
     all the same."""
     client = None
     try:
@@ -218,7 +218,7 @@ def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
 
 
 def said(found: RayJob | None) -> str:
-    """What `ask` heard, for the reconciler's page."""
+    """The answer that `ask` got, for the reconciler's page."""
     if found is None:
         return "did not answer"
     if found.status == "UNKNOWN":

@@ -62,7 +62,7 @@ def sent(form: WithKey, make: Callable[[], Made]) -> Made:
 
 
 def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:
-    """Which of `mine` (one person's, in one workspace) this key has made. Raises KeyReused if it was asked for in other words."""
+    """The row among `mine` (one person's, in one workspace) that this key has made. Raises KeyReused if it was asked for in other words."""
     row: Any = mine.filter(launch_key=key.text).first() if key else None
     if row is not None and key and row.launch_digest not in ("", key.digest):  # of older rows it is not known
         raise KeyReused

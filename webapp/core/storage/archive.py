@@ -60,7 +60,7 @@ class ArchiveStretch:
 
 @dataclass(frozen=True)
 class Download:
-    """What is sent: `length` bytes under `name`. `tag` changes whenever the bytes may have changed."""
+    """The download: `length` bytes under `name`. `tag` changes whenever the bytes may have changed."""
 
     name: str
     length: int

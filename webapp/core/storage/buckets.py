@@ -38,7 +38,7 @@ class UnusableBucket(Exception):
 
 @dataclass(frozen=True)
 class BucketAccess:
-    """How a bucket is reached: the settings with the prefix `name`, such as BACKUP for BACKUP_ENDPOINT and BACKUP_SECRET."""
+    """The access to a bucket: the settings with the prefix `name`, such as BACKUP for BACKUP_ENDPOINT and BACKUP_SECRET."""
 
     name: str
     endpoint: str | None

@@ -154,7 +154,7 @@ def line(text: str | None) -> SafeString:
 
 
 def preview(text: str | None, most: int = 300) -> SafeString:
-    """How a text begins, as a line that leads nowhere: for lists. It is cut at `most` characters, and before a formula rather than in it.
+    """The beginning of a text, as a line without links: for lists. It is cut at `most` characters, and before a formula rather than in it.
     The template gives its place `dir="auto"`."""
     if not text:
         return mark_safe("")  # noqa: S308  empty

@@ -50,7 +50,7 @@ _narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 @dataclass(frozen=True)
 class ReadPlace:
-    """How far a file is read after a batch of `count` rows: `read` rows of the file are taken then. The file's first byte is number
+    """The position in a file after a batch of `count` rows: `read` rows of the file are taken then. The file's first byte is number
     `bytes_before` of all files."""
 
     file: int

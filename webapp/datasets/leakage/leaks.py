@@ -44,7 +44,7 @@ class Leak:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What two versions share: distinct prompts and groups, and the positions of their examples on each side."""
+    """The common part of two versions: distinct prompts and groups, and the positions of their examples on each side."""
 
     prompts: int
     groups: int
@@ -75,7 +75,7 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
 
 
 def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
-    """What `tried` shares with the training examples of the others: by its examples on `side`, or by all if `side` is empty. Three
+    """The leaks of `tried` with the training examples of the others: by its examples on `side`, or by all if `side` is empty. Three
     queries."""
     versions = [each for each in dict.fromkeys(trained) if not VersionPair(each, tried, side).nothing]
     columns = packed.split_columns({each.pk for each in (tried, *versions)}) if versions else {}

@@ -120,7 +120,7 @@ class EvaluationForm:
 
     @cached_property
     def leaking(self) -> dict[str, Any]:
-        """What the models in the form have seen of the dataset: {"leaks", "near"}."""
+        """The examples of the dataset that the models in the form have seen: {"leaks", "near"}."""
         return training_leaks.of_config(self.membership.workspace_id, self.recipe, self.raw, self._version())
 
     @property

@@ -65,7 +65,7 @@ KNOWN = TypeAdapter(list[LicenceEvidence])
 
 @dataclass(frozen=True)
 class Licence:
-    """What is known of one version of a judge; the newest evaluations first. `warnings` are reasons for caution, in words."""
+    """The facts about one version of a judge; the newest evaluations first. `warnings` are reasons for caution, in words."""
 
     version: str
     kind: str

@@ -154,7 +154,7 @@ ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "cr
 
 @register.simple_tag
 def subject(about: Mapping[str, Any]) -> SafeString:
-    """What a case is about, in two lines: who, and what."""
+    """The subject of a case, in two lines: who, and what."""
     who = about.get("judge") or about.get("model") or ""
     what = [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
     what += [str(about[name]) for name in ("response", "criterion", "demand") if about.get(name)]

@@ -16,7 +16,7 @@ PATIENCE_S = 3_600
 
 
 def measure(command: Sequence[str], lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the command prints for JSON lines as `trainer.response_measures` reads them. Raises NotMeasured."""
+    """The output of the command for JSON lines as `trainer.response_measures` reads them. Raises NotMeasured."""
     text = "".join(json.dumps(line) + "\n" for line in lines)
     try:
         done = subprocess.run(

@@ -418,7 +418,7 @@ class RecipeWork:
             Evaluation.objects.filter(pk=self.evaluation.pk).update(progress=progress)
 
     def _spent(self, budget: Budget | None) -> dict[str, Any]:
-        """What calls have used of the config's budget; nothing if it has none. `budget`: of the calls under way."""
+        """The use of the config's budget by calls; nothing if it has none. `budget`: of the calls under way."""
         if not self.evaluation.config.get("budget"):
             return {}
         tokens, money = (budget.spent_tokens, budget.spent_money) if budget else (0, Decimal(0))

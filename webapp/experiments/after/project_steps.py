@@ -88,7 +88,7 @@ def waiting(project: Project) -> QuerySet[ChainStep]:
 
 
 def why_not(project: Project) -> str:
-    """What the project still waits for, in words; empty if it is settled. The newest answers are compared first."""
+    """The reason why the project still waits, in words; empty if it is settled. The newest answers are compared first."""
     if not project.tasks_made:
         return "its tasks are not made yet"
     missing = Task.objects.filter(project=project, overlap__isnull=False, completed_at=None).count()
@@ -104,7 +104,7 @@ def why_not(project: Project) -> str:
 
 
 def why(step: ChainStep, missing: str) -> str:
-    """What a step waits for, or why it was never launched. `missing`: `why_not` of its project."""
+    """The reason why a step waits, or was never launched. `missing`: `why_not` of its project."""
     if step.state != State.WAITING:
         return "The run was deleted" if step.state == State.LAUNCHED and step.run_id is None else step.reason
     return f"Waits: {missing}" if missing else "The project is settled: it is about to be launched"

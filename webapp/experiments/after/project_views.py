@@ -31,7 +31,7 @@ MOST_RUNS = 100
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_then(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """What waits, and the form that adds a run."""
+    """The waiting runs, and the form that adds one."""
     membership = require(request)
     project = projects.project_read(membership, project_id)
     if request.method == "GET":

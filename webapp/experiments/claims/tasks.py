@@ -171,7 +171,7 @@ def _claims_of(task: ClaimTask) -> str:
 
 
 def _free(task: ClaimTask, make: Callable[[str], Row]) -> Row:
-    """What `make` makes under the first free name."""
+    """The result of `make` under the first free name."""
     name, number = f"claim-{task}", 1
     while True:
         try:

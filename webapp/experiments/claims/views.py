@@ -146,7 +146,7 @@ class StudyForm:
 
     @property
     def needed(self) -> list[str]:
-        """What the data must have for each recipe, in words."""
+        """The needs of each recipe from the data, in words."""
         return [f"{recipe.title}: {_needed(recipe)}" for recipe in self.recipes]
 
     @property

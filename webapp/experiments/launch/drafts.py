@@ -35,7 +35,7 @@ DEEPEST = 30  # sections and lists within one another
 
 @dataclass(frozen=True)
 class RunDraft:
-    """What somebody wants to launch later. `model` replaces the config's `model.name`."""
+    """A launch that somebody plans for later. `model` replaces the config's `model.name`."""
 
     recipe: str
     config: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def change(membership: Membership, run: Run, draft: RunDraft) -> Run:
 
 
 def problems(membership: Membership, run: Run) -> list[FieldProblem]:
-    """What keeps a draft from being launched as it stands, field by field; empty if nothing does."""
+    """The problems that keep a draft from being launched as it stands, field by field; empty if nothing does."""
     try:
         _planned(membership, run)
     except ConfigInvalid as error:
@@ -263,7 +263,7 @@ def _start(run: Run) -> Artifact | None:
 
 
 def keep(membership: Membership, run: Run, action: str) -> None:
-    """What the table shows of the config, the entry of the audit log, and the message to open pages."""
+    """The row of the table for the config, the entry of the audit log, and the message to open pages."""
     table_facts.replace_config(membership.workspace_id, run)
     audit.record(membership, membership.user, action, run, recipe=run.recipe, name=str(run))
     run.refresh_from_db(from_queryset=Run.objects.with_names())

@@ -165,7 +165,7 @@ def _config(run: Run) -> RecipeConfig | None:
 
 
 def _scale(config: RecipeConfig, before: RecipeConfig) -> float:
-    """How many times as much a step does; 1 if steps cannot be compared."""
+    """The ratio of the work of a step; 1 if steps cannot be compared."""
     mine, theirs = config.step_size(), before.step_size()
     items = mine.items / theirs.items if mine.items and theirs.items else 1.0
     return items * (mine.tokens / theirs.tokens if mine.tokens and theirs.tokens else 1.0)

@@ -163,7 +163,7 @@ class RunForm:
 
     @property
     def filled_labels(self) -> list[str]:
-        """What the last preset has changed, as the form calls it."""
+        """The changes of the last preset, as the form calls them."""
         titles = {each.path: each.title for each in self.group.every_group() if each.path}
         labels = titles | {each.path: each.label for each in self.group.every_input()}
         return [labels.get(path, path) for path in self.filled.get("values", {})]
@@ -223,7 +223,7 @@ class RunForm:
 
     @property
     def instead_of_phases(self) -> str:
-        """What a recipe has that has no phases, in words."""
+        """The substitute of a recipe without phases, in words."""
         schema = self._recipe.schema
         return "" if schema.phase_kind else schema.instead_of_phases
 
@@ -261,7 +261,7 @@ class RunForm:
 
     @cached_property
     def judges(self) -> expected.ExpectedUse | None:
-        """What its judges would use; None if it asks none, or the config is not valid."""
+        """The expected use of its judges; None if it asks none, or the config is not valid."""
         return expected.judges(self.membership.workspace_id, self.recipe, self._config) if self._config else None
 
     @cached_property

@@ -39,7 +39,7 @@ class Why(Enum):
 
 
 class Free:
-    """What nobody holds of the cluster, of each kind of resource. A kind that the cluster does not have, or of which nothing is known, is not
+    """The free part of the cluster, of each kind of resource. A kind that the cluster does not have, or of which nothing is known, is not
     counted. If it had GPUs and has none now, every run that asks for GPUs waits."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Free:
         return claimant.asks.cpus > self.there.cpus or not any(node.has(own) for node in self._nodes)
 
     def own(self, claimant: Claimant) -> JobResources:
-        """What it asks for on one machine."""
+        """The resources that it asks for on one machine."""
         own = claimant.own
         return own if claimant.job or self.there.gpus else replace(own, gpus=0)
 

@@ -47,7 +47,7 @@ def amount(found: JobResources, kind: Kind) -> float:
 
 
 def of_kind(found: JobResources, kind: Kind) -> JobResources:
-    """What it has of the kind alone."""
+    """The amount of the kind that it has alone."""
     return {
         Kind.GPUS: JobResources(gpus=found.gpus),
         Kind.CPUS: JobResources(cpus=found.cpus),

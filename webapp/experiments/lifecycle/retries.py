@@ -33,6 +33,6 @@ def set_clocks_right(now: datetime) -> int:
 
 
 def words(run: Run, at: datetime | None, now: datetime) -> str:
-    """What happens to a run that has just lost a process, in words."""
+    """The next event of a run that has just lost a process, in words."""
     when = f", not before {utc_times.words(at, now)}" if at else ""
     return f"It continues by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"

@@ -161,7 +161,7 @@ def first_values(run_ids: Iterable[int], key: str, step: int) -> list[float]:
 
 
 def times(places: Mapping[int, tuple[str, int]]) -> dict[int, datetime]:
-    """When the point was made, by run, of (key, step) of each run; runs without such a point are left out."""
+    """The time of the point, by run, of (key, step) of each run; runs without such a point are left out."""
     if not places:
         return {}
     keys, steps = zip(*places.values(), strict=True)

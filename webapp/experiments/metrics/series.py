@@ -15,7 +15,7 @@ from .points import LoggedPoint
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where values were measured: steps in order, none twice, and the time of each in microseconds since 2000. Metrics that were
+    """The places of measured values: steps in order, none twice, and the time of each in microseconds since 2000. Metrics that were
     measured together share one."""
 
     steps: NDArray[np.int64]

@@ -56,7 +56,7 @@ class Fit:
 
 
 def fit(recipe: Recipe, counts: Counts, config: RecipeConfig | None = None) -> Fit:
-    """How `counts`, those of a version, meet the needs of the recipe, or of one config of it."""
+    """The fit of `counts`, those of a version, with the needs of the recipe, or of one config of it."""
     train, heldout = counts["train"], counts["heldout"]
     needs = config.needs(recipe.needs) if config else recipe.needs
     return Fit(recipe, tuple(_counted(need, train, heldout) for need in needs))

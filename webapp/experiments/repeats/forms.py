@@ -24,7 +24,7 @@ RHYTHMS = [
 
 @dataclass
 class RepeatForm:
-    """What was typed. `rhythm` is a choice of `RHYTHMS`; times of the day are by the clock of `zone`, the end is in UTC."""
+    """The typed values. `rhythm` is a choice of `RHYTHMS`; times of the day are by the clock of `zone`, the end is in UTC."""
 
     run: str = ""
     rhythm: str = DAILY

@@ -42,7 +42,7 @@ class RunRepeat(models.Model):
 
 
 class RepeatTime(models.Model):
-    """What became of one time of a repeat. There is one row for each time, so no time is launched twice. `missed`: earlier times, at which
+    """The outcome of one time of a repeat. There is one row for each time, so no time is launched twice. `missed`: earlier times, at which
     no worker ran."""
 
     class RepeatFate(models.TextChoices):

@@ -23,7 +23,7 @@ MOST_MONEY = Decimal(10**7)
 
 
 def licences(run: Run) -> dict[int, Licence]:
-    """What is known of the judges that the run's config names, and of those it has asked, by version."""
+    """The known facts about the judges that the run's config names, and of those it has asked, by version."""
     rows = JudgeVersion.objects.filter(Q(run_slots__run=run) | Q(run_judges__run=run))
     return licence.licences(run.experiment.workspace_id, rows.select_related("judge").distinct().order_by("id"))
 

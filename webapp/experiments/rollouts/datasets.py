@@ -87,7 +87,7 @@ def made_of(run: Run) -> QuerySet[DatasetVersion]:
 
 @dataclass(frozen=True)
 class Preview:
-    """What the filters would do: every step with its cases. `prompts`: the number of prompts of the responses that stay."""
+    """The effect of the filters: every step with its cases. `prompts`: the number of prompts of the responses that stay."""
 
     responses: int
     stayed: int

@@ -79,7 +79,7 @@ class TurnHit:
 
 @dataclass(frozen=True)
 class EpisodeFacts:
-    """What an episode comes to. `seconds` and `reward` sum what was recorded; None if nothing was."""
+    """The totals of an episode. `seconds` and `reward` sum what was recorded; None if nothing was."""
 
     turns: int
     characters: int

@@ -58,7 +58,7 @@ class KindChoice:
 
 
 class SendForm:
-    """What the address says of the choice, and what the person has typed."""
+    """The choice in the address, and the person's typed values."""
 
     def __init__(self, run: Run, workspace_id: int, sent: QueryDict) -> None:
         self.run, self.workspace_id, self.sent = run, workspace_id, sent

@@ -38,7 +38,7 @@ class CannotAsk(Exception):
 
 
 def key_start(run_id: int, phase: str, step: int | None = None) -> str:
-    """How the keys of the examples of a run, or of a step, begin."""
+    """The prefix of the keys of the examples of a run, or of a step."""
     return f"run-{run_id}-{phase}-" + ("" if step is None else f"{step}-")
 
 

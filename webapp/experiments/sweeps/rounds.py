@@ -117,7 +117,7 @@ def _came_to(sweep: Sweep, trial: SweepTrial, runs: Sequence[SweepRun], values: 
 
 
 def stopped_at(trial: SweepTrial) -> datetime | None:
-    """When it was decided to stop the trial early; None if it was not."""
+    """The time of the decision to stop the trial early; None if it was not."""
     last: dict[str, Any] = trial.rungs[-1] if trial.rungs else {"goes_on": True}
     return None if last["goes_on"] else parse_datetime(last["time"])
 
@@ -141,7 +141,7 @@ def _look_at_rungs(sweep: Sweep, trial: SweepTrial, trials: Sequence[SweepTrial]
 
 
 def asked(sweep: Sweep, number: int, clock: int, trials: Sequence[SweepTrial]) -> choosing.TrialAsked:
-    """What was known at `clock`, when trial `number` was chosen: the rows give the same answer at any later time."""
+    """The known outcomes at `clock`, when trial `number` was chosen: the rows give the same answer at any later time."""
     known = [_known(trial, clock) for trial in trials if trial.number < number]
     return choosing.TrialAsked([SweepAxis.of(raw) for raw in sweep.axes], sweep.seed, number, sweep.higher, known)
 

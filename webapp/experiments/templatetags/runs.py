@@ -47,7 +47,7 @@ WAVE = (0.0, 0.04, -0.03, 0.05, -0.04, 0.02, -0.02, 0.03, 0.0)  # what makes a d
 
 @register.simple_tag
 def sketch(recipe: Recipe) -> SafeString:
-    """What the charts of a run will look like when it goes well: its headline and the numbers beside it, drawn by hand."""
+    """Sketches of a run's charts when it goes well: its headline and the numbers beside it, drawn by hand."""
     shown = recipe.top[:3]
     width = len(shown) * (PANEL + GAP) - GAP
     panels = [

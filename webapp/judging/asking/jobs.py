@@ -112,7 +112,7 @@ def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
 
 
 def spent_by(version: JudgeVersion, errand: Errand) -> tuple[int, Decimal]:
-    """What the errand's job has used so far."""
+    """The use of the errand's job so far."""
     job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw=0))
     return spent_by_job(job) if job else (0, Decimal(0))
 
@@ -144,7 +144,7 @@ def _items(job: WeightsJob, after: int) -> Items:
 
 
 def _brief(job: WeightsJob) -> dict[str, Any]:
-    """What the process needs to know of the judge, and the rest of the budget."""
+    """The facts about the judge that the process needs, and the rest of the budget."""
     version = _version(job)
     spec, table, (tokens, money) = version.resolved, prices(version.endpoint), spent_by_job(job)
     allowed = job.params.get("budget")

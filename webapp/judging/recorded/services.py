@@ -31,7 +31,7 @@ NOTHING = "null"  # what stands for a verdict that was never given: read as miss
 
 @dataclass
 class Kept:
-    """What is kept of one judge's records. `version` is None if no pair is matched: such a judge is not made.
+    """The kept part of one judge's records. `version` is None if no pair is matched: such a judge is not made.
 
     `unmatched` counts pairs without an example of that key, or whose example lacks what a pairwise judge needs. `doubled`
     counts verdicts on a question whose content another pair has as well; the first one is kept.

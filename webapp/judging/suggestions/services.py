@@ -162,7 +162,7 @@ def _tasks(ids: Sequence[int]) -> QuerySet[Task]:
 
 
 def _input(task: Task) -> JudgeInput:
-    """What the judge sees of a task: its responses in the order of its subject, and the rubric of its example."""
+    """The judge's view of a task: its responses in the order of its subject, and the rubric of its example."""
     record: Example = task.example.record
     texts = {response.id: response.text for response in record.responses}
     sides = [task.subject[name] for name in ("a", "b", "response") if name in task.subject]

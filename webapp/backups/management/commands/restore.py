@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
 
 def remarks(kept: manifest.Manifest, into: Path, unreadable: int) -> list[str]:
-    """What the person who restores must know."""
+    """Remarks for the person who restores."""
     said = [f"Not in the backup, because it is stored elsewhere: {path}" for path in kept.elsewhere]
     said += [f"Not in the backup, because it did not exist any more: {path}" for path in kept.lost]
     if mark_of((into / "secret_key").read_text()) != kept.key_mark:

@@ -248,7 +248,7 @@ def _pairs(cases: Sequence[FoundCase]) -> Iterator[r.Table]:
 
 
 def _weights(cases: Sequence[FoundCase]) -> r.Table:
-    """How much the score of responses changes without a criterion, by importance."""
+    """The change of the score of responses without a criterion, by importance."""
     rows = []
     for importance in ("essential", "important", "optional", "pitfall"):
         mine = [case for case in cases if tag("importance", importance) in case.tags]

@@ -110,7 +110,7 @@ def _unanswered(name: str, said: WrittenText, example: Example) -> FoundCase:
 
 
 def ends(names: Sequence[str], found: Mapping[str, Sequence[WrittenText]]) -> r.Table:
-    """How the responses ended."""
+    """The ends of the responses."""
     rows = []
     for name in names:
         ends = [each.finish_reason for each in found[name] if not each.problem]
