@@ -30,4 +30,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 CMD ["python", "-m", "uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8000", \
-     "--http", "webapp.core.requests.patience:PatientProtocol", "--lifespan", "off", "--no-access-log", "--no-proxy-headers"]
+     "--http", "webapp.core.requests.keep_alive:KeepAliveProtocol", "--lifespan", "off", "--no-access-log", "--no-proxy-headers"]

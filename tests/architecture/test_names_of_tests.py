@@ -1,4 +1,4 @@
-"""The names that a test imports from the program exist. mypy checks only the program, and a renamed name shows only when a test runs."""
+"""Names that tests import and that images start exist. mypy checks only the program, and a renamed name shows only when a test runs."""
 
 import ast
 import re
@@ -64,3 +64,15 @@ def missing(path: Path) -> list[str]:
 def test_what_tests_import_is_there():
     files = [path for folder in ("tests", "benchmarks", "scripts") for path in sorted((ROOT / folder).rglob("*.py"))]
     assert [line for path in files for line in missing(path)] == []
+
+
+def test_what_images_start_is_there():
+    """Commands of images name our modules, and nothing else resolves them before a container starts."""
+    started = re.compile(r'"((?:webapp|trainer|workers)(?:\.\w+)+):(\w+)"')
+    files = sorted((ROOT / "docker").glob("*.Dockerfile"))
+    found = [(path.name, *pair) for path in files for pair in started.findall(path.read_text())]
+    assert found
+    lost = [
+        f"{file}: {name}:{each}" for file, name, each in found if not module(name) or each not in names(module(name))
+    ]
+    assert lost == []

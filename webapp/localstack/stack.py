@@ -180,7 +180,7 @@ def web_server(host: str, port: int) -> list[str]:
     args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
     args += [
         "--http",
-        "webapp.core.requests.keep_alive:PatientProtocol",
+        "webapp.core.requests.keep_alive:KeepAliveProtocol",
         "--lifespan",
         "off",
         "--no-access-log",

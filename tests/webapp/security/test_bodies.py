@@ -162,14 +162,14 @@ class Connection:
         return self.aborted
 
 
-async def protocol() -> tuple[keep_alive.PatientProtocol, Connection]:
+async def protocol() -> tuple[keep_alive.KeepAliveProtocol, Connection]:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
     async def app(scope, receive, send):
         await asyncio.sleep(3600)
 
-    made = keep_alive.PatientProtocol(config=Config(app, log_config=None), server_state=ServerState(), app_state={})
+    made = keep_alive.KeepAliveProtocol(config=Config(app, log_config=None), server_state=ServerState(), app_state={})
     connection = Connection()
     made.connection_made(connection)  # type: ignore[arg-type]
     return made, connection

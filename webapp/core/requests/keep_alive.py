@@ -12,8 +12,8 @@ HEADERS_S = 20.0  # from the connection's, or the request's, first byte to the e
 HEADERS_BYTES = 65_536
 
 
-class PatientProtocol(HttpToolsProtocol):
-    """Named to uvicorn as `--http webapp.core.requests.keep_alive:PatientProtocol`."""
+class KeepAliveProtocol(HttpToolsProtocol):
+    """Named to uvicorn as `--http webapp.core.requests.keep_alive:KeepAliveProtocol`."""
 
     _deadline: asyncio.TimerHandle | None = None
     _header_bytes = 0
